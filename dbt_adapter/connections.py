@@ -15,13 +15,32 @@ from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 import olapdb
 from olapdb.errors import SyntaxError
+from olapdb.sql.parser import parse
 
 from .credentials import MEMORY, OlapdbCredentials
 
 logger = AdapterLogger("olapdb")
-SETTINGS = {"insert_null_as_default": 0}
+SETTINGS = {"insert_null_as_default": 0, "cast_keep_nullable": 1, "allow_python_functions": 1}
 """Settings of every session, unless the profile says otherwise. A NULL that a model selects into a
-column that is not Nullable is an error; ClickHouse's default stores 0 or ''."""
+column that is not Nullable is an error; ClickHouse's default stores 0 or ''. dbt's macros cast columns
+with NULLs to plain type names, and expect NULL; views keep this setting of their CREATE.
+Functions in Python run: dbt creates those that its models call."""
+
+RETRYABLE = (
+    olapdb.errors.CommitConflict,
+    olapdb.errors.CatalogBusy,
+    olapdb.errors.CatalogChanged,
+    olapdb.errors.Aborted,
+)
+"""Errors of a statement that changed nothing and may succeed when it is run again."""
+
+
+def is_single_statement(sql: str) -> bool:
+    """Return whether the text is one statement; False if it does not parse."""
+    try:
+        return len(parse(sql)) == 1
+    except olapdb.Error:
+        return False
 
 
 class Handle:
@@ -95,7 +114,8 @@ class OpenWarehouses:
         """Open the warehouse of a profile, in memory if it has no path."""
         path = None if credentials.location == MEMORY else credentials.location
         # Not credentials.schema: dbt creates it only after it has connected.
-        return olapdb.connect(path, settings={**SETTINGS, **credentials.settings})
+        settings = {**SETTINGS, **credentials.settings}
+        return olapdb.connect(path, settings=settings, read_only=credentials.read_only)
 
 
 class OlapdbConnectionManager(SQLConnectionManager):
@@ -122,6 +142,31 @@ class OlapdbConnectionManager(SQLConnectionManager):
         """End the statement that runs on the connection."""
         if connection.handle is not None:
             connection.handle.cancel()
+
+    def add_query(
+        self,
+        sql: str,
+        auto_begin: bool = True,
+        bindings: Any | None = None,
+        abridge_sql_log: bool = False,
+        retryable_exceptions: tuple[type[Exception], ...] = (),
+        retry_limit: int = 1,
+    ) -> tuple[Connection, Any]:
+        """Run a statement; run it again if it lost a race, up to `retries` of the profile times.
+
+        A script of several statements is not repeated: its first ones have committed."""
+        retries = self.profile.credentials.retries
+        if retries and not retryable_exceptions and is_single_statement(sql):
+            retryable_exceptions, retry_limit = RETRYABLE, retries + 1
+        result: tuple[Connection, Any] = super().add_query(
+            sql,
+            auto_begin,
+            bindings,
+            abridge_sql_log,
+            retryable_exceptions=retryable_exceptions,
+            retry_limit=retry_limit,
+        )
+        return result
 
     def cleanup_all(self) -> None:
         """Close all connections, and those that keep warehouses open."""

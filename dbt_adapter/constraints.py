@@ -105,7 +105,7 @@ def _render(name: str) -> Callable[[Constraint], str | None]:
 
     def render(constraint: Constraint) -> str | None:
         if constraint.type == ConstraintType.custom:
-            return constraint.expression
+            return str(constraint.expression) if constraint.expression else None
         if constraint.type != ConstraintType.check:
             return None
         if not constraint.expression:

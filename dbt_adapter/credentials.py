@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
+from .config_reader import any_of, maybe
+
 MEMORY = ":memory:"
 DATABASE = "olapdb"
 """The third level of names, which dbt asks for. olapdb has two, so SQL never contains it."""
 _KEYS_OF_DBT = ("type", "threads", "target", "profile")
+_INTERNAL = ("database", "project_folder")
 BACKFILL_ENGINES = ("in_process", "spark")
+_RETRIES_MAX = 20
 
 
 @dataclass
 class OlapdbCredentials(Credentials):
     """An output of a profile.
 
-    `path` is the warehouse's folder, created if it does not exist, or ":memory:". `schema` is the
-    olapdb database of the models. `settings` apply to every statement. `backfill_engine` is where
-    backfills, replays and reconciliations run, unless a model's config names another engine. `spark`
-    holds the options of a Spark session that the adapter starts (`master`, `memory`, `conf`, …).
+    `path` is the warehouse's folder, created if it does not exist, or ":memory:"; a relative one is
+    in the folder of the dbt project. `schema` is the olapdb database of the models. `settings` apply
+    to every statement. `backfill_engine` is where backfills, replays and reconciliations run, unless
+    a model's config names another engine. `spark` holds the options of a Spark session that the
+    adapter starts (`master`, `memory`, `conf`, …). `read_only` opens the warehouse without write
+    access. A statement that lost a race is run again up to `retries` times. A run waits
+    `wait_for_run` seconds for another run of its target. Without `attach_triggers` no INSERT fires
+    the triggers of the models; each run backfills what has arrived.
+
+    `project_folder` is the folder of the dbt project, which the adapter sets.
     """
 
     path: str = MEMORY
@@ -33,39 +43,32 @@ class OlapdbCredentials(Credentials):
     settings: dict[str, Any] = field(default_factory=dict)
     backfill_engine: str = "in_process"
     spark: dict[str, Any] = field(default_factory=dict)
+    read_only: bool = False
+    retries: int = 0
+    wait_for_run: int = 600
     attach_triggers: bool = True
+    project_folder: str = ""
 
     def __post_init__(self) -> None:
-        """Check the profile; raise DbtRuntimeError if it contradicts itself.
+        """Check the profile; raise one DbtRuntimeError for all its mistakes.
 
         `database` gets the fixed name that dbt needs: names in olapdb have two levels."""
-        if self.database not in (DATABASE, self.schema, ""):
-            raise DbtRuntimeError(
-                f"The profile has database: {self.database} and schema: {self.schema}. Names in "
-                "olapdb have two levels, database.table; dbt's schema is the first of them. "
-                "Remove database from the profile."
-            )
+        _raise_for(list(_value_mistakes(self.__dict__)))
         self.database = DATABASE
-        check_backfill_engine(self.backfill_engine, "the profile")
-        if self.backfill_engine == "spark" and self.path == MEMORY:
-            raise DbtRuntimeError(
-                "backfill_engine: spark needs a warehouse in a folder; give path in the profile."
-            )
 
     @classmethod
     def validate(cls, data: Any) -> None:
         """Validate the profile, and refuse unknown keys, which dbt accepts.
 
         A misspelt `path` would otherwise open a warehouse in memory."""
-        allowed = [f.name for f in fields(cls)]
-        for name in data:
-            if name not in (*allowed, *_KEYS_OF_DBT):
-                close = get_close_matches(str(name), allowed, n=1)
-                hint = f" Maybe you meant {close[0]}." if close else ""
-                raise DbtRuntimeError(
-                    f"The profile has the key {name}, which means nothing to olapdb.{hint} There "
-                    "are path, schema, threads, settings, backfill_engine and spark."
-                )
+        allowed = [f.name for f in fields(cls) if f.name not in _INTERNAL]
+        problems = [
+            f"The key {name} means nothing to olapdb.{maybe(name, allowed)} There are "
+            f"{', '.join(allowed)} and threads."
+            for name in data
+            if name not in (*allowed, *_INTERNAL, *_KEYS_OF_DBT)
+        ]
+        _raise_for([*problems, *_value_mistakes(data)])
         super().validate(data)
 
     @property
@@ -81,11 +84,52 @@ class OlapdbCredentials(Credentials):
     @property
     def location(self) -> str:
         """The warehouse's folder as an absolute path, or ":memory:"."""
-        return self.path if self.path == MEMORY else os.path.realpath(os.path.expanduser(self.path))
+        if self.path == MEMORY:
+            return MEMORY
+        return os.path.realpath(os.path.join(self.project_folder, os.path.expanduser(self.path)))
 
     def _connection_keys(self) -> tuple[str, ...]:
         """Return the fields that `dbt debug` prints."""
-        return ("path", "database", "schema", "settings", "backfill_engine", "spark")
+        return tuple(f.name for f in fields(self) if f.name != "project_folder")
+
+
+def _raise_for(problems: list[str]) -> None:
+    """Raise one DbtRuntimeError for the mistakes of a profile, nothing if there are none."""
+    if len(problems) == 1:
+        raise DbtRuntimeError(f"The profile of olapdb: {problems[0]}")
+    if problems:
+        listed = "".join(f"\n  {number}. {text}" for number, text in enumerate(problems, 1))
+        raise DbtRuntimeError(f"The profile of olapdb has {len(problems)} mistakes:{listed}")
+
+
+def _value_mistakes(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the mistakes in the values of a profile; keys that are left out have their defaults."""
+    schema, database = data.get("schema"), data.get("database")
+    if database not in (None, DATABASE, schema, ""):
+        yield (
+            f"It has database: {database} and schema: {schema}. Names in olapdb have two levels, "
+            "database.table; dbt's schema is the first of them. Remove database from the profile."
+        )
+    path = data.get("path", MEMORY)
+    if not isinstance(path, str) or not path:
+        yield f"path is the warehouse's folder or {MEMORY}, not {path!r}."
+    engine = data.get("backfill_engine", "in_process")
+    if engine not in BACKFILL_ENGINES:
+        yield f"backfill_engine is {any_of(BACKFILL_ENGINES)}, not {engine!r}."
+    if engine == "spark" and path == MEMORY:
+        yield "backfill_engine: spark needs a warehouse in a folder; give path."
+    if data.get("read_only") is True and path == MEMORY:
+        yield "read_only needs a warehouse in a folder; one in memory is empty. Give path."
+    for name in ("settings", "spark"):
+        if not isinstance(data.get(name, {}), Mapping):
+            yield f"{name} is a mapping of names to values, not {data[name]!r}."
+    for name in ("read_only", "attach_triggers"):
+        if not isinstance(data.get(name, True), bool):
+            yield f"{name} is true or false, not {data[name]!r}."
+    for name, most in (("retries", _RETRIES_MAX), ("wait_for_run", 86_400)):
+        value = data.get(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            yield f"{name} is a whole number from 0 to {most}, not {value!r}."
 
 
 def check_backfill_engine(name: object, where: str) -> str:
@@ -93,6 +137,7 @@ def check_backfill_engine(name: object, where: str) -> str:
 
     `where` says where the name is configured, for the message."""
     if name not in BACKFILL_ENGINES:
-        choices = " or ".join(BACKFILL_ENGINES)
-        raise DbtRuntimeError(f"backfill_engine in {where} is {choices}, not {name!r}.")
+        raise DbtRuntimeError(
+            f"backfill_engine in {where} is {any_of(BACKFILL_ENGINES)}, not {name!r}."
+        )
     return str(name)

@@ -16,26 +16,40 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import CompilationError
 
-from . import cross_database, incremental_strategies, schema_changes, seed_changes, seeds, snapshots
+from . import (
+    config_check,
+    cross_database,
+    incremental_strategies,
+    schema_changes,
+    seed_changes,
+    seeds,
+    snapshots,
+)
 from .column import OlapdbColumn
+from .config_reader import config_error
 from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
-from .credentials import check_backfill_engine
-from .incremental_mv import generic_tests, reconcile, runner
+from .credentials import MEMORY, check_backfill_engine
+from .incremental_mv import clones, generic_tests, reconcile, runner
 from .incremental_mv.config import RunSettings, settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
 from .incremental_mv.warehouse import ViewInfo, Warehouse
+from .project import named_node, node_config, project_folder
 from .python_models import submission
 from .python_models.rows_table import rows_relation
 from .relation import OlapdbRelation, quote, string_literal
+from .run_lock import WRITING_COMMANDS, RunLock
 from .snapshots import SnapshotChange
-from .storage_clause import storage_clause
+from .storage_clause import query_settings, storage_clause, with_indexes
 
 if TYPE_CHECKING:
     import agate
 
 logger = AdapterLogger("olapdb")
+
+_CHECKED = ("model", "seed", "snapshot")
+"""The resource types whose config is checked before they run."""
 
 
 @dataclass
@@ -46,9 +60,19 @@ class OlapdbConfig(AdapterConfig):
     order_by: str | list[str] | None = None
     partition_by: str | list[str] | None = None
     primary_key: str | list[str] | None = None
+    ttl: str | list[str] | None = None
     table_settings: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = None
+    query_settings: dict[str, Any] | None = None
+    indexes: list[dict[str, Any]] | None = None
     on_definition_change: str | None = None
+    backfill: str | dict[str, Any] | None = None
+    backfill_on: str | None = None
     backfill_engine: str | None = None
+    retain: str | None = None
+    dimensions: list[str] | None = None
+    reconcile: str | dict[str, Any] | None = None
+    deduplicate_by: str | list[str] | None = None
     submission_method: str | None = None
     arrow_input: str | None = None
 
@@ -77,6 +101,67 @@ class OlapdbAdapter(SQLAdapter):
         ConstraintType.primary_key: ConstraintSupport.NOT_ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        """Make the adapter of a project; a relative path of its profile is in the project's folder."""
+        super().__init__(config, mp_context)
+        config.credentials.project_folder = project_folder(config)
+        self._run_lock: RunLock | None = None
+        self._reserved_names: dict[str, str] | None = None
+
+    # --- runs
+
+    def set_relations_cache(
+        self, relation_configs: Iterable[Any], clear: bool = False, required_schemas: Any = None
+    ) -> None:
+        """Take the lock of the run, then read which relations exist."""
+        self._lock_run()
+        super().set_relations_cache(relation_configs, clear, required_schemas)
+
+    def _lock_run(self) -> None:
+        """Take the lock of the target if the command of dbt writes; see `RunLock`."""
+        credentials = self.config.credentials
+        command = str(getattr(getattr(self.config, "args", None), "which", "") or "")
+        if command not in WRITING_COMMANDS or credentials.read_only or self._run_lock is not None:
+            return
+        if credentials.location == MEMORY:
+            return
+        self._handle()  # makes the folder of a new warehouse
+        lock = RunLock(credentials.location, credentials.schema)
+        lock.acquire(f"dbt {command}", credentials.wait_for_run)
+        self._run_lock = lock
+
+    def cleanup_connections(self) -> None:
+        """Close all connections, and let the next run of the target begin."""
+        super().cleanup_connections()
+        if self._run_lock is not None:
+            self._run_lock.release()
+            self._run_lock = None
+
+    def pre_model_hook(self, config: Mapping[str, Any]) -> None:
+        """Check a model, seed or snapshot before anything of it runs.
+
+        Raises one CompilationError for all mistakes of its config and its name."""
+        node = config.model  # type: ignore[attr-defined]
+        if str(node.resource_type) not in _CHECKED:
+            return
+        self._lock_run()
+        problems = config_check.mistakes(node_config(node, self.config), self.config.credentials)
+        reserved = self._reserved().get(node.unique_id)
+        if reserved is not None:
+            problems.append(reserved)
+        if problems:
+            raise config_error(problems)
+
+    def _reserved(self) -> dict[str, str]:
+        """Return the mistakes in the names of the project's relations, by unique id."""
+        if self._reserved_names is None:
+            manifest = self.get_macro_resolver()
+            nodes = getattr(manifest, "nodes", {}).values()
+            self._reserved_names = config_check.reserved_names(
+                named_node(n) for n in nodes if str(n.resource_type) in _CHECKED
+            )
+        return self._reserved_names
 
     # --- names and types
 
@@ -343,13 +428,13 @@ class OlapdbAdapter(SQLAdapter):
         if relation.type not in (RelationType.View, RelationType.MaterializedView):
             return [relation]
         names = ModelNames(relation.schema or "", relation.identifier or "")
-        if not self.warehouse().owns(names):
-            return [relation]
-        return [
-            self._sibling(relation, names.view, RelationType.MaterializedView),
-            relation,
-            self._sibling(relation, names.target, RelationType.Table),
-        ]
+        warehouse = self.warehouse()
+        warehouse.look_up((names.database, name) for name in (names.view, names.model))
+        target = self._sibling(relation, names.target, RelationType.Table)
+        if warehouse.owns(names):
+            trigger = self._sibling(relation, names.view, RelationType.MaterializedView)
+            return [trigger, relation, target]
+        return [relation, target] if clones.is_clone(warehouse, names) else [relation]
 
     def _parts_named(
         self, parts: Sequence[OlapdbRelation], old: OlapdbRelation, new: OlapdbRelation
@@ -375,6 +460,16 @@ class OlapdbAdapter(SQLAdapter):
     def storage_clause(self, config: Mapping[str, Any]) -> str:
         """Return ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS from a model's config."""
         return storage_clause(config)
+
+    @available.parse(lambda columns, config: columns)
+    def with_indexes(self, columns: str, config: Mapping[str, Any]) -> str:
+        """Return a column list of CREATE TABLE with the skip indexes of a model's config added."""
+        return with_indexes(columns, config)
+
+    @available.parse(lambda *a, **k: "")
+    def query_settings(self, config: Mapping[str, Any]) -> str:
+        """Return the SETTINGS clause that ends the statement which fills a table."""
+        return query_settings(config)
 
     @available.parse(lambda *a, **k: "''")
     def string_literal(self, value: str) -> str:
@@ -406,6 +501,24 @@ class OlapdbAdapter(SQLAdapter):
         return SnapshotChange(
             target.render(), sql, columns, query_columns, strategy, meta, *texts
         ).statement()
+
+    # --- clones
+
+    @available.parse(lambda *a, **k: False)
+    def is_incremental_mv(self, relation: OlapdbRelation) -> bool:
+        """Return whether the relation is the read view of an `incremental_mv` or of its clone."""
+        return len(self._parts(relation)) > 1
+
+    @available.parse(lambda *a, **k: [])
+    def clone_statements(
+        self, source: OlapdbRelation, target: OlapdbRelation, is_model: bool
+    ) -> list[str]:
+        """Return the statements that clone a table, or an `incremental_mv` if `is_model`."""
+        if is_model:
+            names = [ModelNames(r.schema or "", r.identifier or "") for r in (source, target)]
+            return clones.clone_model(self.warehouse(), names[0], names[1])
+        relations = {"this_relation": target, "defer_relation": source}
+        return [str(self.execute_macro("create_or_replace_clone", kwargs=relations))]
 
     # --- contracts
 

@@ -186,7 +186,7 @@ class SnapshotChange:
         """Return SQL for a column of the version that an action writes."""
         old = quote(f"dbt_old_{column.name}")
         for role, name in self.meta.items():
-            if name == column.name and (value := self._meta_value(role, old)):
+            if name == column.name and (value := self._meta_value(role, old, column.dtype)):
                 return value
         source = next((c for c in self.query_columns if c.name == column.name), None)
         if source is None:
@@ -197,14 +197,17 @@ class SnapshotChange:
             new = f"accurateCast({new}, {string_literal(column.dtype)})"
         return f"if(dbt_action = {_INSERT}, {new}, {old})"
 
-    def _meta_value(self, role: str, old: str) -> str:
-        """Return SQL for one of dbt's own columns, "" if `role` is none of them."""
+    def _meta_value(self, role: str, old: str, data_type: str) -> str:
+        """Return SQL for one of dbt's own columns, "" if `role` is none of them.
+
+        The time of the run is cut to the column's type, which is that of `updated_at`: a Date."""
         current = self.current or "null"
-        ended = f"if(dbt_in_query = 1, dbt_version_time, {self.now})"
+        now = f"cast({self.now} as {data_type})"
+        ended = f"if(dbt_in_query = 1, dbt_version_time, {now})"
         values = {
             "dbt_scd_id": (old, "dbt_version_id", self.deleted_id),
-            "dbt_updated_at": (old, "dbt_version_time", self.now),
-            "dbt_valid_from": (old, "dbt_version_time", self.now),
+            "dbt_updated_at": (old, "dbt_version_time", now),
+            "dbt_valid_from": (old, "dbt_version_time", now),
             "dbt_valid_to": (ended, current, old),
             "dbt_is_deleted": (old, "'False'", "'True'"),
         }

@@ -1,48 +1,187 @@
-"""The ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS clauses of a table model."""
+"""The clauses of CREATE TABLE that a table model's config gives: storage, skip indexes, settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
-from .relation import string_literal
+from .config_reader import ConfigReader, config_error
+from .relation import quote, string_literal
+
+_INDEX_KEYS = ("name", "definition", "expression", "type", "granularity")
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """The storage of a table; expressions are SQL, "" if not set."""
+
+    engine: str
+    order_by: str
+    partition_by: str
+    primary_key: str
+    ttl: str
+    settings: Mapping[str, object]
+    indexes: tuple[str, ...]
 
 
 def storage_clause(config: Mapping[str, Any]) -> str:
     """Return the clauses of CREATE TABLE that follow the columns, from a model's config.
 
-    The default is an unsorted MergeTree. Raises CompilationError for values of a wrong type, and for
-    keys of an engine that has none."""
-    engine = str(config.get("engine") or "MergeTree")
-    order_by = key_expression(config.get("order_by"), "order_by")
-    partition_by = key_expression(config.get("partition_by"), "partition_by")
-    primary_key = key_expression(config.get("primary_key"), "primary_key")
-    clauses = [f"ENGINE = {engine}"]
-    if not engine.split("(")[0].strip().endswith("MergeTree"):
-        _refuse_keys(engine, order_by=order_by, partition_by=partition_by, primary_key=primary_key)
+    The default is an unsorted MergeTree. Raises one CompilationError for all values of a wrong type,
+    and for keys of an engine that has none."""
+    storage = _storage_of(config)
+    clauses = [f"ENGINE = {storage.engine}"]
+    if not _is_merge_tree(storage.engine):
         return clauses[0]
-    if partition_by:
-        clauses.append(f"PARTITION BY {partition_by}")
-    if primary_key:
-        clauses.append(f"PRIMARY KEY {primary_key}")
-    clauses.append(f"ORDER BY {order_by or 'tuple()'}")
-    settings = settings_clause(config.get("table_settings"))
-    return " ".join([*clauses, settings]) if settings else " ".join(clauses)
+    if storage.partition_by:
+        clauses.append(f"PARTITION BY {storage.partition_by}")
+    if storage.primary_key:
+        clauses.append(f"PRIMARY KEY {storage.primary_key}")
+    clauses.append(f"ORDER BY {storage.order_by or 'tuple()'}")
+    if storage.ttl:
+        clauses.append(f"TTL {storage.ttl}")
+    if storage.settings:
+        clauses.append(settings_clause(storage.settings))
+    return " ".join(clauses)
+
+
+def with_indexes(columns: str, config: Mapping[str, Any]) -> str:
+    """Return the column list of CREATE TABLE with the skip indexes of a model's config added.
+
+    `columns` is the list in parentheses, or "" where the query gives the columns."""
+    indexes = ", ".join(_storage_of(config).indexes)
+    if not indexes:
+        return columns
+    listed = columns.strip()
+    if not listed:
+        return f"({indexes})"
+    return f"{listed.removesuffix(')').rstrip()}, {indexes})"
+
+
+def query_settings(config: Mapping[str, Any]) -> str:
+    """Return the SETTINGS clause of config query_settings, "" without any.
+
+    It ends the statement that fills the table."""
+    reader = ConfigReader(config)
+    settings = reader.mapping("query_settings")
+    if reader.problems:
+        raise config_error(reader.problems)
+    return settings_clause(settings)
+
+
+def storage_mistakes(config: Mapping[str, Any]) -> list[str]:
+    """Return the mistakes in the values of a table model's config."""
+    reader = ConfigReader(config)
+    _read(reader)
+    reader.mapping("query_settings")
+    return reader.problems
+
+
+def _storage_of(config: Mapping[str, Any]) -> _Storage:
+    """Return the storage of a config; raise one CompilationError for all its mistakes."""
+    reader = ConfigReader(config)
+    storage = _read(reader)
+    if reader.problems:
+        raise config_error(reader.problems)
+    return storage
+
+
+def _read(reader: ConfigReader) -> _Storage:
+    """Return the storage of a config, and add its mistakes to the reader's."""
+    engine = reader.value("engine") or "MergeTree"
+    if not isinstance(engine, str):
+        reader.refuse(f"engine is the name of a table engine, not {engine!r}.")
+        engine = "MergeTree"
+    storage = _Storage(
+        engine=engine,
+        order_by=reader.expression("order_by"),
+        partition_by=reader.expression("partition_by"),
+        primary_key=reader.expression("primary_key"),
+        ttl=ttl_expression(reader),
+        settings=table_settings(reader),
+        indexes=_indexes(reader),
+    )
+    if not _is_merge_tree(engine):
+        for name in ("order_by", "partition_by", "primary_key", "ttl", "indexes"):
+            if getattr(storage, name):
+                reader.refuse(
+                    f"{name} means nothing for the engine {engine}; remove it, or use a MergeTree."
+                )
+        if storage.settings:
+            reader.refuse(f"The engine {engine} has no settings; remove them, or use a MergeTree.")
+    return storage
+
+
+def _is_merge_tree(engine: str) -> bool:
+    """Return whether an engine is of the MergeTree family."""
+    return engine.split("(")[0].strip().endswith("MergeTree")
+
+
+def ttl_expression(reader: ConfigReader) -> str:
+    """Return the expressions of config ttl, "" for none; a list is joined by commas."""
+    value = reader.value("ttl")
+    if value is None or value == "" or value == []:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
+        return ", ".join(value)
+    reader.refuse(f"ttl is an expression or a list of expressions, not {value!r}.")
+    return ""
+
+
+def table_settings(reader: ConfigReader) -> dict[str, object]:
+    """Return the settings of the table; `settings` is another spelling of `table_settings`."""
+    ours, other = reader.mapping("table_settings"), reader.mapping("settings")
+    for name in sorted(ours.keys() & other.keys()):
+        if ours[name] != other[name]:
+            reader.refuse(f"{name} has two values, in table_settings and in settings; give one.")
+    return {**other, **ours}
+
+
+def _indexes(reader: ConfigReader) -> tuple[str, ...]:
+    """Return the INDEX clauses of config indexes.
+
+    Each entry has `name`, and `definition` (as in dbt-clickhouse: `expression TYPE type …`) or
+    `expression`, `type` and perhaps `granularity`."""
+    value = reader.value("indexes")
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or not all(isinstance(e, Mapping) for e in value):
+        reader.refuse(f"indexes is a list of {{name, definition}}, not {value!r}.")
+        return ()
+    return tuple(clause for entry in value if (clause := _index(reader, entry)))
+
+
+def _index(reader: ConfigReader, entry: Mapping[str, object]) -> str:
+    """Return the INDEX clause of an entry; "" and a mistake if it is incomplete."""
+    unknown = [key for key in entry if key not in _INDEX_KEYS]
+    name, definition = entry.get("name"), entry.get("definition")
+    if definition is None and entry.get("expression") and entry.get("type"):
+        definition = f"{entry['expression']} TYPE {entry['type']}"
+        if entry.get("granularity"):
+            definition += f" GRANULARITY {entry['granularity']}"
+    if unknown or not isinstance(name, str) or not isinstance(definition, str):
+        reader.refuse(
+            f"An entry of indexes has name and definition, such as {{name: by_user, definition: "
+            f"'user TYPE bloom_filter GRANULARITY 4'}}, not {dict(entry)!r}."
+        )
+        return ""
+    return f"INDEX {quote(name)} {definition}"
 
 
 def key_expression(value: object, name: str) -> str:
     """Return the config `name` as one SQL expression, "" if it is not set.
 
     `value` is an expression or a list of them."""
-    if value is None or value == "" or value == []:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Sequence) and all(isinstance(v, str) for v in value):
-        return f"({', '.join(value)})"
-    raise CompilationError(f"{name} is an expression or a list of expressions, not {value!r}.")
+    reader = ConfigReader({name: value})
+    expression = reader.expression(name)
+    if reader.problems:
+        raise config_error(reader.problems)
+    return expression
 
 
 def settings_clause(settings: object) -> str:
@@ -59,14 +198,3 @@ def _value(value: object) -> str:
     if isinstance(value, bool):
         return str(int(value))
     return str(value) if isinstance(value, int | float) else string_literal(str(value))
-
-
-def _refuse_keys(engine: str, **keys: str) -> None:
-    """Raise CompilationError if any key is set for an engine that has none.
-
-    `keys` maps the names of the model's configs to their SQL."""
-    for name, value in keys.items():
-        if value:
-            raise CompilationError(
-                f"{name} means nothing for the engine {engine}; remove it, or use a MergeTree."
-            )

@@ -28,14 +28,16 @@ from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, QueryStatistics, Result
 from olapdb.runtime.activity import RunningQuery
+from olapdb.runtime.python_code import PYTHON_OPTIONS, LocalFunction, PythonOptions, local_function
 from olapdb.runtime.tracking import QueryTracker
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse
 from olapdb.statements.admin import check, kill, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
-from olapdb.statements.ddl import alter, create, drop, rename, undrop, views
+from olapdb.statements.ddl import alter, create, drop, functions, rename, undrop, views
 from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_rows
+from olapdb.statements.expansion import with_functions
 from olapdb.statements.introspect import show
 from olapdb.statements.query import explain, select
 from olapdb.threads import park_if_ending
@@ -57,6 +59,8 @@ class Session:
         self.engine = engine
         self.database = database
         self.settings = settings
+        self.local_functions: Mapping[tuple[str, str], LocalFunction] = {}
+        """The Python functions of this session alone, see `create_function`."""
         self._tracker = QueryTracker(engine.services, partial(check_suspects, engine.services))
 
     # --- the story
@@ -110,6 +114,7 @@ class Session:
         """Call the handler of the statement's class. Raise ReadOnly if the session may not write
         and the statement would."""
         refuse_if_readonly(statement, context)
+        statement = with_functions(statement, context)
         match statement:
             case nodes.Query():
                 return select.run_query(statement, context)
@@ -139,6 +144,10 @@ class Session:
                 return views.attach_or_detach(statement, context)
             case nodes.Drop():
                 return drop.drop(statement, context)
+            case nodes.CreateFunction():
+                return functions.create_function(statement, context)
+            case nodes.DropFunction():
+                return functions.drop_function(statement, context)
             case nodes.Rename():
                 return rename.rename(statement, context)
             case nodes.Exchange():
@@ -285,7 +294,32 @@ class Session:
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("describe() takes exactly one SELECT.")
-        return select.describe(statements[0], self._context(text, None, None))
+        context = self._context(text, None, None)
+        query = with_functions(statements[0], context)
+        assert isinstance(query, nodes.Query)
+        return select.describe(query, context)
+
+    def create_function(
+        self,
+        name: str,
+        handler: Callable[..., Any],
+        arguments: Mapping[str, str],
+        returns: str,
+        options: PythonOptions = PYTHON_OPTIONS,
+    ) -> None:
+        """Make a Python callable a function of this session's queries, in place of one with its
+        name. See `Connection.create_function`."""
+        function = local_function(name, handler, arguments, returns, options)
+        self.local_functions = {**self.local_functions, ("", name): function}
+
+    def stored_query(self, text: str) -> str:
+        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS.
+
+        Equal texts are equal definitions. Raises what binding the names in FROM raises."""
+        statements = _parse_any(text)
+        if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
+            raise errors.BadArguments("stored_query() takes exactly one SELECT.")
+        return select.stored_query(statements[0], self._context(text, None, None))
 
     def cancel(self) -> None:
         """Make running statements end with QUERY_WAS_CANCELLED at their next batch."""
@@ -329,8 +363,9 @@ class Session:
             parameters=parameters,
             cancelled=threading.Event(),
             progress=progress,
-            runs_user_code=runs_user_code or progress is not None,
+            runs_user_code=runs_user_code or progress is not None or bool(self.local_functions),
             statistics=QueryStatistics(),
+            local_functions=self.local_functions,
         )
 
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
@@ -341,7 +376,13 @@ class Session:
         return Result()
 
 
-_CREATES = (nodes.CreateDatabase, nodes.CreateTable, nodes.CreateView, nodes.CreateMaterializedView)
+_CREATES = (
+    nodes.CreateDatabase,
+    nodes.CreateTable,
+    nodes.CreateView,
+    nodes.CreateMaterializedView,
+    nodes.CreateFunction,
+)
 _KINDS = (
     (nodes.Query, "Select"),
     (_CREATES, "Create"),
@@ -350,6 +391,7 @@ _KINDS = (
     (nodes.SetSettings, "Set"),
     (nodes.Kill, "KillQuery"),
     (nodes.TruncateAll, "Truncate"),
+    (nodes.DropFunction, "Drop"),
 )
 
 

@@ -37,8 +37,7 @@ def compile_model(
         warehouse.describe(to_sql(select))  # raises the engine's error for unknown names
     split = split_query(attached)
     types = warehouse.describe(to_sql(split.trigger))
-    upstream = source.uuid if attached is not select else ""
-    return define_model(split, types, source.partition_key, config, upstream)
+    return define_model(split, types, source.partition_key, config)
 
 
 def _source(warehouse: Warehouse, names: ModelNames, select: nodes.Select) -> TableInfo:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config_reader import ConfigReader, config_error
+from ..config_reader import ConfigReader, any_of, config_error
 from ..credentials import BACKFILL_ENGINES, OlapdbCredentials
+from ..storage_clause import table_settings, ttl_expression
 
 ON_DEFINITION_CHANGE = ("fail", "rebuild", "replay", "ignore")
 ON_SCHEMA_CHANGE = ("ignore", "fail", "append_new_columns", "sync_all_columns")
@@ -122,13 +123,11 @@ def settings_of(
 def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
     """Add a mistake for each setting that no part of the run acts on yet."""
     for name, is_set in (
-        ("on_definition_change", settings.on_definition_change in ("replay", "ignore")),
         ("on_schema_change", settings.on_schema_change not in ("", "ignore")),
         ("reconcile", settings.reconcile != ReconcilePolicy()),
-        ("backfill", settings.backfill != BackfillScope()),
+        ("backfill", settings.backfill.is_bounded or settings.backfill.parallel > 0),
         ("dimensions", settings.model.dimensions is not None),
         ("deduplicate_by", bool(settings.model.deduplicate_by)),
-        ("attach_triggers of the profile", not settings.attach_triggers),
     ):
         if is_set:
             reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
@@ -160,35 +159,13 @@ def _model_config(reader: ConfigReader, unique_id: str) -> ModelConfig:
         unique_id=unique_id,
         order_by=reader.value("order_by"),
         partition_by=reader.value("partition_by"),
-        table_settings=_table_settings(reader) or None,
+        table_settings=table_settings(reader) or None,
         engine=engine or "",
-        ttl=_ttl(reader),
+        ttl=ttl_expression(reader),
         retain=_retain(reader),
         dimensions=reader.names("dimensions"),
         deduplicate_by=columns,
     )
-
-
-def _table_settings(reader: ConfigReader) -> dict[str, object]:
-    """Return the settings of the target; `settings` is another spelling of `table_settings`."""
-    ours, other = reader.mapping("table_settings"), reader.mapping("settings")
-    for name in sorted(ours.keys() & other.keys()):
-        if ours[name] != other[name]:
-            reader.refuse(f"{name} has two values, in table_settings and in settings; give one.")
-    return {**other, **ours}
-
-
-def _ttl(reader: ConfigReader) -> str:
-    """Return the TTL clause's expressions, "" for none; a list is joined by commas."""
-    value = reader.value("ttl")
-    if value is None or value == "" or value == []:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
-        return ", ".join(value)
-    reader.refuse(f"ttl is an expression or a list of expressions, not {value!r}.")
-    return ""
 
 
 def _retain(reader: ConfigReader) -> str:
@@ -196,15 +173,15 @@ def _retain(reader: ConfigReader) -> str:
     value = reader.value("retain")
     if value is None:
         return ""
-    match = _INTERVAL.match(value) if isinstance(value, str) else None
-    if match is None:
-        reader.refuse(f"retain is an interval such as '13 months', not {value!r}.")
-        return ""
     if reader.value("ttl") is not None:
         reader.refuse(
             "retain and ttl both say when rows leave the target; give one. retain is the interval "
             "after the model's one date or time among its keys, ttl any expression."
         )
+    match = _INTERVAL.match(value) if isinstance(value, str) else None
+    if match is None:
+        reader.refuse(f"retain is an interval such as '13 months', not {value!r}.")
+        return ""
     return f"{match[1]} {match[2].upper()}"
 
 
@@ -232,9 +209,9 @@ def _backfill_scope(reader: ConfigReader) -> BackfillScope:
     if catchup is not None:
         if not isinstance(catchup, bool):
             reader.refuse(f"catchup is true or false, not {catchup!r}; here it is called backfill.")
-        if value is not None:
-            reader.refuse("catchup is another spelling of backfill: auto or none; give one.")
-        return BackfillScope(enabled=catchup is not False)
+        if value is None:
+            return BackfillScope(enabled=catchup is not False)
+        reader.refuse("catchup is another spelling of backfill: auto or none; give one.")
     if value is None or value == "auto":
         return BackfillScope()
     if value == "none":
@@ -279,7 +256,7 @@ def _reconcile_policy(reader: ConfigReader) -> ReconcilePolicy:
     mode = chosen.get("mode", "full")
     mode = "off" if mode is False else mode
     if mode not in RECONCILE_MODES:
-        reader.refuse(f"reconcile is {', '.join(RECONCILE_MODES)}, not {mode!r}.")
+        reader.refuse(f"reconcile is {any_of(RECONCILE_MODES)}, not {mode!r}.")
         mode = "full"
     tolerance, sample = chosen.get("tolerance", 0), chosen.get("sample", _SAMPLE_PARTITIONS)
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
-from olapdb.sql.parser import parse_expression
+from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import DataType, SimpleAggregateFunction, is_nullable
 
 from ..relation import quote, string_literal
@@ -37,7 +37,6 @@ class ModelDefinition:
     outputs: str
     group_by: str
     column_kinds: Mapping[str, tuple[str, str]]
-    upstream: str = ""
     ttl: str = ""
 
     @property
@@ -52,10 +51,17 @@ class ModelDefinition:
             self.trigger,
             self.outputs,
             self.group_by,
-            self.upstream,
             *([self.ttl] if self.ttl else []),  # absent: the digests of models without a TTL stay
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def options(self) -> str:
+        """What the text of the live trigger and the keys of the live target do not show: the
+        target's TTL and settings, and the SETTINGS of the query."""
+        query = parse_query(self.trigger)
+        named = [(s.name, s.value) for s in getattr(query, "settings", ())]
+        return json.dumps([self.ttl, self.settings, named])
 
     @property
     def comment(self) -> str:
@@ -67,13 +73,20 @@ class ModelDefinition:
             "columns": column_kinds,
             "read": [self.outputs, self.group_by],
             "trigger": self.trigger,
+            "options": self.options,
         }
         return json.dumps({COMMENT_KEY: body})
 
-    def create_target(self, names: ModelNames) -> str:
-        """Return the CREATE TABLE statement of the target."""
+    @property
+    def comment_literal(self) -> str:
+        """The comment as an SQL string."""
+        return string_literal(self.comment)
+
+    @property
+    def target_clauses(self) -> str:
+        """The columns of the target, its engine, keys, TTL and settings, as in CREATE TABLE."""
         columns = ", ".join(f"{quote(n)} {t}" for n, t in self.columns)
-        clauses = [f"CREATE TABLE {_name(names, names.target)} ({columns}) ENGINE = {self.engine}"]
+        clauses = [f"({columns}) ENGINE = {self.engine}"]
         if self.partition_by:
             clauses.append(f"PARTITION BY {self.partition_by}")
         clauses.append(f"ORDER BY {self.order_by or 'tuple()'}")
@@ -83,18 +96,35 @@ class ModelDefinition:
             clauses.append(self.settings)
         return " ".join(clauses)
 
+    def create_target(self, names: ModelNames) -> str:
+        """Return the CREATE TABLE statement of the target."""
+        return f"CREATE TABLE {_name(names, names.target)} {self.target_clauses}"
+
     def create_view(self, names: ModelNames) -> str:
         """Return the CREATE MATERIALIZED VIEW statement of the trigger."""
         return (
             f"CREATE MATERIALIZED VIEW {_name(names, names.view)} "
             f"TO {_name(names, names.target)} AS {self.trigger} "
-            f"COMMENT {string_literal(self.comment)}"
+            f"COMMENT {self.comment_literal}"
         )
+
+    def read_query(self, names: ModelNames) -> str:
+        """Return the SELECT of the read view."""
+        return read_view_select(names, self.outputs, self.group_by)
 
     def create_read_view(self, names: ModelNames) -> str:
         """Return the CREATE OR REPLACE VIEW statement of the read view."""
-        select = read_view_select(names, self.outputs, self.group_by)
-        return f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS {select}"
+        return f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS {self.read_query(names)}"
+
+    def rebuild(self, names: ModelNames, *, with_read_view: bool) -> str:
+        """Return the clauses of SYSTEM REBUILD VIEW that lead to this definition.
+
+        With `with_read_view` the read view, which must exist, changes in the commit of the swap."""
+        clauses = [self.target_clauses, f"COMMENT {self.comment_literal}"]
+        if with_read_view:
+            read_view = _name(names, names.model)
+            clauses.append(f"REPLACE VIEW {read_view} AS ({self.read_query(names)})")
+        return " ".join((*clauses, f"AS {self.trigger}"))
 
 
 def read_view_select(names: ModelNames, outputs: str, group_by: str, source: str = "") -> str:
@@ -108,14 +138,12 @@ def define_model(
     types: Sequence[tuple[str, DataType]],
     source_partition_key: str,
     config: ModelConfig,
-    upstream: str = "",
 ) -> ModelDefinition:
     """Return the definition of a model whose query is split into `split`.
 
-    `types` are those of the trigger's columns. `upstream` identifies the target that the model is
-    chained on: it changes when that model is rebuilt."""
+    `types` are those of the trigger's columns."""
     if not split.aggregated:
-        return _row_wise(split, types, source_partition_key, config, upstream)
+        return _row_wise(split, types, source_partition_key, config)
     storages = {s.name: s.storage for s in split.states}
     columns = tuple(
         (name, str(storages[name].column_type(data_type) if name in storages else data_type))
@@ -133,7 +161,6 @@ def define_model(
         outputs=", ".join(to_sql(o) for o in split.outputs),
         group_by=", ".join(f"{STATES}.{quote(k)}" for k in keys),
         column_kinds=split.column_kinds(),
-        upstream=upstream,
         ttl=target_ttl(config, [(n, t) for n, t in types if n in keys]),
     )
 
@@ -143,7 +170,6 @@ def _row_wise(
     types: Sequence[tuple[str, DataType]],
     source_partition_key: str,
     config: ModelConfig,
-    upstream: str,
 ) -> ModelDefinition:
     """Return the definition of a model without aggregates.
 
@@ -170,7 +196,6 @@ def _row_wise(
         outputs=", ".join(f"{STATES}.{quote(n)} AS {quote(n)}" for n, _ in types),
         group_by="",
         column_kinds={n: ("column", "") for n, _ in types},
-        upstream=upstream,
         ttl=target_ttl(config, sorted_by),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from ..relation import string_literal
-from .live import read_view_problem, trigger_problem
+from .live_problems import read_view_problem, trigger_problem
 from .names import ModelNames
 from .warehouse import Warehouse
 

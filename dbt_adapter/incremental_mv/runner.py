@@ -1,10 +1,10 @@
-"""One run of an `incremental_mv` model: create it, backfill gaps, rebuild it, or do nothing.
+"""One run of an `incremental_mv` model: create it, bring it to its definition, complete it.
 
-The order of steps makes a kill at any point harmless. A first run creates the target and the
-trigger, backfills, and creates the read view. The next run creates what is missing; rows inserted
-meanwhile have fired the trigger. A rebuild creates a second target and trigger beside the first and
-backfills them. Then one RENAME swaps both, the read view is replaced, and the old ones are dropped.
-While the old ones exist, the read view may still be theirs.
+The engine guarantees each step: a first run creates target, trigger and read view, a changed
+definition is SYSTEM REBUILD VIEW (or MODIFY QUERY), a gap SYSTEM BACKFILL VIEW, stale slices SYSTEM
+REPLAY VIEW. Each run compares what is live with the model and does what is missing, so the next run
+completes a killed one. An unfinished rebuild goes on if it leads to the model's definition, and is
+cancelled if not.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from .compile import compile_model
 from .config import RunSettings
+from .live import Differences, compare, target_fits
 from .model_definition import ModelDefinition
 from .model_sql import is_limited
-from .names import OLD_SUFFIX, ModelNames
+from .names import ModelNames
 from .progress import BackfillProgress, BackfillResponse, backfill
-from .warehouse import ViewInfo, Warehouse
+from .warehouse import Health, ModelState, ViewInfo, Warehouse
 
 logger = AdapterLogger("olapdb")
 
@@ -53,154 +54,314 @@ def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings
     """Bring the model up to date; see the module's docstring.
 
     Raises CompilationError if the definition has changed and may not be rebuilt, DbtDatabaseError if
-    a chunk of the backfill fails."""
-    return _Run(warehouse, names, settings, limited=is_limited(sql)).bring_to(
-        compile_model(warehouse, names, sql, settings.model)
-    )
+    the engine refuses a statement or a chunk fails."""
+    definition = compile_model(warehouse, names, sql, settings.model)
+    limited = is_limited(sql)  # after compile_model, which explains SQL that does not parse
+    return _Run(warehouse, names, settings, definition, limited).bring_up_to_date()
 
 
+@dataclass
 class _Run:
-    """One run of a model, which creates, rebuilds or backfills it."""
+    """One run of a model. `limited` means that refs are limited (--empty, --sample)."""
 
-    def __init__(
-        self, warehouse: Warehouse, names: ModelNames, settings: RunSettings, *, limited: bool
-    ) -> None:
-        self._warehouse = warehouse
-        self._names = names
-        self._settings = settings
-        self._limited = limited
-        self._backfilled = BackfillProgress(str(names))
+    warehouse: Warehouse
+    names: ModelNames
+    settings: RunSettings
+    definition: ModelDefinition
+    limited: bool
+    steps: list[str] = field(default_factory=list)
+    """What was done, for the message."""
+    rows: int = 0
+    backfilled: BackfillProgress = field(default_factory=lambda: BackfillProgress(""))
+    """The chunks of this run's backfill."""
 
-    def bring_to(self, definition: ModelDefinition) -> Outcome:
-        """Create, rebuild or backfill the model to this definition; return what was done.
+    def bring_up_to_date(self) -> Outcome:
+        """Create the model, or bring it to its definition and complete it; return what was done.
 
-        Raises CompilationError if the trigger's name belongs to a view that dbt did not create,
-        or if the definition changed and may not be rebuilt."""
-        names, warehouse = self._names, self._warehouse
-        view = warehouse.view(names)
-        target = warehouse.table(names.table(names.target), names.database)
-        read_view = warehouse.table(names.table(names.model), names.database)
+        Raises CompilationError if the trigger's name belongs to a view that dbt did not create, or
+        if the definition changed and may not be rebuilt."""
+        state = self.warehouse.model_state(self.names)
+        view = state.view
         if view is not None and not view.model:
             raise CompilationError(
                 f"{view.database}.{view.name} is a materialized view that dbt did not make. "
                 "Drop or rename it, or rename the model."
             )
-        occupied = read_view is not None and read_view.engine != "View"
-        if view is None and target is None and not occupied:
-            self._create(definition, names)
-            chunks, rows = self._fill_gaps(names)
-            warehouse.run(definition.create_read_view(names))
-            return self._outcome("CREATE", chunks, rows)
-        if occupied or view is None or target is None:
-            return self._rebuild(definition)
-        if self._settings.full_refresh or view.digest != definition.digest:
-            self._check_change(view, definition)
-            return self._rebuild(definition)
-        chunks, rows = self._fill_gaps(names)
-        interrupted = warehouse.table(names.table(self._old.target), names.database) is not None
-        if read_view is None or interrupted:
-            self._release(self._old)
-            warehouse.run(definition.create_read_view(names))
-            self._drop_old()
-        return self._outcome("BACKFILL" if chunks else "NO CHANGE", chunks, rows)
-
-    def _check_change(self, view: ViewInfo, definition: ModelDefinition) -> None:
-        """Raise CompilationError unless --full-refresh or on_definition_change allows a rebuild."""
-        if self._settings.full_refresh or self._settings.on_definition_change == "rebuild":
-            return
-        raise CompilationError(
-            f"The definition of {self._names} has changed since its target was built, so that its "
-            "old rows would not mean the same as new ones. Run dbt with --full-refresh to rebuild "
-            "it, or set on_definition_change='rebuild' in its config."
-        )
-
-    def _create(self, definition: ModelDefinition, names: ModelNames) -> None:
-        """Create the target table and the materialized view of the model."""
-        self._warehouse.run(definition.create_target(names))
-        self._warehouse.run(definition.create_view(names))
-
-    def _rebuild(self, definition: ModelDefinition) -> Outcome:
-        """Build a new target and trigger under other names, swap them in, drop the old ones."""
-        names, warehouse = self._names, self._warehouse
-        new, old = names.new, self._old
-        self._release(names, self._old)
-        warehouse.drop(new)
-        self._drop_old()
-        self._create(definition, new)
-        chunks, rows = self._fill_gaps(new)
-        moves = []
-        for current, replaced, built in (
-            (names.view, old.view, new.view),
-            (names.target, old.target, new.target),
-        ):
-            if warehouse.table(names.table(current), names.database) is not None:
-                moves.append((current, replaced))
-            moves.append((built, current))
-        read_view = warehouse.table(names.table(names.model), names.database)
-        if read_view is not None and read_view.engine != "View":
-            moves.append((names.model, old.model))
-        clauses = ", ".join(
-            f"{warehouse.sql_name(names, a)} TO {warehouse.sql_name(names, b)}" for a, b in moves
-        )
-        warehouse.run(f"RENAME TABLE {clauses}")
-        warehouse.run(definition.create_read_view(names))
-        self._drop_old()
-        return self._outcome("REBUILD", chunks, rows)
-
-    @property
-    def _old(self) -> ModelNames:
-        """The names that a rebuild gives to the relations it replaces."""
-        return ModelNames(self._names.database, f"{self._names.model}{OLD_SUFFIX}")
-
-    def _drop_old(self) -> None:
-        """Drop the former view, target and model, as far as they exist."""
-        old, warehouse = self._old, self._warehouse
-        for name in (old.view, old.target, old.model):
-            table = warehouse.table(old.table(name), old.database)
-            if table is not None:
-                kind = "VIEW" if table.engine in ("View", "MaterializedView") else "TABLE"
-                warehouse.run(f"DROP {kind} {warehouse.sql_name(old, name)}")
-
-    def _release(self, *replaced: ModelNames) -> None:
-        """Drop the triggers of models that are chained on a replaced model or join it.
-
-        Their next run rebuilds these models from the new one."""
-        warehouse = self._warehouse
-        triggers: dict[str, ViewInfo] = {}
-        for names in replaced:
-            for table in (names.target, names.model):
-                for kind in ("source", "dimension"):
-                    triggers |= warehouse.readers(names.database, table, kind=kind)
-        release(warehouse, str(self._names), triggers)
-
-    def _fill_gaps(self, names: ModelNames) -> tuple[int, int]:
-        """Backfill the gaps, chunk by chunk; return the chunks published and the rows written."""
-        health = self._warehouse.health(names)
-        if health is None or not health.gap_parts:
-            return 0, 0
-        if self._limited:
-            logger.warning(
-                f"{self._names}: {health.gap_rows} source rows are not backfilled, since refs are "
-                "limited (--empty or --sample); the next dbt run without that does it."
+        if view is None:
+            self._create(state)
+            return self._outcome()
+        if view.target != self.names.target:
+            raise CompilationError(
+                f"The trigger {view.name} writes {view.target_database}.{view.target}: the target "
+                f"of {self.names} was renamed. RENAME TABLE it back to {self.names.target}."
             )
-            return 0, 0
-        self._backfilled = backfill(
-            self._warehouse, names, self._settings.backfill_engine, title=str(self._names)
+        if self.limited:
+            self._warn("is left as it is, since refs are limited (--empty or --sample).")
+            return self._outcome()
+        self._bring_to_definition(state)
+        return self._outcome()
+
+    # --- the first run
+
+    def _create(self, state: ModelState) -> None:
+        """Create what is missing of target, trigger and read view, and backfill.
+
+        If the engine refuses the trigger, nothing stays that this or a killed run has created."""
+        warehouse, names, definition = self.warehouse, self.names, self.definition
+        kept_rows = self._settle_target(state)
+        try:
+            warehouse.run(definition.create_view(names))
+        except DbtDatabaseError:
+            if not kept_rows:
+                warehouse.run(f"DROP TABLE {warehouse.sql_name(names, names.target)}")
+            raise
+        self.steps.append("CREATE")
+        if not self.settings.attach_triggers:
+            self._system("STOP")
+        if kept_rows:
+            self._warn(f"had no trigger; the rows of {names.target} are made anew.")
+            self._system("REPLAY", "DISCARD BYPASS")
+        self._fill_gaps(self._health())
+        warehouse.run(definition.create_read_view(names))
+
+    def _settle_target(self, state: ModelState) -> bool:
+        """Create the target, or keep one without a trigger; return whether it has rows.
+
+        A killed first run leaves an empty target, a trigger dropped by hand one with rows. Raises
+        CompilationError for rows in a table of another shape, unless under --full-refresh."""
+        warehouse, target = self.warehouse, state.target
+        name = warehouse.sql_name(self.names, self.names.target)
+        if target is not None:
+            has_rows = bool(warehouse.rows(f"SELECT 1 FROM {name} LIMIT 1"))
+            if target_fits(warehouse, self.names, self.definition, target):
+                return has_rows
+            if has_rows and not self.settings.full_refresh:
+                raise CompilationError(
+                    f"{self.names.database}.{self.names.target} has rows, but no trigger "
+                    f"{self.names.view}, and other columns or keys than {self.names} makes. Run "
+                    "dbt with --full-refresh to drop it, or rename it or the model."
+                )
+            warehouse.run(f"DROP TABLE {name}")
+        warehouse.run(self.definition.create_target(self.names))
+        return False
+
+    # --- an existing model
+
+    def _bring_to_definition(self, state: ModelState) -> None:
+        """Bring an existing model to its definition, then fill gaps and replay stale slices."""
+        health = self._health()
+        assert health is not None
+        differences = compare(self.warehouse, self.names, self.definition, state)
+        if bool(health.attached) != self.settings.attach_triggers:
+            self._attach(self.settings.attach_triggers)
+        resumed = self._settle_candidate(health, differences)
+        keeps = True
+        if resumed:
+            self._rebuild(state, "RESUME")
+        elif self.settings.full_refresh or differences.stored:
+            keeps = self._change(state, differences)
+        changed = bool(self.steps)
+        health = self._health() if changed else health
+        self._fill_gaps(health)
+        self._replay_stale(health)
+        if keeps:
+            self._restore_read_view(differences, changed=changed)
+        self._say_what_is_left(self._health() if self.steps else health)
+
+    def _attach(self, attach: bool) -> None:
+        """Attach or detach the trigger as the profile says; rows inserted meanwhile are its gap."""
+        self.warehouse.run_system("START" if attach else "STOP", self.names)
+        self._warn(f"{self.names.view} is {'attached again' if attach else 'detached'}.")
+
+    def _settle_candidate(self, health: Health, differences: Differences) -> bool:
+        """Return whether an unfinished rebuild leads to the definition; cancel another one."""
+        if not health.candidate:
+            return False
+        candidate = self.warehouse.version(health.candidate)
+        if candidate is None:
+            return False
+        if candidate.digest == self.definition.digest:
+            return True
+        self._system("CANCEL REBUILD")
+        self._warn(f"an unfinished rebuild of another definition, {health.candidate}, is dropped.")
+        if not differences.stored and not self.settings.full_refresh:
+            self.steps.append("CANCEL REBUILD")
+        return False
+
+    def _change(self, state: ModelState, differences: Differences) -> bool:
+        """Bring stored rows to the definition as on_definition_change says; return whether the live
+        definition is the model's afterwards."""
+        policy = self.settings.on_definition_change
+        if self.settings.full_refresh or differences.follows:
+            policy = "rebuild"
+        if policy == "ignore":
+            self._warn(
+                f"keeps its live definition (on_definition_change='ignore'). "
+                f"{differences.sentences()}"
+            )
+            self.steps.append("IGNORED CHANGE")
+            return False
+        if policy == "fail":
+            raise CompilationError(
+                f"The definition of {self.names} has changed since its target was built, so that "
+                f"its old rows would not mean the same as new ones. {differences.sentences()} Run "
+                "dbt with --full-refresh to rebuild it, or set on_definition_change='rebuild' "
+                "(or 'replay', which keeps the target) in its config."
+            )
+        if policy == "replay":
+            self._modify(differences)
+        elif differences.stored:
+            self._rebuild(state, "REBUILD")
+        else:
+            self._rebuild_same()
+        return True
+
+    def _modify(self, differences: Differences) -> None:
+        """Give the trigger the model's query. All that it made is stale from that commit on."""
+        if differences.target or differences.moved:
+            raise CompilationError(
+                f"on_definition_change='replay' keeps the target of {self.names} and its source. "
+                f"{differences.sentences()} Run dbt with --full-refresh, or set "
+                "on_definition_change='rebuild'."
+            )
+        view = self.warehouse.sql_name(self.names, self.names.view)
+        self.warehouse.run(f"ALTER TABLE {view} MODIFY QUERY {self.definition.trigger}")
+        self.steps.append("MODIFY QUERY")
+
+    def _rebuild(self, state: ModelState, step: str) -> None:
+        """Build the definition beside the live version, and swap it in when it is proven."""
+        read_view = state.read_view
+        with_read_view = read_view is not None and read_view.engine == "View"
+        clauses = self.definition.rebuild(self.names, with_read_view=with_read_view)
+        self._run_rebuild(step, clauses)
+
+    def _rebuild_same(self) -> None:
+        """Build the live definition anew, and swap it in when it is proven (--full-refresh)."""
+        self._run_rebuild("REBUILD", "")
+
+    def _run_rebuild(self, step: str, clauses: str) -> None:
+        """Run SYSTEM REBUILD VIEW; log its chunks, and the views that read the target."""
+        rows = self._system("REBUILD", clauses)
+        chunks = [row for row in rows if row["step"] == "backfill"]
+        made = sum(row["rows"] for row in chunks)
+        self.steps.append(f"{step} {len(chunks)} chunks, {made} rows" if chunks else step)
+        self.rows += made
+        for row in rows:
+            if row["step"] == "downstream":
+                logger.warning(f"{self.names} was rebuilt: {row['view']} {row['status']}.")
+
+    # --- completing it
+
+    def _fill_gaps(self, health: Health | None) -> None:
+        """Backfill the gaps, chunk by chunk, unless the config or a limited ref leaves them.
+
+        If a chunk fails in a first run, the trigger is stopped, so that INSERTs do not fail on the
+        same rows; the next run attaches it again."""
+        if health is None or not health.gap_parts:
+            return
+        left = f"{health.gap_rows} source rows are not backfilled"
+        if self.limited:
+            self._warn(
+                f"{left}, since refs are limited (--empty or --sample); the next dbt run without "
+                "that does it."
+            )
+            return
+        if not self.settings.backfill.enabled:
+            view = self.warehouse.sql_name(self.names, self.names.view)
+            self._warn(f"{left} (backfill: none). SYSTEM BACKFILL VIEW {view} does it.")
+            return
+        try:
+            self.backfilled = backfill(
+                self.warehouse, self.names, self.settings.backfill_engine, title=str(self.names)
+            )
+        except DbtDatabaseError:
+            if self.steps[:1] == ["CREATE"] and self.settings.attach_triggers:
+                self.warehouse.run_system("STOP", self.names)
+                self._warn(
+                    f"{self.names.view} is stopped, so that no INSERT fails on it. The next run "
+                    "attaches it and backfills what it missed."
+                )
+            raise
+        rows = self.backfilled.target_rows
+        step = f"{self.backfilled.chunks} chunks, {rows} rows"
+        if self.steps[:1] == ["CREATE"]:
+            self.steps[0] += f" {step}"
+        else:
+            self.steps.append(f"BACKFILL {step}")
+        self.rows += rows
+
+    def _replay_stale(self, health: Health | None) -> None:
+        """Recompute the slices that a change of the inputs or of the query made stale."""
+        if health is None or not health.stale_slices:
+            return
+        replayed = self._system("REPLAY", "STALE")
+        rows = sum(row["rows_after"] for row in replayed)
+        self.steps.append(f"REPLAY {len(replayed)} partitions, {rows} rows")
+        self.rows += rows
+
+    def _restore_read_view(self, differences: Differences, *, changed: bool) -> None:
+        """Give the read view the model's query if it has another, and record the definition."""
+        warehouse, names = self.warehouse, self.names
+        if changed:
+            differences = compare(warehouse, names, self.definition, warehouse.model_state(names))
+        if differences.read_view:
+            if not differences.model_changed and not changed:
+                self._warn("its read view was changed or dropped by hand, and is put back.")
+            warehouse.run(self.definition.create_read_view(names))
+            self.steps.append("READ VIEW")
+        if differences.recorded:
+            view = warehouse.sql_name(names, names.view)
+            comment = self.definition.comment_literal
+            warehouse.run(f"ALTER TABLE {view} MODIFY COMMENT {comment}")
+
+    def _say_what_is_left(self, health: Health | None) -> None:
+        """Warn of what this run leaves, with the statement that repairs it."""
+        if health is None:
+            return
+        repair = f" {health.mend} repairs it." if health.mend else ""
+        if health.bypass_rows:
+            self._warn(
+                f"{health.bypass_rows} rows of {self.names.target} were written by hand and are "
+                f"left.{repair}"
+            )
+        elif health.verdict in ("unverifiable", "broken"):
+            self._warn(f"is {health.verdict}: {health.reason}{repair}")
+
+    # --- helpers
+
+    def _health(self) -> Health | None:
+        """Return the current health of the trigger."""
+        return self.warehouse.health(self.names)
+
+    def _system(self, action: str, rest: str = "") -> list[dict[str, Any]]:
+        """Run a SYSTEM … VIEW statement about the trigger where backfills run; return its rows."""
+        computes = action in ("REBUILD", "REPLAY")
+        return self.warehouse.run_system(
+            action,
+            self.names,
+            rest,
+            engine=self.settings.backfill_engine if computes else "in_process",
+            progress=self._new_progress() if computes else None,
         )
-        return self._backfilled.chunks, self._backfilled.target_rows
 
-    def _outcome(self, what: str, chunks: int, rows: int) -> Outcome:
-        """Return the outcome of the run; `what` says what was done.
+    def _new_progress(self) -> BackfillProgress:
+        """Return a log of chunks, whose figures become those of the run."""
+        self.backfilled = BackfillProgress(str(self.names))
+        return self.backfilled
 
-        `chunks` and `rows` count what a backfill published, 0 without one."""
-        names = self._names
-        done = f" {chunks} chunks, {rows} rows" if chunks else ""
+    def _warn(self, text: str) -> None:
+        """Log a warning about the model."""
+        logger.warning(f"{self.names}: {text}")
+
+    def _outcome(self) -> Outcome:
+        """Return the outcome of the run."""
+        names = self.names
         return Outcome(
-            f"{what}{done}",
-            rows,
-            tuple(self._warehouse.statements),
+            "; ".join(self.steps) or "NO CHANGE",
+            self.rows,
+            tuple(self.warehouse.statements),
             ((names.model, "view"), (names.target, "table"), (names.view, "materialized_view")),
-            self._backfilled.response(),
+            self.backfilled.response(),
         )
 
 

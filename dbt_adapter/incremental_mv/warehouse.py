@@ -20,13 +20,18 @@ from .names import OLD_SUFFIX, ModelNames
 
 @dataclass(frozen=True)
 class TableInfo:
-    """A table or view, from system.tables. `engine` is View or MaterializedView for views."""
+    """A table or view, from system.tables.
+
+    `engine` is View or MaterializedView for views, whose stored query is `as_select`. `engine_full`
+    are the clauses of a table from its engine on."""
 
     database: str
     name: str
     uuid: str
     engine: str
     partition_key: str
+    engine_full: str
+    as_select: str
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,9 @@ class ViewInfo:
     column_kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     read: tuple[str, str] | None = None
     trigger: str | None = None
+    options: str = ""
+    as_select: str = ""
+    """The stored query of the trigger."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,9 @@ class Health:
     bypass_rows: int
     stale_slices: int
     mend: str
+    attached: int = 1
+    candidate: str = ""
+    """The unfinished version of a rebuild, as `database.name`, or ""."""
 
 
 class Warehouse:
@@ -93,6 +104,11 @@ class Warehouse:
         rows: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
         return rows
 
+    def stored_query(self, sql: str) -> str:
+        """Return the query as a view stores it, without running it."""
+        with self._connections.exception_handler(sql):
+            return self._handle().connection.stored_query(sql)
+
     def describe(self, sql: str) -> tuple[tuple[str, DataType], ...]:
         """Return the names and types of a query's columns without running it."""
         with self._connections.exception_handler(sql):
@@ -112,8 +128,8 @@ class Warehouse:
             for database, listed in by_database
         ]
         rows = self.rows(
-            "SELECT database, name, uuid, engine, partition_key, target_database, "
-            f"target_table AS target, comment FROM system.tables WHERE {' OR '.join(conditions)}"
+            "SELECT database, name, uuid, engine, partition_key, engine_full, as_select, "
+            f"target_database, target_table AS target, comment FROM system.tables WHERE {' OR '.join(conditions)}"
         )
         self._looked_up |= dict.fromkeys(missing)
         self._looked_up |= {(row["database"], row["name"]): row for row in rows}
@@ -153,6 +169,17 @@ class Warehouse:
         self.look_up([(database, name)])
         return self._looked_up[database, name]
 
+    def version(self, name: str) -> ViewInfo | None:
+        """Return the version of a trigger with the name `database.name`, None if it is gone."""
+        database, _, view = name.partition(".")
+        row = self._relation(database, view)
+        return None if row is None else _view(row)
+
+    def comment(self, database: str, name: str) -> str:
+        """Return the comment of a relation, "" if there is none."""
+        row = self._relation(database, name)
+        return str(row["comment"]) if row is not None else ""
+
     def owns(self, names: ModelNames) -> bool:
         """Return whether the relation is the read view of an `incremental_mv`."""
         view = self.view(names)
@@ -184,7 +211,8 @@ class Warehouse:
     def health(self, names: ModelNames) -> Health | None:
         """Return the health of the model's trigger, or None if there is no trigger."""
         views = self.rows(
-            "SELECT verdict, reason, gap_parts, gap_rows, bypass_rows, stale_slices, mend "
+            "SELECT verdict, reason, gap_parts, gap_rows, bypass_rows, stale_slices, mend, "
+            "attached, candidate "
             f"FROM system.views WHERE database = {string_literal(names.database)} "
             f"AND name = {string_literal(names.view)}"
         )
@@ -197,12 +225,6 @@ class Warehouse:
         self._looked_up.clear()
         self.statements.append(sql)
         self._connections.add_select_query(sql)
-
-    def drop(self, names: ModelNames) -> None:
-        """Drop the trigger, the read view and the target, those that exist."""
-        for name, kind in ((names.view, "VIEW"), (names.model, "VIEW"), (names.target, "TABLE")):
-            if self.table(TableName(name, names.database), names.database) is not None:
-                self.run(f"DROP {kind} {self.sql_name(names, name)}")
 
     def run_system(
         self,
@@ -245,6 +267,8 @@ def _view(row: Mapping[str, Any]) -> ViewInfo:
         {name: (kind, function) for name, (kind, function) in body.get("columns", {}).items()},
         (str(read[0]), str(read[1])) if read else None,
         body.get("trigger"),
+        str(body.get("options", "")),
+        str(row.get("as_select", "")),
     )
 
 

@@ -11,6 +11,7 @@ from olapdb import functions, types
 from olapdb.errors import Error, InternalError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels.columns import as_array
+from olapdb.functions.scalar import ScalarDefinition
 from olapdb.plan.expressions import (
     Call,
     Cast,
@@ -64,6 +65,15 @@ def call(name: str, arguments: tuple[Expression, ...], environment: Environment)
     resolved = functions.resolve_scalar(
         name, [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     )
+    return fold(Call(resolved.type, resolved.name, arguments, resolved), environment)
+
+
+def call_definition(
+    definition: ScalarDefinition, arguments: tuple[Expression, ...], environment: Environment
+) -> Expression:
+    """Return a call of a function that a user made, folded where it is pure and all are constant."""
+    given = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
+    resolved = definition.resolve(definition.name, given)
     return fold(Call(resolved.type, resolved.name, arguments, resolved), environment)
 
 

@@ -13,6 +13,7 @@ from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import BindScope
 from olapdb.bind.sources import default_expression
+from olapdb.bind.user_functions import expand
 from olapdb.bind.virtual import PART_COLUMNS
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
 from olapdb.functions import cast_column, store_column
@@ -111,6 +112,7 @@ def bind_value(expression: sql.Expression, scope: BindScope) -> Constant:
 
     It keeps the expression's own type. Raises BadArguments for any other expression."""
     queries = StatementBinder(scope)
+    expression = expand(expression, scope.snapshot.functions)
     bound = compute(_bind_over(expression, [], "", queries), queries.scope.environment)
     if bound is None:
         raise BadArguments(

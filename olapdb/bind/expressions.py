@@ -14,6 +14,7 @@ from olapdb import errors, functions, types
 from olapdb.bind import constants
 from olapdb.bind.aggregates import AggregateRef, resolve_aggregate_call, texts_to_join
 from olapdb.bind.contracts import BindContext, QueryBinder
+from olapdb.bind.finished_states import takes_states
 from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
 from olapdb.bind.lambdas import (
@@ -317,6 +318,15 @@ class ExpressionBinder:
             raise errors.NotSupportedError(_REFUSED[folded])
         if (named := named_lambda(self, node.name)) is not None:
             return bind_call_of_lambda(self, node, named)
+        python = self.queries.scope.python_function(node.database or "", node.name)
+        if python is not None:
+            arguments = self.bind_all(node.arguments)
+            return constants.call_definition(python, arguments, self.environment)
+        if node.database is not None:
+            raise errors.UnknownFunction(
+                f"Function {node.database}.{node.name} does not exist.",
+                hint="system.functions lists the functions that users made.",
+            )
         node = with_lambda(self, node)
         if node.arguments and (argument := lambda_of(self, node.arguments[0])) is not None:
             return bind_lambda_function(self, node, argument)
@@ -365,11 +375,24 @@ class ExpressionBinder:
             bound = self.bind_all(arguments)
         finally:
             self.nullable_keys, self._bound_aliases = groups
+        if takes_states(name) and bound:
+            bound = (self._states_behind(arguments[0], bound[0]), *bound[1:])
         reference = resolve_aggregate_call(name, parameters, bound)
         refuse_parameters(reference.call)
         for argument in reference.call.arguments:
             refuse_windows(argument, f"the aggregate function {name}", node.position)
         return reference
+
+    def _states_behind(
+        self, node: sql.Expression, bound: expressions.Expression
+    ) -> expressions.Expression:
+        """Return the states of which an argument names the finished values; else the argument."""
+        if not isinstance(node, sql.Identifier) or isinstance(bound.type, types.AggregateFunction):
+            return bound
+        column = self.relation.find(node.parts)
+        if column is None or column.state is None or column.use() != bound:
+            return bound
+        return column.state() or bound
 
     def _with_combinators(
         self, node: sql.Function

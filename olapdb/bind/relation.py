@@ -24,7 +24,8 @@ class RelationColumn:
 
     `make` returns its expression over the relation's node. `qualifiers` are the forms before the
     dot that name its table. `starred`: `*` shows it; `bare`: its name alone, without a qualifier,
-    finds it. `used`: an expression has read it."""
+    finds it. `used`: an expression has read it. `state` returns a column of the states behind
+    finished values, None if it has none."""
 
     name: str
     type: DataType
@@ -35,6 +36,7 @@ class RelationColumn:
     shown_bare: bool = False
     """Whether its result name has no qualifier, as that of the left key of USING."""
     used: bool = False
+    state: Callable[[], Expression | None] | None = None
 
     def use(self) -> Expression:
         """Return the column's expression, and record that an expression reads it."""

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from olapdb.config import SettingValue
 from olapdb.functions.base import Environment
+from olapdb.functions.scalar import ScalarDefinition
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression
@@ -22,6 +23,11 @@ def no_system_tables(database: str, name: str) -> tuple[Field, ...] | None:
     return None
 
 
+def no_python_functions(database: str, name: str) -> ScalarDefinition | None:
+    """Return None: a scope in which no Python function may be called."""
+    return None
+
+
 NO_SNAPSHOT: Snapshot = FrozenSnapshot(number=0, databases={}, items={}, parts_of={})
 """Keys are expressions over their own table's columns: they can name no other object."""
 
@@ -31,7 +37,9 @@ class BindScope:
     """The snapshot, database, settings and parameters that a statement is bound with.
 
     `parameters` are Python values, by position or by name. `system_tables(database, name)` returns
-    the columns of a table of `system` or `information_schema`, None where there is no such table."""
+    the columns of a table of `system` or `information_schema`, None where there is no such table.
+    `python_function(database, name)` returns a Python function that may be called, None if there is
+    none. Only queries have any: definitions of tables and views are computed by any process."""
 
     snapshot: Snapshot
     database: str = "default"
@@ -39,6 +47,7 @@ class BindScope:
     environment: Environment = field(default_factory=Environment)
     parameters: Parameters = ()
     system_tables: Callable[[str, str], tuple[Field, ...] | None] = no_system_tables
+    python_function: Callable[[str, str], ScalarDefinition | None] = no_python_functions
 
 
 class LambdaScopes:

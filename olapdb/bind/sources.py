@@ -13,6 +13,7 @@ from olapdb.bind import constants
 from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.finished_states import FinishedStates
 from olapdb.bind.joins import bind_join
 from olapdb.bind.names import suggestion
 from olapdb.bind.partition_value import partition_value_column
@@ -46,7 +47,7 @@ def bind_source(
         case sql.SubqueryRelation():
             bound = queries.subquery(source.query, context)
             bound = _renamed(bound, source.column_aliases, source)
-            return _query_relation(bound, source.alias, "the subquery")
+            return _query_relation(queries, bound, source.alias, "the subquery")
         case sql.TableFunction():
             return bind_table_function(queries, source, context)
         case sql.Join():
@@ -139,7 +140,7 @@ def _common_table(
     inner = replace(common.context, depth=context.depth)
     bound = queries.subquery(common.item.query, inner)
     bound = _renamed(bound, common.item.column_aliases, source)
-    return _query_relation(bound, source.alias or common.item.name, common.item.name)
+    return _query_relation(queries, bound, source.alias or common.item.name, common.item.name)
 
 
 def _view(
@@ -150,7 +151,9 @@ def _view(
     bound = queries.subquery(parse_query(view.query), own)
     if len(view.columns) == len(bound.columns):
         bound = _as_columns(queries, bound, view.columns)
-    return _query_relation(bound, None, f"{view.database}.{view.name}", _qualifiers(source, view))
+    return _query_relation(
+        queries, bound, None, f"{view.database}.{view.name}", _qualifiers(source, view)
+    )
 
 
 def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, ...]) -> BoundQuery:
@@ -353,16 +356,27 @@ def default_expression(
 
 
 def _query_relation(
-    bound: BoundQuery, alias: str | None, label: str, qualifiers: tuple[Qualifier, ...] = ()
+    queries: QueryBinder,
+    bound: BoundQuery,
+    alias: str | None,
+    label: str,
+    qualifiers: tuple[Qualifier, ...] = (),
 ) -> Relation:
     """Return a query's columns as a relation; an alias replaces the qualifiers."""
     if alias:
         qualifiers = ((alias,),)
+    states = FinishedStates(bound, queries.names)
     columns = [
-        RelationColumn(c.name, c.type, partial(_identity, c.reference), qualifiers)
+        RelationColumn(
+            c.name,
+            c.type,
+            partial(_identity, c.reference),
+            qualifiers,
+            state=partial(states.of, c.reference),
+        )
         for c in bound.columns
     ]
-    return Relation(columns, lambda: bound.node, alias or label)
+    return Relation(columns, lambda: states.node, alias or label)
 
 
 def _identity(expression: Expression) -> Expression:

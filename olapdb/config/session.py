@@ -86,6 +86,11 @@ _DEFINED = (
         only=(False,),
     ),
     SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true.", only=(False,)),
+    SettingDefinition(
+        "allow_python_functions",
+        False,
+        "CREATE FUNCTION … LANGUAGE python, and calls that run the code stored in the warehouse.",
+    ),
     SettingDefinition("cast_keep_nullable", False, "CAST keeps Nullable."),
     SettingDefinition(
         "single_join_prefer_left_table",

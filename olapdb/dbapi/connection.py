@@ -138,10 +138,44 @@ class Connection:
         """Return the names and types of the query's columns, without running it."""
         return self.session.describe(query)
 
+    def stored_query(self, query: str) -> str:
+        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS."""
+        return self.session.stored_query(query)
+
     def system(self, statement: str, progress: Callable[[Any], None] | None = None) -> Result:
         """Run a slow statement (SYSTEM BACKFILL, REPLAY, RECONCILE VIEW); call `progress` with each
         event."""
         return self.session.execute(statement, None, progress=progress)
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: Mapping[str, str],
+        returns: str,
+        *,
+        vectorized: bool = True,
+        aggregate: bool = False,
+        deterministic: bool = True,
+    ) -> None:
+        """Make a Python callable a function of this connection's queries.
+
+            connection.create_function("double", lambda x: pc.multiply(x, 2), {"x": "Int64"}, "Int64")
+            connection.execute("SELECT double(number) FROM numbers(3)")
+
+        `arguments` are the types of the parameters by name; values are cast to them. The callable
+        gets pyarrow Arrays of equal length, of any length, and returns as many values, as an Array,
+        a NumPy array or a list. With `vectorized=False` it gets the values of one row and returns
+        one. An `aggregate` is a class with `accumulate(value)` and `finish()`; it sees a group's
+        values in memory at once. NULL is None; NULL for a type that is not Nullable is an error.
+
+        The function is known to this connection alone, and is not stored: definitions of tables and
+        views cannot use it. Raises FunctionAlreadyExists for a name of the engine, UnknownType,
+        BadArguments."""
+        from olapdb.runtime.python_code import PythonOptions  # needs the engine
+
+        options = PythonOptions(vectorized, aggregate, deterministic)
+        self.session.create_function(name, function, arguments, returns, options)
 
     def commit(self) -> None:
         """Do nothing: a statement that returned is committed."""

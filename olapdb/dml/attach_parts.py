@@ -16,7 +16,7 @@ from olapdb.commit.staging import Staging
 from olapdb.dml.null_fill import formerly_nullable, has_retyped_column, read_without_nulls
 from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
-from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import TableWrite, effects_of

@@ -19,7 +19,7 @@ from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.dml.find_rows import Parameters, in_partition, matching_offsets
 from olapdb.errors import IncorrectQuery
-from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.model.changes import AddPart, Change, RemoveParts

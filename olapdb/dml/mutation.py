@@ -45,7 +45,7 @@ from olapdb.dml.mutation_steps import (
 from olapdb.dml.null_fill import read_without_nulls
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext

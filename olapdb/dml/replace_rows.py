@@ -28,7 +28,8 @@ from olapdb.dml.insert_writer import InsertResult
 from olapdb.dml.replacement_keys import ReplacementKeys
 from olapdb.dml.staged_effects import log_executions, wait_for_merges
 from olapdb.errors import HaveDependentObjects, NotSupportedError
-from olapdb.ingest.block_stager import BlockStager, layout_of
+from olapdb.ingest.block_parts import layout_of
+from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext

@@ -11,7 +11,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.dml.delete import NOTHING_DELETED, DeleteResult
 from olapdb.errors import Error
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION
 from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.invalidation import all_slices
 from olapdb.lineage.retention import FrozenKeys

@@ -85,6 +85,10 @@ class TooLargeStringSize(DataError, name="TOO_LARGE_STRING_SIZE", code=131):
     """A string longer than its FixedString, or than a function may return."""
 
 
+class PythonFunctionFailed(DataError, name="PYTHON_FUNCTION_FAILED", code=2030):
+    """An exception, or a result of another type, of a Python function that users made."""
+
+
 class ThrowIfNonZero(DataError, name="FUNCTION_THROW_IF_VALUE_IS_NON_ZERO", code=395):
     """A row for which throwIf received a non-zero value."""
 

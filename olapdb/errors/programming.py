@@ -265,6 +265,24 @@ class UnsupportedMethod(NotSupportedError, name="NOT_IMPLEMENTED", code=48):
     """A valid statement that this kind of table does not support."""
 
 
+class RecursiveFunction(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
+    """A call of a function that users made, whose body leads back to it."""
+
+
+class FunctionAlreadyExists(ProgrammingError, name="FUNCTION_ALREADY_EXISTS", code=609):
+    """CREATE FUNCTION of a name that a function has."""
+
+
+class CannotDropFunction(ProgrammingError, name="CANNOT_DROP_FUNCTION", code=610):
+    """DROP FUNCTION of a function of the engine."""
+
+
+class CannotCreateRecursiveFunction(
+    ProgrammingError, name="CANNOT_CREATE_RECURSIVE_FUNCTION", code=611
+):
+    """CREATE FUNCTION with a body that calls the function itself."""
+
+
 class IllegalPrewhere(ProgrammingError, name="ILLEGAL_PREWHERE", code=182):
     """PREWHERE on a table or in a query that does not allow it."""
 

@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 
 from olapdb.errors import IllegalTypeOfArgument, UnknownFunction
-from olapdb.functions import arrays, casts, datetime, introspection, numeric, strings
+from olapdb.functions import arrays, casts, datetime, introspection, json, numeric, strings
 from olapdb.functions.aggregates.registry import aggregate_names
 from olapdb.functions.arrays.lambdas import LambdaDefinition
 from olapdb.functions.base import Argument, ScalarCall
@@ -20,7 +20,7 @@ from olapdb.types import Nothing, plain
 @cache
 def definitions() -> tuple[ScalarDefinition, ...]:
     """Return the definitions of all scalar functions, package by package."""
-    packages = (numeric, introspection, casts, datetime, strings, arrays)
+    packages = (numeric, introspection, casts, datetime, strings, arrays, json)
     return tuple(definition for package in packages for definition in package.definitions())
 
 

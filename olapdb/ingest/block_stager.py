@@ -8,7 +8,6 @@ A view that joins what another one writes fires after it, and joins what it wrot
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
@@ -17,12 +16,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.compute.shared_group_codes import SharedCodes
-from olapdb.config import SESSION_SETTINGS, Settings, tuning
-from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout, shared_layout
-from olapdb.engine.replacing_collapsing import check_markers
-from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts
-from olapdb.functions.base import Environment
+from olapdb.config import tuning
+from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion
+from olapdb.ingest.block_writer import BlockWriter
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.own_rows import (
     Cascade,
     JoinedParts,
@@ -49,60 +46,38 @@ from olapdb.ingest.trigger import (
 )
 from olapdb.ingest.view_failure import failure_note
 from olapdb.ingest.view_guardrails import Cost, ViewLimits
-from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
+from olapdb.model.changes import AddCoverage, AddPart, Change
 from olapdb.model.overlay_snapshot import OverlaySnapshot
-from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
-from olapdb.model.requirements import PartsOfPartitionAre, Requirement, SchemaIs, ViewsAre
+from olapdb.model.part import Contribution, NewBlock
+from olapdb.model.requirements import ViewsAre
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot, target_of
+from olapdb.model.snapshot import target_of
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
-from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
-from olapdb.storage.part_plan import PartPlan
-from olapdb.storage.store import Store
-from olapdb.storage.writer import write_part
 from olapdb.threads import ThreadPool
 
 __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 
 CASCADE_DEPTH_MAX = 64
-INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
-INLINE_ROWS_MAX = 10_000
-INLINE_PARTS_UNCOUNTED = 256
-INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
-"""The most bytes of a table that the catalog keeps. Up to INLINE_PARTS_UNCOUNTED parts cannot
-hold more, so they are not counted."""
 
 
 def stage_insert(
-    table: Table,
-    block: pa.Table,
-    snapshot: Snapshot,
-    store: Store,
-    lease_id: str,
-    *,
-    settings: Mapping[str, object],
-    environment: Environment,
-    cache: Cache,
-    cancelled: threading.Event | None = None,
+    table: Table, block: pa.Table, context: TriggerContext, lease_id: str
 ) -> StagedInsert:
-    """Stage a block of `table` and the cascade of its views as of `snapshot`.
+    """Stage a block of `table` and the cascade of its views, as of the context's snapshot.
 
     The block has the table's stored columns, see `olapdb.ingest.block`.  Needs the store, not the
     catalog.  Raises what views raise, naming the view; vacuum then deletes the staged files when
     the lease has ended.
     """
-    context = TriggerContext(
-        snapshot, store, cache, settings, environment, cancelled or threading.Event()
-    )
     stager = BlockStager(context, lease_id)
     stager.add_block(table, block)
     return stager.staged(table.id, block.num_rows)
 
 
 @dataclass
-class BlockStager:
+class BlockStager(BlockWriter):
     """Collects the parts, coverage and requirements of blocks that one commit will publish.
 
     With `inline` False no part is kept in the catalog (a cluster's tasks).  `parallel` overrides
@@ -112,25 +87,18 @@ class BlockStager:
     that are staged of it so far, or those of `joined`, which an earlier firing staged.
     """
 
-    context: TriggerContext
-    lease_id: str
-    inline: bool = True
     parallel: bool | None = None
     earlier_writes: tuple[ViewWrite, ...] = ()
-    swap: str = ""
     joined: Mapping[str, Sequence[AddPart]] | None = None
     _limits: ViewLimits = field(init=False)
-    _changes: list[Change] = field(default_factory=list)
-    _requirements: dict[Requirement, None] = field(default_factory=dict)
     _dimensions: dict[tuple[str, str], None] = field(default_factory=dict)
     _views: list[ViewWrite] = field(default_factory=list)
-    _next_index: dict[str, int] = field(default_factory=dict)
     _joined: list[JoinedParts] = field(default_factory=list)
     _cascade: Cascade = field(init=False)
     _written_dimensions: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self._settings = Settings.of(self.context.settings)
+        super().__post_init__()
         if self.parallel is None:
             self.parallel = self._settings.boolean("parallel_view_processing")
         self._limits = ViewLimits.of(self._settings)
@@ -216,110 +184,6 @@ class BlockStager:
             joined=fewest_joined(self._joined),
         )
 
-    # --- one block
-
-    def _new_block(self, table: Table, rows: int, kind: str) -> NewBlock:
-        """Add the table's next block, of `rows` rows, and require that its schema is unchanged."""
-        index = self._next_index.get(table.id, 0)
-        self._next_index[table.id] = index + 1
-        number = NewBlock(table.id, index)
-        self._changes.append(AddBlock(number, rows, kind))  # type: ignore[arg-type]
-        self._require(SchemaIs(table.id, table.version))
-        return number
-
-    def _write(
-        self,
-        table: Table,
-        block: pa.Table,
-        number: Blocks,
-        contributions: tuple[Contribution, ...],
-        changes_to: list[Change] | None = None,
-        *,
-        booked_partitions: set[str] | None = None,
-        unique: bool = False,
-    ) -> None:
-        """Stage the block's parts; append each to `changes_to` (None: the stager's changes) once
-        written.
-
-        Parts of partitions in `booked_partitions` leave out the source blocks of `contributions`;
-        `booked_partitions` grows by the block's partitions. `unique` says that no two rows have one
-        sorting key. A Null table stores nothing; a block without rows gives a placeholder part if
-        it has contributions.
-        """
-        if table.engine.name == "Null":
-            return
-        changes = self._changes if changes_to is None else changes_to
-        pieces = self._pieces(table, block, unique) if block.num_rows else []
-        for partition_id, partition_value, rows in pieces:
-            again = booked_partitions is not None and partition_id in booked_partitions
-            inline_bytes_max = self._inline_bytes(table, rows)
-            in_file = rows.nbytes > inline_bytes_max
-            staged = write_part(
-                self.context.store,
-                table,
-                rows,
-                PartPlan(
-                    partition_id,
-                    partition_value,
-                    number,
-                    _without_blocks(contributions) if again else contributions,
-                    inline_bytes_max=inline_bytes_max,
-                    swap=self.swap,
-                    after=self.context.snapshot.next_block(table) - 1 if in_file else None,
-                    index_values=layout_of(table, self.context).index_values(rows),
-                ),
-                lease_id=self.lease_id,
-                threads=self._settings.threads,
-            )
-            changes.append(AddPart(staged.part, staged.inline_rows))
-            if booked_partitions is not None:
-                booked_partitions.add(partition_id)
-        if not pieces and contributions:
-            changes.append(AddPart(placeholder_part(table, number, contributions)))
-
-    def _pieces(
-        self, table: Table, block: pa.Table, unique: bool
-    ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """Return (partition id, value, sorted rows) of each partition of the block.
-
-        Rows of engines that combine are combined; `unique` says that no two rows have one sorting
-        key.  Raises TooManyParts past max_partitions_per_insert_block."""
-        check_markers(table, block)
-        layout = layout_of(table, self.context)
-        # Sort and combine before the split: once, not for each of a thousand partitions.  The
-        # partitions of a large block are often sorted already.
-        combines = table.engine.combines and self._settings.boolean("optimize_on_insert")
-        if block.num_rows > tuning.SORTED_WHOLE_ROWS_MAX:
-            split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
-        elif combines and layout.keys_within_partitions:
-            split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
-            combines = False
-        else:
-            split = layout.split(layout.sort(block))
-        limit = self._settings.integer("max_partitions_per_insert_block")
-        if limit and len(split) > limit:
-            raise TooManyParts(
-                f"One block of {table.database}.{table.name} has rows of {len(split)} partitions,"
-                f" max_partitions_per_insert_block is {limit}.",
-                hint="Partition more coarsely, insert in the order of the partition key,"
-                " or raise the setting (0 is no limit).",
-            )
-        if combines:
-            split = [(i, v, combine(table, r, layout, unique=unique)) for i, v, r in split]
-        return [one for one in split if one[2].num_rows]
-
-    def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
-        """Return the most bytes of a part of these rows to keep in the catalog; 0 for none."""
-        if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
-            return 0
-        limit = self._settings.integer("inline_bytes_max")
-        limit = min(limit, int(table.setting("inline_bytes_max")))
-        parts = self.context.snapshot.parts(table.id) if limit else ()
-        if len(parts) < INLINE_PARTS_UNCOUNTED:
-            return limit
-        inline_bytes = sum(part.bytes for part in parts if part.inline)
-        return limit if inline_bytes + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
-
     # --- views
 
     def cascade(self, table: Table, block: pa.Table, number: NewBlock, depth: int) -> None:
@@ -362,7 +226,11 @@ class BlockStager:
         """Fire each view into a stager of its own; delete what a failing INSERT does not absorb."""
         branches = {
             view.id: BlockStager(
-                self.context, self.lease_id, self.inline, False, tuple(self._views)
+                self.context,
+                self.lease_id,
+                self.inline,
+                parallel=False,
+                earlier_writes=tuple(self._views),
             )
             for view in views
         }
@@ -546,17 +414,6 @@ class BlockStager:
         ignored = self._settings.boolean("materialized_views_ignore_errors")
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
-    def _roll_back(self, changes: int, next_index: dict[str, int]) -> None:
-        """Keep the first `changes` staged changes; delete the files of the others.
-
-        The numbers of the next blocks become those in `next_index`.
-        """
-        for change in self._changes[changes:]:
-            if isinstance(change, AddPart) and change.part.path:
-                self.context.store.delete(change.part.path)
-        del self._changes[changes:]
-        self._next_index = next_index
-
     def _cover_empty(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
         """Record that the view covers the empty source block `number`.
 
@@ -576,58 +433,3 @@ class BlockStager:
             self._require(requirement)
             if pair is not None:
                 self._dimensions[pair] = None
-
-    def _require(self, requirement: Requirement) -> None:
-        """Add the requirement to the commit's, each once, in the order of the first."""
-        self._requirements[requirement] = None
-
-
-def dimension_requirements(
-    view: MaterializedView, snapshot: Snapshot
-) -> list[tuple[Requirement, tuple[str, str] | None]]:
-    """Return the requirements that the view's dimensions are unchanged since the snapshot.
-
-    Each comes with the (view id, table id) whose rows it is about, None if it is about the
-    schema.  Rows of dimensions that are read at_insert are not required: they may change while they
-    are read.
-    """
-    requirements: list[tuple[Requirement, tuple[str, str] | None]] = []
-    for table_id in view.dimension_ids:
-        table = snapshot.by_id(table_id)
-        if not isinstance(table, Table):
-            continue
-        ids = tuple(sorted(part.id for part in snapshot.parts(table_id)))
-        requirements.append((SchemaIs(table_id, table.version), None))
-        if view.dimension_mode == "current":
-            requirements.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
-    return requirements
-
-
-def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
-    """Return the contributions without their blocks."""
-    return tuple(replace(one, blocks=()) for one in contributions)
-
-
-def layout_of(table: Table, context: TriggerContext) -> TableLayout:
-    """Return the table's layout from the context's cache, under the zone of the warehouse."""
-    return shared_layout(table, context.cache, context.environment.zone)
-
-
-PLACEHOLDER_PARTITION = ""
-"""The partition of placeholder parts, which belong to no partition of the table."""
-
-
-def placeholder_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
-    """Return a part without rows, which records contributions that produced no rows."""
-    return Part(
-        id=new_part_id(),
-        table_id=table.id,
-        partition_id=PLACEHOLDER_PARTITION,
-        partition_value=(),
-        rows=0,
-        bytes=0,
-        blocks=number,
-        schema_version=table.version,
-        contributions=contributions,
-        created_ms=time.time_ns() // 1_000_000,
-    )

@@ -23,7 +23,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.functions.base import Environment
-from olapdb.ingest.block_stager import dimension_requirements
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import LIMIT_SETTINGS, TriggerContext, bound_view
 from olapdb.lineage.dimension_impact import DimensionImpact, TableChange

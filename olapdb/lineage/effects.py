@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
-from olapdb.ingest.block_stager import dimension_requirements
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.lineage.dimension_change import TableWrite, dimension_effects
 from olapdb.lineage.invalidation import StaleSlices, processed_parts, require_same_views
 from olapdb.model.changes import Change

@@ -18,7 +18,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error
 from olapdb.functions import readable
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, layout_of
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.changes import Change, Invalidate

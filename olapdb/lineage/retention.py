@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.engine.layout import TableLayout
-from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices
 from olapdb.model.changes import Change, Retain

@@ -19,7 +19,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import ProcessedParts, TableWrite, effects_of, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices, slices_naming

@@ -26,12 +26,8 @@ import pyarrow.compute as pc
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
-from olapdb.ingest.block_stager import (
-    PLACEHOLDER_PARTITION,
-    dimension_requirements,
-    layout_of,
-    placeholder_part,
-)
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of, placeholder_part
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices, invalidate

@@ -27,10 +27,8 @@ from olapdb.model.job import JobChunk, JobState
 from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.requirements import Requirement
 from olapdb.model.schema import DatabaseEntry, SchemaObject
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
-
-# --- requirements ---------------------------------------------------------------------------------
-
 
 # --- changes --------------------------------------------------------------------------------------
 
@@ -238,6 +236,20 @@ class UndropTable:
     table_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class PutFunction:
+    """Creates the function, in place of one with its name."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True, slots=True)
+class DropFunction:
+    """Drops the function with the id."""
+
+    id: str
+
+
 Change: TypeAlias = (
     AddBlock
     | AddPart
@@ -262,6 +274,8 @@ Change: TypeAlias = (
     | UndropTable
     | Retain
     | ReleaseRetained
+    | PutFunction
+    | DropFunction
 )
 
 

@@ -27,6 +27,7 @@ from olapdb.model.schema import (
     Table,
     View,
 )
+from olapdb.model.user_function import FunctionParameter, UserFunction
 from olapdb.types import DataType
 
 Json: TypeAlias = object
@@ -209,6 +210,26 @@ _KINDS: dict[str, type[Table] | type[View] | type[MaterializedView]] = {
     "view": View,
     "materialized_view": MaterializedView,
 }
+
+
+FUNCTION_KIND = "function"
+"""The kind of a function's row among the catalog's objects."""
+
+
+def encode_function(function: UserFunction) -> str:
+    """Return the function's fields by name as JSON; the inverse of `decode_function`."""
+    body: dict[str, Json] = {f.name: getattr(function, f.name) for f in fields(function)}
+    body["parameters"] = [[p.name, p.type, p.default] for p in function.parameters]
+    body["packages"] = list(function.packages)
+    return dumps(body)
+
+
+def decode_function(text: str) -> UserFunction:
+    """Return the function of `encode_function`."""
+    body = json.loads(text)
+    body["parameters"] = tuple(FunctionParameter(*p) for p in body["parameters"])
+    body["packages"] = tuple(body["packages"])
+    return UserFunction(**body)
 
 
 def object_kind(schema_object: SchemaObject) -> str:

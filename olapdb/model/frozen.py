@@ -14,6 +14,7 @@ from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
@@ -28,6 +29,11 @@ class FrozenSnapshot:
     inline: Mapping[str, bytes] = field(default_factory=dict)
     next_blocks: Mapping[str, int] = field(default_factory=dict)
     data_versions: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
+        """No functions: definitions of tables and views hold expressions without them."""
+        return {}
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         """Return the held object of that name; None if the snapshot does not hold it."""

@@ -11,6 +11,7 @@ from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
@@ -42,6 +43,10 @@ class OverlaySnapshot:
     @property
     def databases(self) -> Mapping[str, DatabaseEntry]:
         return self.base.databases
+
+    @property
+    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
+        return self.base.functions
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         """Return the object of that name, as changed by the overlay. None if there is none or the

@@ -260,6 +260,15 @@ class DatabaseIsEmpty:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionIs:
+    """The function of this name has this id; None: there is none (rule 10)."""
+
+    database: str
+    name: str
+    id: str | None
+
+
 Requirement: TypeAlias = (
     LeaseLive
     | SchemaIs
@@ -290,4 +299,5 @@ Requirement: TypeAlias = (
     | JobRuns
     | DatabaseExists
     | DatabaseIsEmpty
+    | FunctionIs
 )

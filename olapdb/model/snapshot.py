@@ -9,6 +9,7 @@ from olapdb.errors import Position, UnknownTable
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 Derived = TypeVar("Derived")
@@ -29,6 +30,11 @@ class Snapshot(Protocol):
     @property
     def databases(self) -> Mapping[str, DatabaseEntry]:
         """The databases by name."""
+        ...
+
+    @property
+    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
+        """The functions that users made by (database, name), ("", name) of those without one."""
         ...
 
     def find(self, database: str, name: str) -> SchemaObject | None:

@@ -65,7 +65,7 @@ def _right_side(right: nodes.Expression) -> str:
 def _function(node: nodes.Function) -> str:
     """Return the name of a call's column; DISTINCT and FILTER show as `sumDistinctIf(a, f)`."""
     arguments = node.arguments
-    name = node.name
+    name = node.name if node.database is None else f"{node.database}.{node.name}"
     plain = not (node.parameters or node.distinct or node.filter or node.over)
     if plain and name == "tuple":
         return f"({_list(arguments)})"

@@ -36,7 +36,10 @@ HEREDOC = r"(?P<mark>\$\w*\$)(?P<body>.*?)(?P=mark)"
 
 _HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
 _QUOTED_OR_OPEN = re.compile(QUOTED + r"|(?P<open>['\"`]|/\*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|.)|''|\"\"|``", re.DOTALL)
+_ESCAPE = {
+    quote: re.compile(rf"\\(x[0-9A-Fa-f]{{2}}|.)|{quote}{quote}", re.DOTALL) for quote in "'\"`"
+}
+"""An escape or a doubled quote, inside quotes of each kind."""
 _ESCAPED = {
     "a": "\a",
     "b": "\b",
@@ -113,21 +116,22 @@ class _ClickHouseTokenizer(Tokenizer):
     COMMENTS_TERMINATE_AT_NEWLINE_ONLY = True
 
 
-def unescape(text: str) -> str:
-    r"""Return the value of the inside of a quoted string or name: `\n`, `\x41`, `''` are read.
+def unescape(text: str, quote: str = "'") -> str:
+    r"""Return the value of the inside of a text between `quote`s: `\n`, `\x41`, `''` are read.
 
     An unknown escape such as `\d` keeps its backslash, as in ClickHouse.  Consecutive `\xHH` are
     UTF-8 bytes; raises SyntaxError where they are not valid.
     """
+    escape = _ESCAPE[quote]
     if "\\x" not in text:
-        return _ESCAPE.sub(_unescape_one, text)
+        return escape.sub(_unescape_one, text)
     raw = re.sub(
         rb"\\(?:x([0-9A-Fa-f]{2})|\\)",
         lambda m: b"\\\\" if m[1] is None else _protect(int(m[1], 16)),
         text.encode(),
     )
     try:
-        return _ESCAPE.sub(_unescape_one, raw.decode())
+        return escape.sub(_unescape_one, raw.decode())
     except UnicodeDecodeError:
         raise SyntaxError(
             "A string with \\x escapes must be valid UTF-8.", hint="Use unhex('…') for bytes."
@@ -285,7 +289,7 @@ def _unquote(source: SourceText, quoted: str, offset: int) -> str:
     if "\\" not in inside and quoted[0] not in inside:
         return inside
     try:
-        return unescape(inside)
+        return unescape(inside, quoted[0])
     except SyntaxError as error:
         raise error.at(source.position(offset)) from None
 

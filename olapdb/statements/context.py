@@ -16,9 +16,12 @@ from olapdb.config import Settings
 from olapdb.errors import IncorrectQuery
 from olapdb.execute import ExecutionContext, SystemReader
 from olapdb.functions.base import Environment
+from olapdb.functions.scalar import ScalarDefinition
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.model.user_function import UserFunction
 from olapdb.plan.nodes import Field
+from olapdb.runtime.python_code import LocalFunction, refuse_python, stored_definition
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.system.information_schema import information_tables
@@ -110,6 +113,9 @@ class StatementContext:
     """Whether the statement calls the caller's code (a stream of rows, `progress`). Exceptions of
     that code are the caller's, not bugs of the engine."""
 
+    local_functions: Mapping[tuple[str, str], LocalFunction] = field(default_factory=dict)
+    """The Python functions of the connection, see `Session.create_function`."""
+
     @property
     def services(self) -> Services:
         """Return the services of the warehouse: catalog, store, clock, caches."""
@@ -184,6 +190,7 @@ class StatementContext:
             environment=self.environment,
             parameters=self.parameters,
             system_tables=self._system_fields,
+            python_function=self._python_function,
         )
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
@@ -197,6 +204,28 @@ class StatementContext:
             cancelled=self.cancelled,
             system=self._read_system(snapshot),
         )
+
+    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
+        """Return the functions that users made by (database, name), as of the newest commit.
+
+        Those of the connection come before stored ones."""
+        stored = self.services.catalog.snapshot().functions
+        own = {key: f.function for key, f in self.local_functions.items()}
+        return {**stored, **own} if own else stored
+
+    def _python_function(self, database: str, name: str) -> ScalarDefinition | None:
+        """Return the Python function of this name, None if there is none.
+
+        Raises SupportIsDisabled for one that the warehouse stores if the setting
+        allow_python_functions is off."""
+        local = self.local_functions.get((database, name))
+        if local is not None:
+            return local.definition()
+        function = self.services.catalog.snapshot().functions.get((database, name))
+        if function is None or function.language != "python":
+            return None
+        refuse_python(function.full_name, self.settings)
+        return stored_definition(function)
 
     # --- names
 

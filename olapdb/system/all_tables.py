@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from olapdb.system import (
     activity_tables,
     catalog_tables,
+    function_tables,
     job_tables,
     mutation_tables,
     part_tables,
@@ -23,6 +24,7 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
     for module in (
         activity_tables,
         catalog_tables,
+        function_tables,
         job_tables,
         mutation_tables,
         part_tables,

@@ -8,6 +8,7 @@ from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingDefinition, S
 from olapdb.functions.aggregates.registry import aggregate_descriptions
 from olapdb.functions.registry import function_descriptions
 from olapdb.functions.windows import window_names
+from olapdb.system.function_tables import create_query
 from olapdb.system.registry import Row, SystemContext, SystemTable
 
 
@@ -69,6 +70,16 @@ def _functions(context: SystemContext) -> Iterator[Row]:
         yield name, 1, int(insensitive), alias_to, "", "System"
     for name in window_names():
         yield name, 1, 0, "", "", "System"
+    for function in context.snapshot.functions.values():
+        origin = "SQLUserDefined" if function.language == "sql" else "ExecutableUserDefined"
+        yield (
+            function.full_name if function.database else function.name,
+            int(function.aggregate),
+            0,
+            "",
+            create_query(function),
+            origin,
+        )
 
 
 TABLES = (

@@ -15,6 +15,7 @@ from olapdb.views.proof.coverage import coverage_rows, stores_rows
 from olapdb.views.proof.failed_repairs import is_check_current
 from olapdb.views.proof.status import view_status
 from olapdb.views.proof.verdicts import failures
+from olapdb.views.versions.versions import candidate_of
 
 
 def _views_of(context: SystemContext, name: str = "view") -> Iterator[MaterializedView]:
@@ -67,7 +68,13 @@ def _views(context: SystemContext) -> Iterator[Row]:
             running.get(view.id, []),
             view.standing,
             _full_name(context.snapshot.by_id(view.stands_beside)),
+            _candidate_name(view, snapshot) if context.needs("candidate") else "",
         )
+
+
+def _candidate_name(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return "database.name" of the version that an unfinished REBUILD of the view makes, or ""."""
+    return "" if view.standing else _full_name(candidate_of(snapshot, view))
 
 
 def _full_name(item: SchemaObject | None) -> str:
@@ -207,7 +214,7 @@ TABLES = (
         oldest_stale Nullable(DateTime64(3)), last_check Nullable(DateTime64(3)), mend String,
         comment String, lag_blocks UInt64, lag_since Nullable(DateTime64(3)), lag_seconds UInt64,
         retained_rows UInt64, last_proof Nullable(DateTime64(3)), running_jobs Array(String),
-        standing String, version_of String""",
+        standing String, version_of String, candidate String""",
         _views,
     ),
     SystemTable(

@@ -16,6 +16,7 @@ from olapdb.model.schema import (
     Table,
 )
 from olapdb.model.snapshot import Derived
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 from olapdb.types import DataType
 
@@ -30,6 +31,7 @@ class FakeSnapshot:
         }
         self._objects = tuple(sorted(objects, key=lambda o: (o.database, o.name)))
         self.number = 1
+        self.functions: Mapping[tuple[str, str], UserFunction] = {}
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         return next((o for o in self._objects if (o.database, o.name) == (database, name)), None)

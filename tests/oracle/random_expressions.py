@@ -320,6 +320,8 @@ EXCLUDED = re.compile(
     r"|parseDateTime\w*)\b"
 )
 """Functions without a fixed value, and those whose differences docs/differences.md lists."""
+_FORMATTED_SECONDS = re.compile(r"\b(fromUnixTimestamp|FROM_UNIXTIME)\(\{int\}(?=, ')")
+"""Their answers differ beyond the years 1 and 9999, and for integers other than Int64."""
 
 
 _TUPLES = {("int", "string"): "tuple", ("int", "float", "string"): "triple"}
@@ -375,10 +377,11 @@ def _with_places(text: str, kinds: Mapping[str, str]) -> str:
         return f"{{{kinds[name]}}}" if name in kinds else name
 
     pieces = _QUOTED.split(text)
-    return "".join(
+    text = "".join(
         piece if at % 2 else re.sub(r"\b\w+\b(?!\()", place, piece)
         for at, piece in enumerate(pieces)
     )
+    return _FORMATTED_SECONDS.sub(r"\1(modulo(toInt64({int}), 60000000000)", text)
 
 
 class Expressions:

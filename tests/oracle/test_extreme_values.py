@@ -61,6 +61,11 @@ SAME = {
     " FROM (SELECT toString(number) AS t FROM numbers(9, 4))",
     "sums_of_truth": "SELECT sumWithOverflow(true), sumWithOverflow(toNullable(true)), sum(true)",
     "unlimited": "SELECT groupArray(18446744073709551615)(1), groupUniqArray(18446744073709551615)(1)",
+    "order_of_tuples_with_an_untyped_null": "SELECT (materialize(1), toString(NULL)) < (2, ''),"
+    " (materialize(1), NULL) < (3, 'a'), (materialize(1), NULL) >= (0, materialize('a')),"
+    " (1, materialize(NULL)) > (3, 'a'), (materialize(1), NULL, 2) <= (3, 'a', 2),"
+    " (materialize(1), NULL) = (3, 'a'), (materialize(1), NULL) != (3, 'a'), (materialize(1), NULL) = (1, 'a'),"
+    " (materialize(1), CAST(NULL AS Nullable(Int8))) < (2, 3)",
     "null_within_a_tuple": "SELECT uniq((n, 1)), uniqExact((n, 1)), groupUniqArray((n, 1)), uniq(1, NULL),"
     " uniqExact(1, NULL), uniqExact(tuple()), uniq(tuple()), groupUniqArray(tuple())"
     " FROM (SELECT arrayJoin([NULL, 0, NULL]) AS n)",
@@ -103,6 +108,12 @@ OUR_VALUES: dict[str, list[tuple[object, ...]]] = {
     ],
     "SELECT hex(substringUTF8(unhex('E24142'), 2)), hex(leftUTF8(unhex('8484'), 2))": [
         ("4142", "")
+    ],
+    "SELECT moduloOrZero(toInt64(-5), if(number < 2, toUInt64(number * 3), toInt64(-3))),"
+    " moduloOrZero(if(number = 0, toUInt64(18446744073709551615), toInt64(-7)), 2) FROM numbers(3)": [
+        (0, 1),
+        (-2, -1),
+        (-2, -1),
     ],
     "SELECT substring('abc', intDiv(toDecimal128(5, 10), 2))": [("bc",)],
 }

@@ -136,6 +136,9 @@ BEYOND = {
     "fromUnixTimestamp64Milli(9223372036854775807)": "9999-12-31 23:59:59.999",
     "fromUnixTimestamp64Milli(toUInt64(18446744073709551615))": "9999-12-31 23:59:59.999",
     "toDateTime64(toUInt64(18446744073709551615), 3)": "9999-12-31 23:59:59.000",
+    "fromUnixTimestamp(toInt8(-1), '%F %T', 'UTC')": "1969-12-31 23:59:59",
+    "fromUnixTimestamp(toUInt64(18446744073709551615), '%F %T', 'UTC')": "9999-12-31 23:59:59",
+    "fromUnixTimestamp(toInt64(-9223372036854775808), '%F', 'UTC')": "0001-01-01",
 }
 """olapdb's answers where ClickHouse stops at 0000-01-01, at a January, or wraps around."""
 

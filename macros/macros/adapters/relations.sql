@@ -8,6 +8,10 @@
         as type
     from system.tables as t
     where t.database = {{ adapter.string_literal(schema_relation.schema) }}
+    union all
+    select {{ adapter.string_literal(target.database) }}, f.name, f.database, 'function'
+    from system.user_functions as f
+    where f.database = {{ adapter.string_literal(schema_relation.schema) }}
   {% endcall %}
   {{ return(load_result('list_relations_without_caching').table) }}
 {% endmacro %}
@@ -23,7 +27,7 @@
 {% endmacro %}
 
 {% macro olapdb__get_drop_sql(relation) %}
-  drop {{ 'table' if relation.is_table else 'view' }} if exists {{ relation.render() }}
+  drop {{ 'function' if relation.is_function else 'table' if relation.is_table else 'view' }} if exists {{ relation.render() }}
 {% endmacro %}
 
 {% macro olapdb__drop_table(relation) %}
@@ -58,14 +62,15 @@
   {%- if config.get('contract').enforced and not temporary %}
     {{ get_assert_columns_equivalent(sql) }}
     create or replace table {{ relation.render() }}
-    {{ get_table_columns_and_constraints() }}
+    {{ adapter.with_indexes(get_table_columns_and_constraints(), config.model.config) }}
     {{ adapter.storage_clause(adapter.contract_storage(model)) }}
-    as {{ get_select_subquery(sql) }}
+    as {{ get_select_subquery(sql) }} {{ adapter.query_settings(config.model.config) }}
   {%- else %}
     create or replace table {{ relation.render() }}
     {{ 'ENGINE = MergeTree ORDER BY tuple()' if temporary
-       else adapter.storage_clause(config.model.config) }}
-    as {{ sql }}
+       else adapter.with_indexes('', config.model.config) ~ ' '
+            ~ adapter.storage_clause(config.model.config) }}
+    as {{ sql }} {{ adapter.query_settings(config.model.config) }}
   {%- endif %}
 {% endmacro %}
 

@@ -7,12 +7,15 @@
   {%- set overrides = model['config'].get('column_types', {}) -%}
   {%- set quote_columns = model['config'].get('quote_columns', none) -%}
   {% set sql %}
-    create or replace table {{ relation.render() }} (
+    {%- set columns %}(
       {%- for name in agate_table.column_names %}
         {{ adapter.quote_seed_column(name | string, quote_columns) }} {{ overrides.get(name, adapter.convert_type(agate_table, loop.index0)) }}
         {%- if not loop.last %},{% endif %}
       {%- endfor %}
-    ) {{ adapter.storage_clause(model['config']) }}
+    )
+    {%- endset %}
+    create or replace table {{ relation.render() }} {{ adapter.with_indexes(columns, model['config']) }}
+    {{ adapter.storage_clause(model['config']) }}
     {%- if rows is not none %} as select * from {{ rows.render() }}{% endif %}
   {% endset %}
   {% call statement('_', auto_begin=False) %}{{ sql }}{% endcall %}

@@ -21,7 +21,13 @@ from olapdb.catalog.sqlite.view_ledger import ViewLedger
 from olapdb.errors import DuplicateInsert, InternalError
 from olapdb.model import changes
 from olapdb.model import requirements as required
-from olapdb.model.encoding import encode_object, encode_part_rest, object_kind
+from olapdb.model.encoding import (
+    FUNCTION_KIND,
+    encode_function,
+    encode_object,
+    encode_part_rest,
+    object_kind,
+)
 from olapdb.model.part import (
     BlockRange,
     Blocks,
@@ -32,6 +38,7 @@ from olapdb.model.part import (
     union_ranges,
 )
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table, View
+from olapdb.model.user_function import UserFunction
 
 
 class CommitApplier:
@@ -50,18 +57,20 @@ class CommitApplier:
         self.emptied: list[str] = []
         self._databases: dict[str, DatabaseEntry] | None = None
         self._objects: dict[str, SchemaObject] | None = None
+        self._functions: dict[tuple[str, str], UserFunction] | None = None
         self._put_ids: set[str] = set()
         self._ledger = ViewLedger(self._connection, number)
 
     @property
     def schema(self) -> SchemaState:
         """The schema after the commit; the identical object if the commit does not change it."""
-        if self._databases is None and self._objects is None:
+        if self._databases is None and self._objects is None and self._functions is None:
             return self._current.schema
         before = self._current.schema
         return SchemaState(
             before.databases if self._databases is None else self._databases,
             before.by_id if self._objects is None else self._objects,
+            before.functions if self._functions is None else self._functions,
         )
 
     def run(self) -> None:
@@ -138,6 +147,10 @@ class CommitApplier:
                 self._drop_object(object_id, recoverable)
             case changes.UndropTable():
                 self._undrop(change)
+            case changes.PutFunction(function):
+                self._put_function(function)
+            case changes.DropFunction(function_id):
+                self._drop_function(function_id)
             case _:
                 assert_never(change)
 
@@ -368,6 +381,37 @@ class CommitApplier:
             self.added.setdefault(part.table_id, []).append(part)
         self.emptied += (table.id, detached_table(table.id))
 
+    def _put_function(self, function: UserFunction) -> None:
+        """Write a function's row, and drop that of the function with its name."""
+        functions = self._changed_functions()
+        replaced = functions.get((function.database, function.name))
+        if replaced is not None:
+            sql.drop_object(self._connection, object_id=replaced.id, number=self._number)
+        sql.insert_object(
+            self._connection,
+            id=function.id,
+            kind=FUNCTION_KIND,
+            body=encode_function(function),
+            created_commit=self._number,
+            dropped_commit=None,
+        )
+        functions[function.database, function.name] = function
+
+    def _drop_function(self, function_id: str) -> None:
+        """Mark a function as dropped. Raise CommitConflict if there is none with the id."""
+        functions = self._changed_functions()
+        name = next((name for name, f in functions.items() if f.id == function_id), None)
+        if name is None:
+            raise conflict(required.RevisionIs(function_id, 0))
+        del functions[name]
+        sql.drop_object(self._connection, object_id=function_id, number=self._number)
+
+    def _changed_functions(self) -> dict[tuple[str, str], UserFunction]:
+        """Return the functions by name as this commit leaves them: a copy that callers modify."""
+        if self._functions is None:
+            self._functions = dict(self._current.schema.functions)
+        return self._functions
+
     def _changed_databases(self) -> dict[str, DatabaseEntry]:
         """Return the databases by name as this commit leaves them: a copy that callers modify."""
         if self._databases is None:
@@ -382,16 +426,18 @@ class CommitApplier:
         return self._objects
 
     def _check_names(self) -> None:
-        """Raise CommitConflict if the database of any object does not exist: a concurrent commit
-        dropped it. Raise InternalError if two objects share a name: the commit lacked a
+        """Raise CommitConflict if the database of any object or function does not exist: a
+        concurrent commit dropped it. Raise InternalError if two objects share a name: the commit lacked a
         NameIsFree."""
-        if self._objects is None and self._databases is None:
+        if self._objects is None and self._databases is None and self._functions is None:
             return
         objects = self._current.schema.by_id if self._objects is None else self._objects
         names = [(item.database, item.name) for item in objects.values()]
         if len(set(names)) != len(names):
             raise InternalError("A commit would give two objects one name.")
         databases = self._current.schema.databases if self._databases is None else self._databases
+        functions = self._current.schema.functions if self._functions is None else self._functions
+        names += [name for name in functions if name[0]]
         missing_database = next((d for d, _ in names if d not in databases), None)
         if missing_database is not None:
             raise conflict(required.DatabaseExists(missing_database))

@@ -18,12 +18,13 @@ from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed, vacuumed_to
 from olapdb.errors import Error
 from olapdb.functions import parse_type
-from olapdb.model.encoding import decode_object, decode_part
+from olapdb.model.encoding import FUNCTION_KIND, decode_function, decode_object, decode_part
 from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry, SchemaObject
+from olapdb.model.user_function import UserFunction
 
 if TYPE_CHECKING:
-    from olapdb.catalog.sqlite.catalog import SqliteCatalog
+    from olapdb.catalog.sqlite.catalog_reader import CatalogReader
 
 TABLES_LOADED_MAX = 4_096
 FOLLOWED_COMMITS_MAX = 256
@@ -42,7 +43,7 @@ class HeadCache:
     """A thread-safe cache of the newest commit. A caller that passes a connection must acquire it
     before this object's lock."""
 
-    def __init__(self, catalog: SqliteCatalog) -> None:
+    def __init__(self, catalog: CatalogReader) -> None:
         self._catalog = catalog
         self._lock = threading.Lock()
         self._newest: Newest | None = None
@@ -187,15 +188,20 @@ class HeadCache:
     def _read_schema(
         self, connection: sqlite3.Connection, number: int, *, keep: bool
     ) -> SchemaState:
-        """Read the databases, tables and views as of commit `number`. Unchanged rows yield the same
+        """Read the databases, tables, views and functions as of commit `number`. Unchanged rows yield the same
         objects as before. `keep` remembers the decoded rows for the next read."""
         databases = {
             name: DatabaseEntry(id, name, comment)
             for id, name, comment in sql.databases_at(connection, number=number)
         }
         objects: dict[str, SchemaObject] = {}
+        functions: dict[tuple[str, str], UserFunction] = {}
         decoded: dict[int, tuple[str, SchemaObject]] = {}
         for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
+            if kind == FUNCTION_KIND:
+                function = decode_function(body)
+                functions[function.database, function.name] = function
+                continue
             # The same object is kept as long as its row, so that caches may go by identity.
             cached = self._decoded.get(row_id)
             if cached is None or cached[0] != body:
@@ -204,7 +210,7 @@ class HeadCache:
             objects[object_id] = cached[1]
         if keep:
             self._decoded = decoded
-        return SchemaState(databases, objects)
+        return SchemaState(databases, objects, functions)
 
 
 def _apply_commits(

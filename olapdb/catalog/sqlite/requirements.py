@@ -155,7 +155,11 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
         case required.DatabaseExists(name):
             return name in schema.databases
         case required.DatabaseIsEmpty(name):
-            return all(item.database != name for item in schema.by_id.values())
+            members = (*schema.by_id.values(), *schema.functions.values())
+            return all(member.database != name for member in members)
+        case required.FunctionIs(database, name, function_id):
+            function = schema.functions.get((database, name))
+            return (None if function is None else function.id) == function_id
         case required.DataVersionIs(table_id, partition_id, version):
             return data_version(current, table_id, partition_id) == version
         case required.PartsLive(table_id, part_ids):

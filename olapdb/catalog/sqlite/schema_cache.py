@@ -15,6 +15,7 @@ from itertools import takewhile
 
 from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject
+from olapdb.model.user_function import UserFunction
 
 DELTAS_MAX = 512
 """Commits a reader may lag behind before a table's parts are read from the catalog."""
@@ -22,10 +23,12 @@ DELTAS_MAX = 512
 
 @dataclass(frozen=True)
 class SchemaState:
-    """Databases by name and objects by id; the other mappings are derived."""
+    """Databases by name, objects by id, functions by (database, name); the other mappings are
+    derived."""
 
     databases: Mapping[str, DatabaseEntry] = field(default_factory=dict)
     by_id: Mapping[str, SchemaObject] = field(default_factory=dict)
+    functions: Mapping[tuple[str, str], UserFunction] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, str], SchemaObject]:

@@ -20,10 +20,11 @@ from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived
+from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 if TYPE_CHECKING:
-    from olapdb.catalog.sqlite.catalog import SqliteCatalog
+    from olapdb.catalog.sqlite.catalog_reader import CatalogReader
 
 
 VERSION_READS_MAX = 8
@@ -34,7 +35,7 @@ once."""
 class SqliteSnapshot:
     """A `olapdb.model.snapshot.Snapshot` in SQLite, shared by all readers of one commit."""
 
-    def __init__(self, catalog: SqliteCatalog, number: int, schema: SchemaState) -> None:
+    def __init__(self, catalog: CatalogReader, number: int, schema: SchemaState) -> None:
         self._catalog = catalog
         self._number = number
         self._schema = schema
@@ -58,6 +59,10 @@ class SqliteSnapshot:
     @property
     def databases(self) -> Mapping[str, DatabaseEntry]:
         return self._schema.databases
+
+    @property
+    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
+        return self._schema.functions
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         return self._schema.by_name.get((database, name))

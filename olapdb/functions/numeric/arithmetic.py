@@ -220,16 +220,25 @@ def _whole_float_quotient(
 _INT64_FLOAT = 2.0**63
 
 
+def _zero_by_zero(
+    divided: Callable[[list[Column], scalar.Invocation], pa.Array],
+    arrays: list[pa.Array],
+    call: scalar.Invocation,
+) -> pa.Array:
+    """Return what `divided` gives for rows with a divisor other than 0, and 0 for the others."""
+    divides = decimals.not_zero(arrays[1])
+    rows: list[Column] = [a.filter(pa.array(divides)) for a in arrays]
+    result = divided(rows, replace(call, rows=len(rows[0])))
+    return columns.scatter(result, divides).fill_null(0)
+
+
 def _int_div_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the truncated quotient, 0 where the divisor is 0: the kernel of intDivOrZero.
 
     Also 0 where the least signed number is divided by -1.
     """
     if any(isinstance(t, Decimal) for t in call.types):
-        divides = decimals.not_zero(arrays[1])
-        rows = [a.filter(pa.array(divides)) for a in arrays]
-        quotient = _int_div([*rows], replace(call, rows=len(rows[0])))
-        return columns.scatter(quotient, divides).fill_null(0)
+        return _zero_by_zero(_int_div, arrays, call)
     divisor = columns.numpy_values(arrays[1])
     valid = _may_divide(columns.numpy_values(arrays[0]), divisor)
     safe = columns.from_values(np.where(valid, divisor, 1), arrays[1].type)
@@ -263,8 +272,10 @@ def _float_remainder(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarr
 
 
 def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of moduloOrZero, which takes no Decimals."""
-    scalar.require(name, types, (Integer, Float, Boolean), "a number that is no Decimal")
+    """Return the type of moduloOrZero, which takes no Decimals but integers of any width."""
+    scalar.require(
+        name, types, (Integer, Float, Boolean, WideInteger), "a number that is no Decimal"
+    )
     return _binary_rule("modulo")(name, types, arguments)
 
 
@@ -286,6 +297,8 @@ def _modulo_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
     """
     if isinstance(call.result, Float):
         return _modulo(list(arrays), call)
+    if any(isinstance(t, WideInteger) for t in call.types):
+        return _zero_by_zero(_modulo, arrays, call)
     divisor = columns.numpy_values(arrays[1])
     valid = _may_divide(columns.numpy_values(arrays[0]), divisor)
     safe = columns.from_values(np.where(valid, divisor, 1), arrays[1].type)

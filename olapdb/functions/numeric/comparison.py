@@ -242,10 +242,13 @@ def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _resolve_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve a comparison of tuples, element by element in three-valued logic.
 
-    `(1, NULL) < (2, 0)` is true and `(1, NULL) < (1, 0)` is NULL: it is `1 < 2 OR (1 = 2 AND …)`.
+    `(1, n) < (2, 0)` is true and `(1, n) < (1, 0)` is NULL if n is a NULL: it is
+    `1 < 2 OR (1 = 2 AND …)`. As in ClickHouse no order is known of a tuple with a NULL that has no
+    type, and with a literal NULL no equality either.
     """
     pairs = _element_pairs(spelt, arguments)
-    if any(_is_literal_null(a) for pair in pairs for a in pair):
+    is_unknown = _is_literal_null if name in ("equals", "notEquals") else _is_untyped
+    if any(is_unknown(a) for pair in pairs for a in pair):
         null: Column = pa.scalar(None, pa.uint8())
         return ScalarCall(spelt, make_nullable(UINT8), lambda values, rows, environment: null)
     first = {"lessOrEquals": "less", "greaterOrEquals": "greater"}.get(name, name)
@@ -300,9 +303,14 @@ def _element_arguments(argument: Argument) -> list[Argument]:
     return [Argument(t, value[at]) for at, t in enumerate(tuple_type.elements)]
 
 
+def _is_untyped(argument: Argument) -> bool:
+    """Return whether the argument is NULL without a type, constant or not."""
+    return isinstance(plain(argument.type), Nothing)
+
+
 def _is_literal_null(argument: Argument) -> bool:
     """Return whether the argument is the constant NULL without a type."""
-    return isinstance(plain(argument.type), Nothing) and argument.constant is not None
+    return _is_untyped(argument) and argument.constant is not None
 
 
 def _elements(column: Column, rows: int) -> list[Column]:

@@ -83,7 +83,7 @@ def format_operand(node: nodes.Expression) -> str:
     """Return the SQL of an operand of an operator, in parentheses where it would bind otherwise."""
     text = format_expression(node)
     if isinstance(node, nodes.In | nodes.Alias | nodes.IntervalLiteral) or (
-        isinstance(node, nodes.Function) and _is_operator(node)
+        isinstance(node, nodes.Function) and node.database is None and _is_operator(node)
     ):
         return f"({text})"
     return text
@@ -204,9 +204,11 @@ def _is_element(node: nodes.Function) -> bool:
 
 def _format_function(node: nodes.Function) -> str:
     """Return a call, as an operator where it has one, with FILTER, OVER and NULLS."""
-    if _is_operator(node):
+    if node.database is None and _is_operator(node):
         return _format_operator(node)
     text = format_function_name(node.name)
+    if node.database is not None:
+        text = f"{quote_name(node.database)}.{text}"
     if node.parameters:
         text += f"({format_expressions(node.parameters)})"
     distinct = "DISTINCT " if node.distinct else ""

@@ -88,6 +88,7 @@ from olapdb.sql.nodes.expressions import (
     TupleLiteral,
     WindowSpec,
 )
+from olapdb.sql.nodes.functions import CreateFunction, DropFunction, ParameterDefinition
 from olapdb.sql.nodes.queries import (
     ArrayJoin,
     Explain,
@@ -117,6 +118,7 @@ __all__ = [
     "ConstraintAction",
     "ConstraintDefinition",
     "CreateDatabase",
+    "CreateFunction",
     "CreateMaterializedView",
     "CreateTable",
     "CreateView",
@@ -126,6 +128,7 @@ __all__ = [
     "Detach",
     "Drop",
     "DropColumn",
+    "DropFunction",
     "EngineClause",
     "Exchange",
     "Exists",
@@ -159,6 +162,7 @@ __all__ = [
     "OrderItem",
     "OtherAction",
     "Parameter",
+    "ParameterDefinition",
     "PartitionAction",
     "PartitionReference",
     "ProjectionDefinition",

@@ -102,7 +102,8 @@ class Function(Expression):
     `x BETWEEN a AND b` is `and(greaterOrEquals(x, a), lessOrEquals(x, b))`, `-x` is `negate`,
     `CASE` is `multiIf` (or `caseWithExpression`), `CAST(x AS T)` and `x::T` are Cast.
     `count(*)` is `count()`.  `name` is spelt as written.  Parametric aggregates
-    (`quantile(0.9)(x)`) have `parameters`.
+    (`quantile(0.9)(x)`) have `parameters`.  `database` is that of a function which a user made
+    there: `shop.price(x)`.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Function(Expression):
     filter: Expression | None = None
     over: WindowSpec | str | None = None
     nulls: Lit["RESPECT", "IGNORE"] | None = None
+    database: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from olapdb.errors import Position, SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, columns, operands, queries, storage
+from olapdb.sql.parser import clauses, columns, functions, operands, queries, storage
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.lookahead import call_follows, query_follows, query_is_next
 
 _REFUSED = {
     "DICTIONARY": "Read the rows from a table and join it.",
-    "FUNCTION": "Write the expression out, or name it with WITH x -> … AS f.",
     "USER": "Access is by the file system.",
     "ROLE": "Access is by the file system.",
     "ROW": "Make a view with the condition.",
@@ -48,11 +47,14 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
         return _parse_materialized_view(cursor, or_replace, position)
     if cursor.take("INDEX"):
         return _parse_index(cursor, position)
+    aggregate = cursor.sees("AGGREGATE", "FUNCTION")
+    if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
+        return functions.parse_create_function(cursor, or_replace, aggregate, position)
     if cursor.key == "UNIQUE":
         raise cursor.refused("A unique index", "Use ReplacingMergeTree to keep one row for a key.")
     if cursor.key in _REFUSED:
         raise cursor.refused(f"CREATE {cursor.key}", _REFUSED[cursor.key])
-    raise cursor.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE or INDEX")
+    raise cursor.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE, FUNCTION or INDEX")
 
 
 def _parse_database(cursor: TokenCursor, position: Position) -> nodes.CreateDatabase:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from olapdb.sql import nodes
-from olapdb.sql.parser import alter, clauses
+from olapdb.sql.parser import alter, clauses, functions
 from olapdb.sql.parser.cursor import TokenCursor
 
 ObjectKind = Literal["TABLE", "VIEW", "DATABASE"]
@@ -32,8 +32,10 @@ def _expect_object_kind(cursor: TokenCursor) -> ObjectKind:
 
 
 def parse_drop(cursor: TokenCursor) -> nodes.Statement:
-    """Parse DROP of tables, views, a database, a dictionary or an index."""
+    """Parse DROP of tables, views, a database, a dictionary, a function or an index."""
     position = cursor.position(cursor.advance())
+    if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
+        return functions.parse_drop_function(cursor, position)
     cursor.take("TEMPORARY")
     kind: Literal["TABLE", "VIEW", "DATABASE", "DICTIONARY", ""]
     kind = cursor.take_one_of("TABLE", "VIEW", "DATABASE", "DICTIONARY")
@@ -46,7 +48,8 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
             kind = "DATABASE"
     if not kind:
         raise cursor.refused(
-            f"DROP {cursor.token.text.upper()}", "TABLE, VIEW and DATABASE can be dropped."
+            f"DROP {cursor.token.text.upper()}",
+            "TABLE, VIEW, DATABASE and FUNCTION can be dropped.",
         )
     if_exists = cursor.if_exists()
     if_empty = cursor.take("IF", "EMPTY")

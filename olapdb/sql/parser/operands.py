@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import calls, expressions, queries, stars, type_names
@@ -117,7 +119,11 @@ def _parse_named(cursor: TokenCursor, token: Token) -> nodes.Expression:
         if not cursor.is_name(1):
             break
         cursor.advance()
-        parts.append(cursor.advance().text)
+        name = cursor.advance()
+        if cursor.key == "(" and len(parts) == 1:  # a function that a user made in a database
+            call = calls.parse_call(cursor, name)
+            return replace(call, database=parts[0], position=position)
+        parts.append(name.text)
     return nodes.Identifier(tuple(parts), position=position)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -14,10 +15,17 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.dml.replace_rows import replace_rows
-from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
+from olapdb.errors import (
+    BadArguments,
+    DatabaseAlreadyExists,
+    Error,
+    NotSupportedError,
+    TableAlreadyExists,
+)
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import (
@@ -30,6 +38,7 @@ from olapdb.model.requirements import (
 )
 from olapdb.model.schema import Column, DatabaseEntry, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
@@ -241,13 +250,15 @@ def _create_filled(
             staged_insert = stage_insert(
                 table,
                 block,
-                after,
-                services.store,
+                TriggerContext(
+                    after,
+                    services.store,
+                    cache,
+                    context.settings,
+                    context.environment,
+                    context.cancelled,
+                ),
                 services.lease_id,
-                settings=context.settings,
-                environment=context.environment,
-                cache=cache,
-                cancelled=context.cancelled,
             )
             staging.adopt(staged_insert.paths)
             staged.append(staged_insert)
@@ -278,6 +289,7 @@ def _create_view(
             hint="DROP it first.",
             position=statement.name.position,
         )
+    scope = context.scope(snapshot)
     plan = select.plan_query(statement.query, context, snapshot)
     columns = tuple(
         Column(number, column_name, data_type)
@@ -290,7 +302,7 @@ def _create_view(
         database=database,
         name=name,
         columns=columns,
-        query=to_sql(qualify(statement.query, context.scope(snapshot))),
+        query=to_sql(qualify(_with_kept_nulls(statement.query, plan, context, snapshot), scope)),
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
@@ -307,6 +319,29 @@ def _create_view(
         refuse_dependents(snapshot, existing, "replace")
     _commit_object(view, existing, context, snapshot, reads=plan.tables)
     return Result()
+
+
+_KEEP_NULLS = "cast_keep_nullable"
+
+
+def _with_kept_nulls(
+    query: nodes.Query, plan: Plan, context: StatementContext, snapshot: Snapshot
+) -> nodes.Query:
+    """Return a view's query with `cast_keep_nullable` of its session, if the query depends on it.
+
+    The setting decides the types of the columns that the view stores; another session's would give
+    other columns. `plan` is the query's, bound with the session's settings."""
+    if not context.settings.changed.get(_KEEP_NULLS):
+        return query
+    if not isinstance(query, nodes.Select | nodes.SetOperation):
+        return query
+    if any(setting.name == _KEEP_NULLS for setting in query.settings):
+        return query
+    default = replace(context, settings=context.settings.with_changes({_KEEP_NULLS: False}))
+    with suppress(Error):  # CAST(NULL AS String) is an error without the setting
+        if select.plan_query(query, default, snapshot).root == plan.root:
+            return query
+    return replace(query, settings=(*query.settings, nodes.Setting(_KEEP_NULLS, 1)))
 
 
 def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> tuple[Column, ...]:

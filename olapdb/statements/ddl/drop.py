@@ -28,6 +28,7 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.functions import drop_of_database
 from olapdb.statements.introspect.show import require_database
 from olapdb.views.definition.create import drop_view
 from olapdb.views.definition.drop_attach import drop_draft
@@ -208,4 +209,7 @@ def _drop_all_objects(
     requirements: list[Requirement] = [DatabaseExists(database)]
     requirements += [RevisionIs(member.id, member.revision) for member in members]
     requirements += [NoDependents(member.id, except_ids=view_ids) for member in members]
-    return requirements, [DropObject(member.id, recoverable=recoverable) for member in drop_order]
+    of_functions, dropped_functions = drop_of_database(database, snapshot)
+    requirements += of_functions
+    dropped_objects = [DropObject(member.id, recoverable=recoverable) for member in drop_order]
+    return requirements, [*dropped_objects, *dropped_functions]

@@ -27,7 +27,7 @@ def rebuild(
 ) -> tuple[Any, ...]:
     """Run SYSTEM REBUILD VIEW; return a row for each step.
 
-    A column list describes the new target as CREATE TABLE does. Without one, ENGINE, PARTITION BY,
+    A column list and the clauses behind it describe the whole new target. Without one, ENGINE, PARTITION BY,
     ORDER BY and TTL shape the new target; an omitted clause is that of the old target."""
     version = statement.new_version
     storage = version.storage
@@ -74,15 +74,14 @@ def _declared_builder(version: nodes.NewVersion, context: StatementContext) -> B
     """Return the function that builds the new target from the statement's column list."""
 
     def build(old: Table, columns: tuple[Column, ...], name: str) -> Table:
-        """Return the new target. ENGINE, ORDER BY and PARTITION BY are the old one's where they
-        are omitted; TTL, SETTINGS and constraints are the statement's alone."""
+        """Return the new target, which has nothing of the old one but its comment."""
         storage = version.storage or nodes.StorageClause()
         built = build_table(
             nodes.CreateTable(
                 table=nodes.TableName(name, old.database),
                 columns=version.columns,
                 constraints=version.constraints,
-                storage=_fill_omitted_clauses(storage, old),
+                storage=storage,
                 position=storage.position,
             ),
             context,

@@ -8,7 +8,14 @@ from functools import partial
 
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, TableAlreadyExists
-from olapdb.model.changes import Change, CreateDatabase, DropDatabase, PutObject
+from olapdb.model.changes import (
+    Change,
+    CreateDatabase,
+    DropDatabase,
+    DropFunction,
+    PutFunction,
+    PutObject,
+)
 from olapdb.model.requirements import (
     DatabaseExists,
     NameIsFree,
@@ -22,6 +29,7 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.functions import functions_in_renamed_databases
 from olapdb.statements.introspect.show import require_database, require_own_database
 from olapdb.views.definition.create import rewrite_references
 
@@ -114,8 +122,11 @@ def _rename_databases(
     renamed = [entry for entry in snapshot.databases.values() if new_names[entry.id] != entry.name]
     new_by_old = {entry.name: new_names[entry.id] for entry in renamed}
     items = [item for item in snapshot.objects() if item.database in new_by_old]
-    changes: list[Change] = [DropDatabase(entry.name) for entry in renamed]
+    functions = functions_in_renamed_databases(new_by_old, snapshot)
+    changes: list[Change] = [DropFunction(function.id) for function in functions]
+    changes += [DropDatabase(entry.name) for entry in renamed]
     changes += [CreateDatabase(replace(entry, name=new_names[entry.id])) for entry in renamed]
+    changes += [PutFunction(function) for function in functions]
     _commit_renames(
         context,
         "RENAME DATABASE",

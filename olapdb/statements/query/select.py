@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from olapdb.bind import bind_query
 from olapdb.bind.analysis import is_deterministic
+from olapdb.bind.qualify import qualify
+from olapdb.bind.user_functions import calls_of_users
 from olapdb.errors import NotSupportedError, TooManyRows
 from olapdb.execute import run
 from olapdb.execute.pruning.force_index import check_forced_indexes
@@ -16,6 +19,7 @@ from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.types import DataType
 
@@ -58,7 +62,8 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
         if plan is not None and _is_current(plan, snapshot):
             return plan
     plan = bind_query(query, context.scope(snapshot))
-    cacheable = key is not None and not _is_volatile(query)
+    # A Python function that is called by its name may be replaced.
+    cacheable = key is not None and not _is_volatile(query) and not calls_of_users(query)
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
     if cacheable:
@@ -71,6 +76,14 @@ def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, 
     context = with_query_settings(query, context)
     plan = plan_query(query, context, context.reading_snapshot())
     return tuple(zip(plan.names, plan.types, strict=True))
+
+
+def stored_query(query: nodes.Query, context: StatementContext) -> str:
+    """Return the query as a view stores it: full table names, explicit columns, no SETTINGS."""
+    context = with_query_settings(query, context)
+    if isinstance(query, nodes.Select | nodes.SetOperation):
+        query = replace(query, settings=(), format=None)
+    return to_sql(qualify(query, context.scope(context.snapshot())))
 
 
 def _is_current(plan: Plan, snapshot: Snapshot) -> bool:

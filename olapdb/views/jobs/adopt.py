@@ -25,7 +25,8 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.errors import BypassRows, Error, RetainedRows, ViewNotProvable
-from olapdb.ingest.block_stager import dimension_requirements, layout_of
+from olapdb.ingest.block_parts import layout_of
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.changes import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.draft import publish as publish_draft
-from olapdb.ingest.block_stager import dimension_requirements
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.dimension_change import changed_tables

@@ -20,7 +20,8 @@ from olapdb.engine.combine import combine
 from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
 from olapdb.execute.operators.aggregate import coded_keys
 from olapdb.functions.base import Environment
-from olapdb.ingest.block_stager import BlockStager, layout_of
+from olapdb.ingest.block_parts import layout_of
+from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.read_parts import read_pieces
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import BoundView, TriggerContext, bound_view, fire

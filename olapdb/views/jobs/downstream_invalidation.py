@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from olapdb.commit.draft import CommitDraft
-from olapdb.ingest.block_stager import placeholder_part
+from olapdb.ingest.block_parts import placeholder_part
 from olapdb.ingest.read_parts import read_rows, read_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import SourceChange, processed_by_views

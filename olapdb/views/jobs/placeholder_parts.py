@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, placeholder_part
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, placeholder_part
 from olapdb.model.changes import AddBlock, AddPart, Change
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, subtract_ranges
 from olapdb.model.schema import MaterializedView, Table

@@ -22,7 +22,8 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.staging import Staging
 from olapdb.config import Settings
 from olapdb.errors import CommitConflict
-from olapdb.ingest.block_stager import PLACEHOLDER_PARTITION, dimension_requirements
+from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION
+from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import Pin, deleting_on_failure, discard
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.trigger import TriggerContext

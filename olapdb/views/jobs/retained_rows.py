@@ -15,7 +15,7 @@ import pyarrow as pa
 from olapdb.commit.staging import Staging
 from olapdb.engine.combine import combine
 from olapdb.errors import BadArguments, RetainedRows
-from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import FAILED

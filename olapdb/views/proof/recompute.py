@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from olapdb.engine.combine import combine
-from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.retention import FrozenKeys

@@ -13,6 +13,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture
 from tests.contract.dbt.test_incremental_mv import (
     CARRIER,
     DAILY,
+    FROM_SOURCE,
     HOURLY,
     NAMED,
     IncrementalMvProject,
@@ -243,3 +244,38 @@ class TestDocs(OperationsProject):
         source = catalog.sources["source.test.raw.flights"].stats
         assert source["row_count"].value == 900
         assert "verdict" not in source
+
+
+UNIT_TESTS = """
+unit_tests:
+  - name: days
+    model: daily
+    given:
+      - input: ref('hourly')
+        format: sql
+        rows: |
+          select 'JFK' as origin, toDateTime('2013-01-01 01:00:00') as hour,
+              toUInt64(2) as departures, toNullable(toInt32(7)) as worst,
+              uniqState(toNullable(tail)) as tails
+          from (select arrayJoin(['a', 'b']) as tail)
+          union all
+          select 'JFK', toDateTime('2013-01-01 02:00:00'), toUInt64(1), toNullable(toInt32(9)),
+              uniqState(toNullable(tail))
+          from (select arrayJoin(['b', 'c']) as tail)
+    expect:
+      rows: [{origin: JFK, day: '2013-01-01', departures: 3, worst: 9, tails: 3}]
+"""
+
+
+class TestChainedModels(OperationsProject):
+    def test_their_sql_answers_in_show_and_in_unit_tests(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run", "--select", "hourly", "daily"])
+        # dbt show runs the SQL of the model over the upstream's read view.
+        shown = run_dbt(["show", "--select", "daily", "--limit", "1000"])
+        rows = sorted(map(repr, map(tuple, shown.results[0].agate_table.rows)))
+        assert len(rows) == len(warehouse.model("daily"))
+        tails = sorted(int(row[4]) for row in shown.results[0].agate_table.rows)
+        assert tails == sorted(row[4] for row in warehouse.rows(FROM_SOURCE["daily"]))
+        (Path(warehouse.root) / "models" / "unit.yml").write_text(UNIT_TESTS)
+        results = run_dbt(["test", "--select", "days"])
+        assert [r.status for r in results] == ["pass"]

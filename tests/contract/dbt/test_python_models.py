@@ -1,50 +1,13 @@
-"""Python models on Spark and in process: the classes of dbt-tests-adapter, and what they omit."""
+"""Python models on Spark and in process: what the classes of dbt-tests-adapter omit."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from dbt.tests.adapter.python_model.test_python_model import (
-    BasePythonEmptyTests,
-    BasePythonMetaGetTests,
-    BasePythonModelTests,
-    BasePythonSampleTests,
-)
 from dbt.tests.util import run_dbt
 
 pytestmark = pytest.mark.feature("dbt")
-
-# The adapter's tests write a timestamp as PostgreSQL does.
-INPUT_MODEL = """
-{{ config(materialized='table', event_time='event_time') }}
-select 1 as id, toDateTime('2025-01-01 01:25:00') as event_time
-union all
-select 2 as id, toDateTime('2025-01-02 13:47:00') as event_time
-union all
-select 3 as id, toDateTime('2025-01-03 01:32:00') as event_time
-"""
-
-
-class TestPythonModel(BasePythonModelTests):
-    pass
-
-
-class TestPythonMetaGet(BasePythonMetaGetTests):
-    pass
-
-
-class TestPythonEmpty(BasePythonEmptyTests):
-    @pytest.fixture(scope="class")
-    def input_model_sql(self) -> str:
-        return INPUT_MODEL
-
-
-class TestPythonSample(BasePythonSampleTests):
-    @pytest.fixture(scope="class")
-    def input_model_sql(self) -> str:
-        return INPUT_MODEL
-
 
 ORDERS = """
 {{ config(materialized='table', order_by='id') }}
@@ -121,7 +84,7 @@ models:
 
 
 class TestPythonModels:
-    """What the adapter's classes leave open: Arrow in process, types, errors, what stays behind."""
+    """Arrow in process, types of columns, errors, what stays behind."""
 
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

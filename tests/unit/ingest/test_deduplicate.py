@@ -26,6 +26,7 @@ from olapdb.errors import (
     SettingOutOfRange,
 )
 from olapdb.ingest.block_stager import stage_insert
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.schema import Table
 from olapdb.result import InsertedRows
@@ -424,12 +425,14 @@ def test_what_tasks_staged_is_deduplicated_by_who_commits_it(connection: Connect
         return stage_insert(
             table,
             block,
-            frozen,
-            services.store,
+            TriggerContext(
+                frozen,
+                services.store,
+                services.cache,
+                {},
+                connection.session._context("", None, None).environment,
+            ),
             services.lease_id,
-            settings={},
-            environment=connection.session._context("", None, None).environment,
-            cache=services.cache,
         )
 
     done = commit_staged(CommitOrigin(services), [staged("p", "q"), staged("r")])

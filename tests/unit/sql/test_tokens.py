@@ -117,3 +117,16 @@ def test_what_is_no_token_is_a_syntax_error_with_its_place(text: str, offset: in
         tokenize(SourceText(text))
     assert raised.value.position is not None
     assert raised.value.position.offset == offset
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"""'a""b\'c``d'""", 'string:a""b\'c``d'),
+        (r"""'a""b''c'""", 'string:a""b\'c'),
+        (r'''"a""b''c\n"''', "name:a\"b''c\n"),
+        (r"""`a``b""\t`""", 'name:a`b""\t'),
+    ],
+)
+def test_only_the_quote_around_a_text_is_doubled_inside(text: str, expected: str) -> None:
+    assert texts(text) == [expected]

@@ -12,7 +12,7 @@ import olapdb
 from olapdb.config import tuning
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, ThrowIfNonZero, TooManyParts
-from olapdb.ingest import block_stager
+from olapdb.ingest import block_writer
 from tests.unit.views.warehouse import rows
 
 pytestmark = pytest.mark.feature("views")
@@ -96,7 +96,7 @@ def test_a_disk_that_fails_leaves_nothing(
 ) -> None:
     """The write of the source's second file fails; no file stays behind."""
     views(connection, "")
-    write, seen = block_stager.write_part, []
+    write, seen = block_writer.write_part, []
 
     def failing(store, table, *arguments, **named):  # type: ignore[no-untyped-def]
         if table.name == "s":
@@ -105,10 +105,10 @@ def test_a_disk_that_fails_leaves_nothing(
                 raise Error("The disk is full.")
         return write(store, table, *arguments, **named)
 
-    monkeypatch.setattr(block_stager, "write_part", failing)
+    monkeypatch.setattr(block_writer, "write_part", failing)
     with pytest.raises(Error, match="full"):
         connection.execute(ROWS)
     assert files(connection) == set()
-    monkeypatch.setattr(block_stager, "write_part", write)
+    monkeypatch.setattr(block_writer, "write_part", write)
     connection.execute(ROWS)
     assert rows(connection, "SELECT sum(n) FROM t0") == [(5000,)]

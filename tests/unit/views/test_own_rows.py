@@ -16,6 +16,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, snapshot_for_insert
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import stage_insert
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.maintenance.check import check_database
 from olapdb.model.schema import Table
 from olapdb.runtime.cache import Cache
@@ -288,12 +289,8 @@ def test_what_tasks_staged_apart(connection: Connection) -> None:
         stage_insert(
             table,
             pa.table({"k": pa.array([1], pa.uint64()), "x": pa.array([x], pa.int64())}),
-            frozen,
-            services.store,
+            TriggerContext(frozen, services.store, Cache(), {}, Environment()),
             services.lease_id,
-            settings={},
-            environment=Environment(),
-            cache=Cache(),
         )
         for x in (-1, 3, -1)
     ]

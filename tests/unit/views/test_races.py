@@ -20,6 +20,7 @@ from olapdb.errors import Aborted, BackfillIncomplete, ThrowIfNonZero
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import make_blocks
 from olapdb.ingest.block_stager import stage_insert
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Commit, Committed
 from olapdb.model.schema import Table
 from olapdb.runtime.cache import Cache
@@ -337,12 +338,14 @@ def test_blocks_staged_elsewhere_are_one_commit(connection: Connection) -> None:
                 stage_insert(
                     table,
                     block,
-                    pickle.loads(frozen),
-                    services.store,
+                    TriggerContext(
+                        pickle.loads(frozen),
+                        services.store,
+                        Cache(),
+                        {"inline_bytes_max": 0},
+                        Environment(),
+                    ),
                     services.lease_id,
-                    settings={"inline_bytes_max": 0},
-                    environment=Environment(),
-                    cache=Cache(),
                 )
             )
         )

@@ -1,0 +1,84 @@
+"""What is live in the warehouse beside what the model's last run made: trigger and read view."""
+
+from __future__ import annotations
+
+from olapdb.errors import Error
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_query
+
+from ..relation import string_literal
+from .model_definition import read_view_select
+from .names import ModelNames
+from .warehouse import Warehouse
+
+
+def read_view_problem(warehouse: Warehouse, names: ModelNames) -> str:
+    """Return why readers of the model do not read its answer, "" if they do.
+
+    The read view is compared with the one that belongs to the trigger. A trigger of an older
+    adapter recorded none, so nothing is compared."""
+    view = warehouse.view(names)
+    if view is None or view.read is None:
+        return ""
+    tables = warehouse.rows(
+        "SELECT engine, as_select FROM system.tables "
+        f"WHERE database = {string_literal(names.database)} "
+        f"AND name = {string_literal(names.model)}"
+    )
+    if not tables:
+        return f"the read view {names} does not exist"
+    if tables[0]["engine"] != "View":
+        return f"{names} is a {tables[0]['engine']}, not the model's read view"
+    expected = read_view_select(names, *view.read)
+    if _normal(tables[0]["as_select"]) == _normal(expected):
+        return ""
+    return (
+        f"the read view {names} is not the one that belongs to its trigger: it reads "
+        f"{tables[0]['as_select']}"
+    )
+
+
+def trigger_problem(warehouse: Warehouse, names: ModelNames) -> str:
+    """Return why the trigger does not compute the model, "" if it does.
+
+    Only MODIFY QUERY gives a trigger another SELECT; a RENAME of what it reads is followed, and
+    does not count."""
+    view = warehouse.view(names)
+    if view is None or view.trigger is None:
+        return ""
+    rows = warehouse.rows(
+        "SELECT as_select, definition_version FROM system.views "
+        f"WHERE database = {string_literal(names.database)} "
+        f"AND name = {string_literal(names.view)}"
+    )
+    if not rows or rows[0]["definition_version"] == 1:
+        return ""
+    if _normal(rows[0]["as_select"]) == _normal(view.trigger):
+        return ""
+    return (
+        f"the trigger {names.view} was altered after the model's last run: it computes "
+        f"{rows[0]['as_select']}"
+    )
+
+
+def restore_read_view(warehouse: Warehouse, names: ModelNames) -> bool:
+    """Replace a read view that does not belong to the trigger by the one that does.
+
+    Returns whether it was replaced. A table under the model's name stays."""
+    view = warehouse.view(names)
+    if view is None or view.read is None or not read_view_problem(warehouse, names):
+        return False
+    table = warehouse.table(names.table(names.model), names.database)
+    if table is not None and table.engine != "View":
+        return False
+    relation = warehouse.sql_name(names, names.model)
+    warehouse.run(f"CREATE OR REPLACE VIEW {relation} AS {read_view_select(names, *view.read)}")
+    return True
+
+
+def _normal(sql: str) -> str:
+    """Return a query in the formatter's spelling; the text itself if it does not parse."""
+    try:
+        return to_sql(parse_query(sql))
+    except Error:
+        return sql

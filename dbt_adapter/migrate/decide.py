@@ -1,0 +1,320 @@
+"""What each model of a dbt-clickhouse project becomes here, with its config and the reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dbt_common.exceptions import CompilationError
+
+from olapdb.bind.syntax import walk
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_expression
+
+from ..incremental_mv.chain import Upstream, attach_to_target
+from ..incremental_mv.model_sql import read_model
+from ..incremental_mv.query_split import SplitQuery, split_query
+from ..incremental_mv.refusals import refuse_clauses
+from .diagnose import engine_of, order_names, problems
+from .model_text import REF_DATABASE, parsed
+from .project import ModelFile, Project
+
+_VIEWS = ("materialized_view", "materializedview")
+_STRATEGIES = {"delete_insert": "delete+insert"}
+_DROPPED = {
+    "catchup": "",
+    "mv_on_schema_change": "a changed definition is told by on_definition_change",
+    "repopulate_from_mvs_on_full_refresh": "a full refresh always fills the target again",
+    "refreshable": "",
+    "sharding_key": "there are no shards",
+    "cluster": "there is no cluster",
+    "on_cluster": "there is no cluster",
+    "inserts_only": "",
+    "query_settings": "give settings of statements in the profile",
+}
+_INSERT = re.compile(
+    r"insert\s+into\s+(?:table\s+)?\{\{-?\s*(?:(this)|ref\(\s*['\"]([^'\"]+)['\"]\s*\))", re.I
+)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a model becomes. `config` are the arguments of its new config call as texts, None if
+    the file stays as it is. `today` is what is wrong with it now, `notes` what changes."""
+
+    model: ModelFile
+    becomes: str
+    config: Mapping[str, str] | None = None
+    today: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    split: SplitQuery | None = field(default=None, repr=False)
+
+    @property
+    def changed(self) -> bool:
+        """Return whether the model's file is written anew."""
+        return self.config is not None
+
+
+def decide_all(project: Project) -> list[Decision]:
+    """Return the decisions on all models, each after those that it reads."""
+    writers = _writers(project)
+    decisions: dict[str, Decision] = {}
+
+    def visit(name: str, above: frozenset[str]) -> None:
+        """Decide on the models that this one reads, then on it; a circle is left to dbt."""
+        model = project.models.get(name)
+        if model is None or name in decisions or name in above:
+            return
+        query, reason = _query(model)
+        for below in sorted(_refs(query)):
+            visit(below, above | {name})
+        decisions[name] = _decide(model, query, reason, writers, decisions)
+
+    for name in sorted(project.models):
+        visit(name, frozenset())
+    return list(decisions.values())
+
+
+def _query(model: ModelFile) -> tuple[nodes.Query | None, str]:
+    """Return the model's query, or None and why it cannot be analysed."""
+    if model.problem:
+        return None, model.problem
+    try:
+        return parsed(model.text, model.call), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+def _refs(query: nodes.Query | None) -> set[str]:
+    """Return the names of the models that the query reads."""
+    if query is None:
+        return set()
+    tables = (n.table for n in walk(query) if isinstance(n, nodes.TableReference))
+    return {t.name for t in tables if t.database == REF_DATABASE}
+
+
+def _decide(
+    model: ModelFile,
+    query: nodes.Query | None,
+    reason: str,
+    writers: Mapping[str, str],
+    decisions: Mapping[str, Decision],
+) -> Decision:
+    """Return the decision on one model; `decisions` has those on the models that it reads."""
+    if model.problem:
+        return Decision(model, model.materialized, None, (), (f"left as it is: {model.problem}.",))
+    materialized = model.materialized
+    if materialized in _VIEWS:
+        return _decide_view(model, query, reason, writers, decisions)
+    if materialized in ("incremental", "distributed_incremental"):
+        return _decide_incremental(model)
+    if materialized in ("table", "distributed_table", "dictionary"):
+        return _decide_table(model)
+    return Decision(model, materialized)
+
+
+# --- materialized views
+
+
+def _decide_view(
+    model: ModelFile,
+    query: nodes.Query | None,
+    reason: str,
+    writers: Mapping[str, str],
+    decisions: Mapping[str, Decision],
+) -> Decision:
+    """Return the decision on a materialized view: an incremental_mv wherever one stays right."""
+    if model.config.get("refreshable"):
+        note = "It was refreshed on a schedule: schedule `dbt run` for it."
+        return _as_table(model, (), note)
+    if ":begin" in model.text:
+        note = "It has several views into one target: make an incremental_mv of each, and a view of them."
+        return _as_table(model, (), note)
+    if query is None:
+        note = f"Not analysed, since {reason}. The first dbt run says what is wrong, if anything."
+        config = _config(model, "incremental_mv", drop=("engine",))
+        return Decision(model, "incremental_mv", config, (), (note, *_dropped(model)))
+    today = tuple(problems(model, query, writers))
+    try:
+        select = read_model(to_sql(query))
+        refuse_clauses(select)
+    except CompilationError as error:
+        return _as_table(model, today, f"A trigger cannot maintain it. {_message(error)}")
+    try:
+        attached = attach_to_target(select, lambda name: _upstream(name, decisions))
+    except CompilationError as error:
+        note = f"A trigger on the other model's states cannot maintain it. {_message(error)}"
+        config = _config(model, "view", drop=_STORAGE)
+        return Decision(model, "view", config, today, (note, *_dropped(model)))
+    try:
+        split = split_query(attached)
+    except CompilationError as error:
+        return _as_table(model, today, f"A trigger cannot maintain it. {_message(error)}")
+    if not split.aggregated and engine_of(model) not in ("MergeTree", "Null"):
+        note = (
+            f"{engine_of(model)} drops rows of one key, which a trigger's rows may not be. To keep "
+            "the newest row of a key by INSERT: select the key, argMax(column, version) … group "
+            "by the key, as incremental_mv."
+        )
+        return _as_table(model, today, note)
+    return _maintained(model, split, today)
+
+
+_STORAGE = ("engine", "order_by", "partition_by", "primary_key", "ttl", "settings")
+
+
+def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> Decision:
+    """Return the decision that a view becomes an incremental_mv."""
+    notes: list[str] = []
+    drop = ["engine", "primary_key"]
+    keys = [k.name for k in split.keys]
+    if split.aggregated:
+        notes.append(
+            f"The target's engine and its order ({', '.join(keys) or 'one row'}) follow from the "
+            "SELECT. Aggregates are stored as states, and the model's name reads them finished."
+        )
+        if sorted(order_names(model.config.get("order_by"))) != sorted(keys):
+            drop.append("order_by")
+        if not _columns(model.config.get("partition_by")) <= set(keys):
+            drop.append("partition_by")
+    elif not model.config.get("order_by"):
+        notes.append("It aggregates nothing: give config order_by.")
+    if model.config.get("catchup") is False:
+        notes.append("It is filled with the rows from before, too: each partition one commit.")
+    if re.search(r"SimpleState\s*\(", model.text):
+        notes.append(
+            "-SimpleState is dropped from the aggregates: plain ones are stored like that."
+        )
+    config = _config(model, "incremental_mv", drop=tuple(drop))
+    everything = (*notes, *_dropped(model))
+    return Decision(model, "incremental_mv", config, today, everything, split)
+
+
+def _as_table(model: ModelFile, today: tuple[str, ...], note: str) -> Decision:
+    """Return the decision that a view becomes a table, which each dbt run computes anew."""
+    config = _config(model, "table", drop=())
+    notes = (note, "Until then it is a table, right after each dbt run.", *_dropped(model))
+    return Decision(model, "table", config, today, notes)
+
+
+def _upstream(name: nodes.TableName, decisions: Mapping[str, Decision]) -> Upstream | None:
+    """Return the incremental_mv that a ref reads, None for anything else."""
+    decision = decisions.get(name.name) if name.database == REF_DATABASE else None
+    if decision is None or decision.split is None:
+        return None
+    target = replace(name, name=f"{name.name}__target")
+    return Upstream(name.name, target, decision.split.column_kinds())
+
+
+def _message(error: CompilationError) -> str:
+    """Return the refusal's text without its prefix."""
+    return str(error.msg).removeprefix("incremental_mv: ")
+
+
+def _columns(expression: object) -> set[str]:
+    """Return the columns that a config's expression, or list of them, names."""
+    listed = [expression] if isinstance(expression, str) else list(expression or ())  # type: ignore[call-overload]
+    return {
+        n.parts[-1]
+        for text in listed
+        for n in walk(parse_expression(f"({text})"))
+        if isinstance(n, nodes.Identifier)
+    }
+
+
+# --- tables
+
+
+def _decide_incremental(model: ModelFile) -> Decision:
+    """Return the decision on an incremental model: the same, with our names of strategies."""
+    strategy = model.config.get("incremental_strategy")
+    notes: list[str] = []
+    changes: dict[str, str] = {}
+    if model.config.get("inserts_only"):
+        changes["incremental_strategy"] = "'append'"
+        notes.append("inserts_only is the strategy append.")
+    elif strategy in ("legacy", None) and model.config.get("unique_key"):
+        changes["incremental_strategy"] = "'delete+insert'"
+        notes.append("A unique_key without a strategy is delete+insert, and says so now.")
+    elif strategy in _STRATEGIES:
+        changes["incremental_strategy"] = repr(_STRATEGIES[str(strategy)])
+        notes.append(f"The strategy {strategy} is called {_STRATEGIES[str(strategy)]}.")
+    return _stored(model, "incremental", changes, notes)
+
+
+def _decide_table(model: ModelFile) -> Decision:
+    """Return the decision on a table: the same, without what only a cluster has."""
+    notes = []
+    if model.materialized == "dictionary":
+        notes.append("A dictionary is a table here; join it, and a view's rows follow its changes.")
+    return _stored(model, "table", {}, notes)
+
+
+def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list[str]) -> Decision:
+    """Return the decision on a model that stays a stored table; no new text if nothing changes."""
+    dropped = _dropped(model)
+    engine = str(model.config.get("engine") or "")
+    renamed = becomes != model.materialized or re.match(r"Replicated|Shared|Distributed", engine)
+    if not changes and not dropped and not renamed and "settings" not in model.config:
+        return Decision(model, becomes, None, (), tuple(notes))
+    drop = ("layout", "source_type", "fields") if model.materialized == "dictionary" else ()
+    config = {**_config(model, becomes, drop=drop), **changes}
+    return Decision(model, becomes, config, (), (*notes, *dropped))
+
+
+def _config(model: ModelFile, materialized: str, drop: tuple[str, ...]) -> dict[str, str]:
+    """Return the arguments of the new config call, by name, as texts.
+
+    A dropped config that YAML gives the model is set to none, since the call cannot unset it."""
+    config = {"materialized": repr(materialized)}
+    for name, text in model.call.texts.items():
+        if name == "materialized" or name in drop or name in _DROPPED:
+            continue
+        config["table_settings" if name == "settings" else name] = text
+    engine = model.call.values.get("engine")
+    if "engine" in config and isinstance(engine, str):
+        plain = re.sub(r"^(Replicated|Shared)(\w+)(\(.*)?$", r"\2", engine.strip())
+        if plain.startswith("Distributed"):
+            del config["engine"]
+        elif plain != engine.strip():
+            config["engine"] = repr(plain)
+    for name in (*drop, *_DROPPED):
+        if name in model.config and name not in model.call.texts:
+            config[name] = "none"
+    return config
+
+
+def _dropped(model: ModelFile) -> tuple[str, ...]:
+    """Return a note for each config that means nothing here and that a user may look for."""
+    return tuple(
+        f"{name} is dropped: {why}."
+        for name, why in _DROPPED.items()
+        if why and model.config.get(name) is not None
+    )
+
+
+# --- direct writes
+
+
+def _writers(project: Project) -> dict[str, str]:
+    """Return, by model, the file that inserts into its relation beside the model itself."""
+    return {name: path for path, owner, text in _texts(project) for name in _written(text, owner)}
+
+
+def _texts(project: Project) -> Iterator[tuple[str, str, str]]:
+    """Yield (path, model or "", text) of every file that can hold a statement."""
+    for model in project.models.values():
+        yield str(model.path), model.name, model.text
+    for folder in project.settings.get("macro-paths") or ["macros"]:
+        for path in sorted((project.root / str(folder)).rglob("*.sql")):
+            yield str(path.relative_to(project.root)), "", path.read_text(encoding="utf-8")
+    hooks: Any = [project.settings.get(name) for name in ("on-run-start", "on-run-end")]
+    yield "dbt_project.yml", "", str(hooks)
+
+
+def _written(text: str, owner: str) -> set[str]:
+    """Return the models that a text inserts into; `this` is `owner`."""
+    return {owner if match[1] else match[2] for match in _INSERT.finditer(text)} - {""}

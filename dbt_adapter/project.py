@@ -1,0 +1,53 @@
+"""What the adapter reads of dbt-core's objects: the project's folder, and nodes of its manifest."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from .config_check import NamedNode, NodeConfig, inherited_keys
+
+_SECTIONS = {"model": "models", "seed": "seeds", "snapshot": "snapshots"}
+_HOOKS = frozenset({"pre-hook", "post-hook"})
+
+
+def project_folder(config: Any) -> str:
+    """Return the folder of the dbt project as an absolute path, "" if dbt does not tell.
+
+    `dbt debug` has a profile only; its flags name the folder."""
+    root = getattr(config, "project_root", None)
+    if root is None:
+        from dbt.flags import get_flags  # dbt-core, which loads the adapter itself
+
+        root = getattr(get_flags(), "PROJECT_DIR", None)
+    return str(root or "")
+
+
+def node_config(node: Any, config: Any) -> NodeConfig:
+    """Return the config of a manifest's node for its check; `config` is the project's."""
+    values = node.config.to_dict(omit_none=True)
+    known = {f.name for f in fields(node.config)} | _HOOKS
+    own = frozenset(getattr(node, "config_call_dict", None) or {})
+    tree = getattr(config, _SECTIONS[str(node.resource_type)], None) or {}
+    unrendered = frozenset(getattr(node, "unrendered_config", None) or {})
+    inherited = inherited_keys(tree, node.fqn)
+    return NodeConfig(
+        materialized=str(node.config.materialized),
+        language=str(getattr(node, "language", "sql")),
+        values=values,
+        extra=frozenset(values) - known,
+        own=own | (unrendered - inherited),
+        inherited=inherited,
+    )
+
+
+def named_node(node: Any) -> NamedNode:
+    """Return what a manifest's node is called, and where its relation is."""
+    return NamedNode(
+        unique_id=node.unique_id,
+        name=node.name,
+        path=node.original_file_path,
+        schema=node.schema or "",
+        identifier=node.alias or node.name,
+        materialized=str(node.config.materialized),
+    )

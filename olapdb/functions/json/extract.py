@@ -1,0 +1,298 @@
+"""JSONExtract…, JSONHas, JSONLength, JSONType, JSONKey and isValidJSON.
+
+An argument after the JSON text is a step of the path: a key, or a place from 1 or, negative, from
+the end. Where the path leads nowhere, and for a text that is not valid JSON, the result is the
+default of its type, or NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.errors import IllegalColumn, IllegalTypeOfArgument
+from olapdb.functions import scalar
+from olapdb.functions.aggregates.registry import state_representation
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.json import index as tokens_of
+from olapdb.functions.json import paths
+from olapdb.functions.json.index import JsonIndex, build_index
+from olapdb.functions.json.raw import is_wide_integer, raw_texts
+from olapdb.functions.json.read import Reader, refuse_type
+from olapdb.functions.kernels import columns
+
+BYTES_MAX = 4 << 20
+"""Bytes of JSON that are indexed at once: an index is some 40 times as large."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The values at the path of some rows: their index and tokens, -1 for none."""
+
+    index: JsonIndex
+    tokens: np.ndarray
+    call: scalar.Invocation
+
+    def reader(self, *, bool_as_number: bool = True) -> Reader:
+        """Return a reader of the index."""
+        return Reader(self.index, self.call.environment, bool_as_number)
+
+
+Extract = Callable[[Found], pa.Array]
+
+
+def _slices(texts: pa.Array) -> Iterator[tuple[int, int]]:
+    """Yield (first row, number of rows) of pieces of about BYTES_MAX bytes."""
+    offsets = columns.offsets_of(texts)
+    first = 0
+    while first < len(texts):
+        limit = int(np.searchsorted(offsets, offsets[first] + BYTES_MAX, side="right")) - 1
+        rows = max(limit - first, 1)
+        yield first, min(rows, len(texts) - first)
+        first += rows
+
+
+def _kernel(extract: Extract, *, steps_end: int | None = None, any_case: bool) -> scalar.Kernel:
+    """Return the kernel that follows the path and calls `extract` for pieces of the rows.
+
+    `steps_end` is the end of the path among the arguments, as in a slice."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Extract from each JSON text the value at its path."""
+        texts, steps = columns.text(arrays[0]), arrays[1:steps_end]
+        steps = [s if pa.types.is_integer(s.type) else columns.text(s) for s in steps]
+        parts = []
+        for first, rows in _slices(texts):
+            index = build_index(texts.slice(first, rows))
+            path = [s.slice(first, rows) for s in steps]
+            values = paths.follow(index, path, any_case=any_case)
+            parts.append(extract(Found(index, values, call)))
+        return pa.concat_arrays(parts) if parts else pa.array([], call.result.arrow)
+
+    return kernel
+
+
+def _check(name: str, arguments: Sequence[Argument], steps: Sequence[Argument]) -> None:
+    """Raise IllegalTypeOfArgument unless the first argument is a text and the steps keys or places."""
+    text = types.plain(arguments[0].type)
+    if not isinstance(text, types.String | types.Nothing):
+        raise IllegalTypeOfArgument(
+            f"The first argument of function {name} is a String with JSON, not {text}."
+        )
+    for place, step in enumerate(steps, start=2):
+        kind = types.plain(step.type)
+        if not isinstance(kind, types.String | types.Integer | types.Nothing):
+            raise IllegalTypeOfArgument(
+                f"Argument {place} of function {name} is a key (String) or a place (integer), not "
+                f"{kind}."
+            )
+
+
+def _define(
+    name: str,
+    result: types.DataType,
+    extract: Extract,
+    *,
+    least: int = 1,
+    most: int | None = None,
+    any_case: bool = False,
+) -> scalar.ScalarDefinition:
+    """Define a function of (json, path…) with a fixed result type."""
+
+    def rule(
+        spelt: str, plain: tuple[types.DataType, ...], arguments: Sequence[Argument]
+    ) -> types.DataType:
+        """Return the result type; raise for arguments of other types."""
+        _check(spelt, arguments, arguments[1:])
+        return result
+
+    kernel = _kernel(extract, any_case=any_case)
+    return scalar.define(name, rule, kernel, count=(least, most))
+
+
+def _typed(
+    name: str, wrap: Callable[[types.DataType], types.DataType], extract: Extract, any_case: bool
+) -> scalar.ScalarDefinition:
+    """Define a function of (json, path…, 'Type'); `wrap` gives the result type."""
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for the type that the last argument names."""
+        constant = arguments[-1].constant
+        named = None if constant is None else constant.as_py()
+        if not isinstance(named, str):
+            raise IllegalColumn(
+                f"The last argument of function {spelt} is a constant String, the return type."
+            )
+        _check(spelt, arguments, arguments[1:-1])
+        target = types.parse_type(named, state_representation)
+        refuse_type(spelt, target)
+        kernel = _kernel(extract, steps_end=-1, any_case=any_case)
+        return scalar.standard_call(spelt, arguments, wrap(target), kernel)
+
+    return scalar.custom(name, resolve, count=(2, None))
+
+
+def _number(data_type: types.DataType) -> Extract:
+    """Return the extraction of a number, where true and false are none."""
+    return lambda found: found.reader(bool_as_number=False).values(found.tokens, data_type)
+
+
+def _bool(found: Found) -> pa.Array:
+    """Return whether each value is true or a number other than 0; UInt8."""
+    return found.reader().values(found.tokens, types.BOOL).cast(pa.uint8())
+
+
+def _string(found: Found) -> pa.Array:
+    """Return strings decoded, other values as JSON text, "" for null."""
+    return found.reader().values(found.tokens, types.STRING)
+
+
+def _raw(found: Found) -> pa.Array:
+    """Return the JSON text of each value."""
+    return raw_texts(found.index, found.tokens, found.call.environment)
+
+
+def _value(found: Found) -> pa.Array:
+    """Return each value as the result type of JSONExtract."""
+    return found.reader().values(found.tokens, found.call.result)
+
+
+def _containers(found: Found, kind: int) -> np.ndarray:
+    """Return the tokens of containers of the kind, -1 for other values."""
+    return np.where(found.index.kind_of(found.tokens) == kind, found.tokens, -1)
+
+
+def _array_raw(found: Found) -> pa.Array:
+    """Return the JSON texts of the elements of arrays."""
+    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.ARRAY))
+    return columns.lists_from(offsets, raw_texts(found.index, values, found.call.environment))
+
+
+def _keys(found: Found) -> pa.Array:
+    """Return the keys of objects, in order."""
+    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.OBJECT))
+    return columns.lists_from(offsets, paths.keys_of(found.index, values - 2))
+
+
+def _pairs_raw(found: Found) -> pa.Array:
+    """Return the keys of objects with the JSON texts of their values."""
+    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.OBJECT))
+    texts = raw_texts(found.index, values, found.call.environment)
+    return _pairs(found, offsets, values, texts)
+
+
+def _pairs(found: Found, offsets: np.ndarray, values: np.ndarray, read: pa.Array) -> pa.Array:
+    """Return lists of (key, value) for members of objects and what was read of them."""
+    arrow = found.call.result.arrow
+    keys = paths.keys_of(found.index, values - 2)
+    return columns.lists_from(offsets, columns.structs_from([keys, read], arrow.value_type))
+
+
+def _pairs_typed(found: Found) -> pa.Array:
+    """Return the keys of objects with the values that convert to the type."""
+    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.OBJECT))
+    result = found.call.result
+    assert isinstance(result, types.Array)
+    assert isinstance(result.inner, types.Tuple)
+    read, converted = found.reader().read(values, types.plain(result.inner.elements[1]))
+    owners = columns.parents_of(offsets)[converted]
+    kept = columns.offsets_from_counts(np.bincount(owners, minlength=len(found.tokens)))
+    return _pairs(found, kept, values[converted], read.filter(pa.array(converted)))
+
+
+def _has(found: Found) -> pa.Array:
+    """Return whether there is a value; UInt8."""
+    return columns.from_values(found.tokens >= 0, pa.uint8())
+
+
+def _length(found: Found) -> pa.Array:
+    """Return the number of members of arrays and objects, 0 for others; UInt64."""
+    return columns.from_values(found.index.members(found.tokens), pa.uint64())
+
+
+_NAMES = pa.array(["Null", "String", "Object", "Array", "Bool", "Double", "Int64", "UInt64"])
+
+
+def _type(found: Found) -> pa.Array:
+    """Return the name of each value's type."""
+    kind = found.index.kind_of(found.tokens)
+    chosen = np.select(
+        [kind == tokens_of.STRING, kind == tokens_of.OBJECT, kind == tokens_of.ARRAY], [1, 2, 3], 0
+    )
+    rows = np.flatnonzero(kind == tokens_of.SCALAR)
+    texts = found.index.texts(found.tokens[rows])
+    unsigned = columns.numpy_values(
+        pc.and_(
+            pc.match_substring_regex(texts, "^[0-9]+$"),
+            pc.or_(
+                pc.greater(pc.binary_length(texts), 19),
+                pc.and_(
+                    pc.equal(pc.binary_length(texts), 19), pc.greater(texts, "9223372036854775807")
+                ),
+            ),
+        )
+    ).astype(bool)
+    flags = {
+        name: columns.numpy_values(pc.match_substring_regex(texts, pattern)).astype(bool)
+        for name, pattern in (("bool", "^[tf]"), ("null", "^n"), ("double", "^-?[0-9].*[.eE]"))
+    }
+    wide = is_wide_integer(texts, found.call.environment)
+    chosen[rows] = np.select(
+        [flags["bool"], flags["null"], flags["double"], wide, unsigned], [4, 0, 5, 1, 7], 6
+    )
+    return _NAMES.take(pa.array(chosen))
+
+
+def _key(found: Found) -> pa.Array:
+    """Return the key of each value that is a member of an object, "" for others."""
+    tokens = np.where(found.tokens > 1, found.tokens, 0)
+    parents = np.where(found.tokens > 1, found.index.parent[tokens], -1) if len(tokens) else tokens
+    in_object = found.index.kind_of(parents) == tokens_of.OBJECT
+    rows = np.flatnonzero(in_object)
+    names = paths.keys_of(found.index, found.tokens[rows] - 2)
+    empty = columns.as_array(pa.scalar(""), len(found.tokens))
+    return columns.replaced_rows(empty, rows, names) if len(rows) else empty
+
+
+def _is_valid(found: Found) -> pa.Array:
+    """Return whether each text is valid JSON; UInt8."""
+    return columns.from_values(found.index.valid, pa.uint8())
+
+
+def _definitions() -> Iterator[scalar.ScalarDefinition]:
+    """Yield the definitions; those of JSONExtract… also with keys in any case."""
+    texts = types.Array(types.STRING)
+    pairs = types.Array(types.Tuple((types.STRING, types.STRING)))
+    for suffix, any_case in (("", False), ("CaseInsensitive", True)):
+        fixed: tuple[tuple[str, types.DataType, Extract], ...] = (
+            ("Int", types.INT64, _number(types.INT64)),
+            ("UInt", types.UINT64, _number(types.UINT64)),
+            ("Float", types.FLOAT64, _number(types.FLOAT64)),
+            ("Bool", types.UINT8, _bool),
+            ("String", types.STRING, _string),
+            ("Raw", types.STRING, _raw),
+            ("ArrayRaw", texts, _array_raw),
+            ("Keys", texts, _keys),
+            ("KeysAndValuesRaw", pairs, _pairs_raw),
+        )
+        for name, result, extract in fixed:
+            yield _define(f"JSONExtract{name}{suffix}", result, extract, any_case=any_case)
+        yield _typed(f"JSONExtract{suffix}", lambda t: t, _value, any_case)
+        yield _typed(
+            f"JSONExtractKeysAndValues{suffix}",
+            lambda t: types.Array(types.Tuple((types.STRING, t))),
+            _pairs_typed,
+            any_case,
+        )
+    yield _define("JSONHas", types.UINT8, _has)
+    yield _define("JSONLength", types.UINT64, _length)
+    yield _define("JSONType", types.STRING, _type)
+    yield _define("JSONKey", types.STRING, _key, least=2)
+    yield _define("isValidJSON", types.UINT8, _is_valid, most=1)
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = tuple(_definitions())

@@ -1,0 +1,202 @@
+"""Every key of a model's config is known or refused; all mistakes of a model are one message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture
+
+import olapdb
+
+pytestmark = pytest.mark.feature("dbt")
+
+SOURCES = """
+sources: [{name: raw, schema: raw, tables: [{name: events}]}]
+"""
+EVENTS = """
+create database raw;
+create table raw.events (day Date, kind String, amount Int64, note Nullable(String))
+engine = MergeTree partition by toYYYYMM(day) order by day;
+insert into raw.events values ('2024-01-05', 'a', 1, null), ('2024-02-05', 'b', 2, 'x'),
+    ('2024-03-05', 'a', 3, null)
+"""
+
+
+def create_events(project: Any) -> None:
+    with olapdb.connect(project.adapter.config.credentials.location) as connection:
+        connection.execute(EVENTS)
+
+
+def by_name(results: Any) -> dict[str, str]:
+    """Return the message of each node, by name."""
+    return {r.node.name: str(r.message) for r in results}
+
+
+WRONG_MV = """
+{{ config(materialized='incremental_mv', unique_key='kind', incremental_strategy='append',
+          on_definition_change='sometimes', backfill={'from': '2024-01-01', 'until': 1},
+          retain='a while', backfill_on='cluster', reconcile='often', partition_bi='day',
+          catchup='no', projections=[], query_settings={'max_threads': 1},
+          on_schema_change='bogus') }}
+select kind, count() as n from {{ source('raw', 'events') }} group by kind
+"""
+WRONG_TABLE = """
+{{ config(materialized='table', ttl=5, settings=['a'], indexes=[{'nam': 1}], order_bi='x',
+          projections=[{'name': 'p'}], retain='1 day', my_own_key=1) }}
+select 1 as x
+"""
+
+
+class TestMistakes:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "sources.yml": SOURCES,
+            "wrong_mv.sql": WRONG_MV,
+            "wrong_table.sql": WRONG_TABLE,
+            "wrong_view.sql": "{{ config(materialized='view', ttl='day') }} select 1 as x",
+            "wrong_engine.sql": "{{ config(materialized='table', engine='Log', order_by='x', "
+            "ttl='x', table_settings={'index_granularity': 1}) }} select 1 as x",
+            "good_view.sql": "{{ config(materialized='view') }} select 1 as x",
+            "m.sql": "{{ config(materialized='incremental_mv') }} select kind, count() as n "
+            "from {{ source('raw', 'events') }} group by kind",
+            "m__target.sql": "{{ config(materialized='table') }} select 1 as x",
+            "t__dbt_tmp.sql": "{{ config(materialized='table') }} select 1 as x",
+        }
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        return {"models": {"test": {"+ttl": "day + interval 1 year", "+meta": {"any": "key"}}}}
+
+    def test_each_model_lists_all_its_mistakes(self, project: Any) -> None:
+        create_events(project)
+        results = run_dbt(["run", "--exclude", "m", "good_view"], expect_pass=False)
+        messages = by_name(results)
+        assert "Compilation Error in model wrong_mv (models/wrong_mv.sql)" in messages["wrong_mv"]
+        for part in (
+            "There are 14 mistakes",
+            "partition_bi means nothing to an incremental_mv. Maybe you meant partition_by.",
+            "projections means nothing to an incremental_mv: there are no projections.",
+            "query_settings means nothing to an incremental_mv: the trigger runs in each INSERT",
+            "unique_key means nothing to an incremental_mv: the group keys are unique already",
+            "incremental_strategy means nothing to an incremental_mv: every INSERT",
+            "on_definition_change is fail, rebuild, replay or ignore, not 'sometimes'",
+            "on_schema_change is ignore, fail, append_new_columns or sync_all_columns",
+            "catchup is true or false, not 'no'",
+            "catchup is another spelling of backfill",
+            "backfill has from, to, parallel, not until",
+            "retain is an interval such as '13 months', not 'a while'",
+            "retain and ttl both say when rows leave the target",
+            "backfill_on is local, spark, auto or in_process, not 'cluster'",
+            "reconcile is full, sample, stale or off, not 'often'",
+        ):
+            assert part in messages["wrong_mv"], (part, messages["wrong_mv"])
+        for part in (
+            "There are 7 mistakes",
+            "my_own_key means nothing to a table. Keys of your own belong under meta.",
+            "order_bi means nothing to a table. Maybe you meant order_by.",
+            "projections means nothing to a table: there are no projections.",
+            "retain means nothing to a table; it is of incremental_mv",
+            "ttl is an expression or a list of expressions, not 5",
+            "settings is a mapping of names to values, not ['a']",
+            "An entry of indexes has name and definition",
+        ):
+            assert part in messages["wrong_table"], (part, messages["wrong_table"])
+        assert "ttl means nothing to a view" in messages["wrong_view"]
+        assert "order_by means nothing for the engine Log" in messages["wrong_engine"]
+        assert "The engine Log has no settings" in messages["wrong_engine"]
+        assert "m__target is a part of the incremental_mv m (models/m.sql)" in messages["m__target"]
+        assert "ends in a suffix that dbt gives to relations of its own" in messages["t__dbt_tmp"]
+
+    def test_keys_of_a_folder_may_be_meant_for_other_materializations(self, project: Any) -> None:
+        results = run_dbt(["run", "--select", "good_view"])
+        assert by_name(results) == {"good_view": "OK"}
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            names = connection.execute(
+                f"select name from system.tables where database = '{project.test_schema}'"
+            ).fetchall()
+        assert names == [("good_view",)]
+
+
+STORED = """
+{{ config(materialized='table', order_by=['kind', 'day'], ttl='day + interval 20 year',
+          settings={'index_granularity': 1024}, query_settings={'max_threads': 2},
+          indexes=[{'name': 'by_amount', 'definition': 'amount TYPE minmax GRANULARITY 1'},
+                   {'name': 'by_note', 'expression': 'note', 'type': 'bloom_filter'}]) }}
+select day, kind, amount, note from {{ source('raw', 'events') }}
+"""
+KEPT = """
+{{ config(materialized='incremental_mv', order_by=['day', 'kind'], retain='20 years',
+          engine='ReplicatedAggregatingMergeTree', settings={'index_granularity': 512},
+          backfill_on='local', backfill='auto') }}
+select day, kind, sum(amount) as total from {{ source('raw', 'events') }} group by kind, day
+"""
+
+
+class TestSupported:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        mv = "{{ config(materialized='incremental_mv', %s) }} "
+        rows = "select day, kind, amount from {{ source('raw', 'events') }}"
+        totals = "select kind, sum(amount) as s from {{ source('raw', 'events') }} group by kind"
+        return {
+            "sources.yml": SOURCES,
+            "stored.sql": STORED,
+            "kept.sql": KEPT,
+            "rows.sql": mv % "order_by='day', ttl='day + interval 30 year'" + rows,
+            "texts.sql": "select cast(note as String) as t from {{ source('raw', 'events') }}",
+            "summing.sql": mv % "engine='SummingMergeTree'" + totals,
+            "timeless.sql": mv % "retain='1 year'" + totals,
+        }
+
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"kinds.csv": "kind,at\na,2024-01-01\n"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        indexes = [{"name": "i", "definition": "kind TYPE set(10)"}]
+        seed = {"+order_by": "kind", "+ttl": "at + interval 30 year", "+indexes": indexes}
+        return {"seeds": {"test": seed}}
+
+    def test_storage_configs_are_in_the_ddl(self, project: Any) -> None:
+        create_events(project)
+        run_dbt(["build", "--exclude", "summing", "timeless"])
+        schema = project.test_schema
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+
+            def ddl(name: str) -> str:
+                return str(
+                    connection.execute(f"show create table {schema}.{name}").fetchall()[0][0]
+                )
+
+            stored = ddl("stored")
+            assert "ORDER BY (kind, day) TTL day + toIntervalYear(20)" in stored
+            assert "SETTINGS index_granularity = 1024" in stored
+            assert "INDEX by_amount amount TYPE minmax GRANULARITY 1" in stored
+            assert "INDEX by_note note TYPE bloom_filter" in stored
+            kept = ddl("kept__target")
+            assert "ENGINE = AggregatingMergeTree" in kept
+            assert "ORDER BY (day, kind) TTL day + toIntervalYear(20)" in kept
+            assert "index_granularity = 512" in kept
+            assert "TTL day + toIntervalYear(30)" in ddl("rows__target")
+            assert "INDEX i kind TYPE set(10)" in ddl("kinds")
+            assert "TTL at + toIntervalYear(30)" in ddl("kinds")
+            texts = connection.execute(f"select t from {schema}.texts where t is null").fetchall()
+            assert texts == [(None,), (None,)]
+        messages = by_name(run_dbt(["run", "--select", "kept", "rows"]))
+        assert messages == {"kept": "NO CHANGE", "rows": "NO CHANGE"}
+
+    def test_what_cannot_be_kept_right_is_refused(self, project: Any) -> None:
+        results, _ = run_dbt_and_capture(
+            ["run", "--select", "summing", "timeless"], expect_pass=False
+        )
+        messages = by_name(results)
+        assert "SummingMergeTree drops groups whose sums are all zero" in messages["summing"]
+        assert "retain ('1 year') counts from the date or time" in messages["timeless"]
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            left = connection.execute(
+                "select name from system.tables where name like 'summing%' or name like 'time%'"
+            )
+            assert [n for (n,) in left.fetchall() if n != "time_zones"] == []

@@ -1,0 +1,224 @@
+"""The migration of a dbt-clickhouse project: the report, the written project, and dbt on it.
+
+The project is that of docs/migrate.md, which shows each file before and after."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dbt.adapters.olapdb.migrate.__main__ import main
+from dbt.cli.main import dbtRunner
+
+import olapdb
+from tests.contract.dbt.test_incremental_mv import flights
+
+pytestmark = pytest.mark.feature("dbt")
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "migrate.md"
+
+
+def documented() -> dict[str, list[str]]:
+    """Return the texts of each file that the document shows: before, and after if it changes."""
+    _, *sections = re.split(r"^#### `(.+)`$", DOCUMENT.read_text(), flags=re.M)
+    return {
+        path: re.findall(r"^```\w+\n(.*?)^```", body, flags=re.M | re.S)
+        for path, body in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for path, texts in documented().items():
+        (tmp_path / "clickhouse" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "clickhouse" / path).write_text(texts[0])
+    return tmp_path / "clickhouse"
+
+
+def test_the_documented_project_is_written_and_dbt_builds_it(
+    project: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "olapdb"
+    assert main([str(project), "--out", str(out)]) == 0
+    report = capsys.readouterr().out
+    for path, texts in documented().items():
+        assert (out / path).read_text() == texts[-1], path
+        assert (project / path).read_text() == texts[0], path
+    for line in (
+        "models/marts/daily_delays.sql: materialized_view → incremental_mv",
+        "mean_delay: avg(delay) does not add up, and SummingMergeTree adds",
+        "ORDER BY (carrier) lacks flight_date of GROUP BY (carrier, flight_date)",
+        "catchup is off: the rows from before the view was made are missing",
+        "departures: count() is stored as a number, and AggregatingMergeTree keeps one",
+        "it joins raw.airlines as it is at each INSERT",
+        "macros/correct.sql inserts into it directly",
+        "models/marts/late.sql: materialized_view → table",
+        "HAVING would be answered for each inserted block by itself",
+        "models/history.sql: incremental, other config",
+    ):
+        assert line in report, report
+
+    monkeypatch.chdir(out)
+    with olapdb.connect(str(out / "warehouse")) as connection:
+        connection.execute("create database raw")
+        connection.execute(
+            "create table raw.flights (ts DateTime, flight_date Date, origin String, "
+            "carrier String, tail Nullable(String), delay Nullable(Int32)) engine = MergeTree "
+            "partition by toYYYYMM(flight_date) order by (origin, ts)"
+        )
+        connection.execute(
+            "create table raw.airlines (carrier String, name String) engine = MergeTree "
+            "order by carrier"
+        )
+        connection.execute("insert into raw.airlines values ('AA', 'American')")
+        connection.insert("raw.flights", flights(1))
+        run("run-operation", "generate_reconciliation_tests")
+        run("build")
+        connection.insert("raw.flights", flights(2))
+        run("test")
+        for model, expected in (
+            (
+                "select carrier, flight_date, flights, total_delay, mean_delay from daily_delays",
+                "select carrier, flight_date, count(), sum(delay), avg(delay) from raw.flights "
+                "group by carrier, flight_date",
+            ),
+            (
+                "select carrier, month, flights from monthly",
+                "select carrier, toStartOfMonth(flight_date), count() from raw.flights group by 1, 2",
+            ),
+            (
+                "select origin, tails from fleet",
+                "select origin, uniq(tail) from raw.flights group by 1",
+            ),
+        ):
+            ours = connection.execute(model.replace("from ", "from analytics.")).fetchall()
+            assert sorted(ours) == sorted(connection.execute(expected).fetchall()), model
+
+
+def run(*arguments: str) -> None:
+    """Run dbt in the current folder, which has its profile."""
+    result = dbtRunner().invoke([*arguments, "--profiles-dir", ".", "--project-dir", "."])
+    assert result.success, result.exception or result.result
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+PROJECT = {"dbt_project.yml": "name: p\nprofile: p\n"}
+VIEW = "{{{{ config(materialized='materialized_view', {}) }}}}\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "sql", "lines"),
+    [
+        (
+            "engine='AggregatingMergeTree', order_by='k'",
+            "select k, maxSimpleState(v) as v from {{ source('s', 't') }} group by k",
+            ["materialized_view → incremental_mv", "-SimpleState is dropped"],
+        ),
+        (
+            "engine='ReplacingMergeTree(v)', order_by='k'",
+            "select k, v from {{ source('s', 't') }}",
+            ["materialized_view → table", "argMax(column, version)"],
+        ),
+        (
+            "engine='ReplacingMergeTree', order_by=['k', 'j']",
+            "select k, count() as n from {{ source('s', 't') }} group by k",
+            ["n: count() is that of one INSERT", "ORDER BY has j, which GROUP BY lacks"],
+        ),
+        (
+            "refreshable={'interval': 'EVERY 5 MINUTE'}, order_by='k'",
+            "select k from {{ source('s', 't') }}",
+            ["materialized_view → table", "schedule `dbt run`"],
+        ),
+        (
+            "order_by='k'",
+            "--a:begin\nselect k from {{ source('s', 't') }}\n--a:end\nunion all\n"
+            "--b:begin\nselect k from {{ source('s', 'u') }}\n--b:end",
+            ["materialized_view → table", "several views into one target"],
+        ),
+        (
+            "order_by=var('order'), schema='x'",
+            "select {% for c in ['a', 'b'] %} {{ c }}, {% endfor %} k from {{ source('s', 't') }}",
+            ["Not analysed, since its SQL is made by Jinja ({% for … %})"],
+        ),
+        (
+            "order_by='k', post_hook='insert into {{ this }} values (1)'",
+            "select k, uniqState(u) as users from {{ source('s', 't') }} group by k",
+            ["is a state in a MergeTree", "m.sql inserts into it directly"],
+        ),
+    ],
+)
+def test_views(
+    config: str, sql: str, lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "p", {**PROJECT, "models/m.sql": VIEW.format(config, sql)})
+    assert main([str(tmp_path / "p"), "--out", str(tmp_path / "out")]) == 0
+    report = capsys.readouterr().out
+    for line in lines:
+        assert line in report, report
+    text = (tmp_path / "out/models/m.sql").read_text()
+    assert "SimpleState" not in text
+    if "var(" in config:
+        assert "order_by=var('order')" in text
+        assert "schema='x'" in text
+        assert "{% for c in ['a', 'b'] %}" in text
+
+
+def test_a_chain_that_states_cannot_answer_is_a_view(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        **PROJECT,
+        "models/a.sql": VIEW.format(
+            "engine='SummingMergeTree', order_by='k'",
+            "select k, count() as n, avg(v) as mean from {{ source('s', 't') }} group by k",
+        ),
+        "models/b.sql": VIEW.format(
+            "engine='SummingMergeTree', order_by='n'",
+            "select k, max(mean) as highest from {{ ref('a') }} group by k",
+        ),
+        "models/c.sql": "{{ config(materialized='incremental', unique_key='k', "
+        "settings={'index_granularity': 1024}, sharding_key='k') }} select 1 as k",
+    }
+    write(tmp_path / "p", files)
+    assert main([str(tmp_path / "p"), "--out", str(tmp_path / "out")]) == 0
+    report = capsys.readouterr().out
+    assert "models/b.sql: materialized_view → view" in report
+    assert "mean is a state of avg: use avgMerge(mean)" in report
+    text = (tmp_path / "out/models/c.sql").read_text()
+    assert "incremental_strategy='delete+insert'" in text
+    assert "table_settings={'index_granularity': 1024}" in text
+    assert "sharding_key is dropped: there are no shards." in report
+
+
+def test_the_command_and_its_exit_codes(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dbt.adapters.olapdb.migrate"]
+    folder = write(tmp_path / "p", {**PROJECT, "models/m.sql": "select 1 as a"})
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=True)
+    assert "1 models, 0 become something else." in done.stdout
+    for arguments, message in (
+        ([str(tmp_path)], "has no dbt_project.yml"),
+        ([str(folder), "--out", str(folder)], "exists; name a folder that does not"),
+        ([str(folder), "--out", str(folder / "new")], "lies in the project itself"),
+    ):
+        assert message in refused(arguments)
+    assert sorted(p.name for p in folder.iterdir()) == ["dbt_project.yml", "models"]
+
+
+def refused(arguments: list[str]) -> str:
+    """Return the error of a migration that ends with exit code 2."""
+    command = [sys.executable, "-m", "dbt.adapters.olapdb.migrate", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    return done.stderr
