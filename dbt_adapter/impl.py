@@ -398,7 +398,8 @@ class OlapdbAdapter(SQLAdapter):
     @available.parse(lambda *a, **k: None)
     def after_replacement(self, former: OlapdbRelation | None, new: OlapdbRelation) -> None:
         """Drop what a replaced relation leaves: trigger and target of an `incremental_mv`, also of
-        one that an interrupted run replaced. Put the relation's new type into dbt's cache."""
+        one that an interrupted run replaced. Put the relation's new type into dbt's cache, and log
+        the triggers with stale slices."""
         names = ModelNames(new.schema or "", new.identifier or "")
         siblings = [
             self._sibling(new, names.view, RelationType.MaterializedView),
@@ -410,6 +411,22 @@ class OlapdbAdapter(SQLAdapter):
                 super().drop_relation(sibling)
         if former is not None and former.type != new.type:
             self.cache_dropped(former)
+        if former is not None and former.type == RelationType.Table:
+            self._tell_stale(new)
+
+    def _tell_stale(self, source: OlapdbRelation) -> None:
+        """Log which triggers over the table have stale slices now, and what mends them."""
+        triggers = self.warehouse().rows(
+            "SELECT database, name, stale_slices, mend FROM system.views "
+            f"WHERE source_database = {string_literal(source.schema or '')} "
+            f"AND source_table = {string_literal(source.identifier or '')} AND stale_slices > 0"
+        )
+        for trigger in triggers:
+            logger.info(
+                f"Rows of {source.render()} changed that {trigger['database']}.{trigger['name']} "
+                f"had read: {trigger['stale_slices']} of its slices are stale. The next run of its "
+                f"model replays them; elsewhere say {trigger['mend']}."
+            )
 
     def _cached(self, relation: OlapdbRelation) -> bool:
         """Return whether dbt's cache has a relation of this name."""
