@@ -115,7 +115,7 @@ def _remaining_contributions(
     new_parts = list(new)
     remaining: list[Contribution] = []
     for contribution in joined_contributions(parts):
-        recorded = contributed_blocks(contribution.view_id, new_parts)
+        recorded = contributed_blocks(contribution.view_id, new_parts, contribution.source_id)
         source_partitions = {
             part.partition_id for part in snapshot.parts(contribution.source_id) if part.rows
         }
