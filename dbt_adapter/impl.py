@@ -656,6 +656,8 @@ class OlapdbAdapter(SQLAdapter):
 
         Returns `message`, `rows_affected` and `code`, the SQL that was run."""
         credentials = self.config.credentials
+        if config["contract"]["enforced"]:
+            self.contract_elements(model)  # dbt warns of constraints that are left out
         outcome = runner.run(
             self.warehouse(),
             ModelNames(relation.schema or "", relation.identifier or ""),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_common.exceptions import DbtDatabaseError
 
@@ -75,8 +75,15 @@ def compare(
 
 
 def _normal(query: str) -> str:
-    """Return the query as this release writes it."""
-    return to_sql(parse_query(query))
+    """Return the query as this release writes it.
+
+    A plain view keeps the session's `cast_keep_nullable` if its query depends on it; the model's
+    text does not say it."""
+    parsed = parse_query(query)
+    if isinstance(parsed, nodes.Select | nodes.SetOperation):
+        kept = tuple(s for s in parsed.settings if s.name != "cast_keep_nullable")
+        parsed = replace(parsed, settings=kept)
+    return to_sql(parsed)
 
 
 def _query_difference(

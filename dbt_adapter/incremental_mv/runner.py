@@ -16,6 +16,7 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
+from .backfill_scope import scope_partitions
 from .compile import compile_model
 from .config import RunSettings
 from .live import Differences, compare, target_fits
@@ -56,6 +57,8 @@ def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings
     Raises CompilationError if the definition has changed and may not be rebuilt, DbtDatabaseError if
     the engine refuses a statement or a chunk fails."""
     definition = compile_model(warehouse, names, sql, settings.model)
+    if settings.backfill.is_bounded:  # refuses wrong bounds before anything is created
+        scope_partitions(warehouse, names, definition.trigger, settings.backfill)
     limited = is_limited(sql)  # after compile_model, which explains SQL that does not parse
     return _Run(warehouse, names, settings, definition, limited).bring_up_to_date()
 
@@ -272,7 +275,12 @@ class _Run:
             return
         try:
             self.backfilled = backfill(
-                self.warehouse, self.names, self.settings.backfill_engine, title=str(self.names)
+                self.warehouse,
+                self.names,
+                self.settings.backfill_engine,
+                title=str(self.names),
+                partitions=self._partitions(),
+                threads=self.settings.backfill.parallel,
             )
         except DbtDatabaseError:
             if self.steps[:1] == ["CREATE"] and self.settings.attach_triggers:
@@ -283,12 +291,22 @@ class _Run:
                 )
             raise
         rows = self.backfilled.target_rows
+        if not self.backfilled.chunks:
+            self._warn(f"{left}: they are outside of the bounds of backfill in its config.")
+            return
         step = f"{self.backfilled.chunks} chunks, {rows} rows"
         if self.steps[:1] == ["CREATE"]:
             self.steps[0] += f" {step}"
         else:
             self.steps.append(f"BACKFILL {step}")
         self.rows += rows
+
+    def _partitions(self) -> list[str] | None:
+        """Return the partitions of the source to backfill, None for all."""
+        scope = self.settings.backfill
+        if not scope.is_bounded:
+            return None
+        return scope_partitions(self.warehouse, self.names, self.definition.trigger, scope)
 
     def _replay_stale(self, health: Health | None) -> None:
         """Recompute the slices that a change of the inputs or of the query made stale."""
