@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,6 +22,8 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import CompilationError
+
+import olapdb
 
 from . import (
     config_check,
@@ -118,6 +121,7 @@ class OlapdbAdapter(SQLAdapter):
         config.credentials.project_folder = project_folder(config)
         self._run_lock: RunLock | None = None
         self._reserved_names: dict[str, str] | None = None
+        self._python_rows: dict[int, OlapdbRelation] = {}
 
     # --- runs
 
@@ -631,11 +635,23 @@ class OlapdbAdapter(SQLAdapter):
     def python_model_rows(
         self, relation: OlapdbRelation, model: dict[str, Any], compiled_code: str
     ) -> OlapdbRelation:
-        """Run a Python model and return the table that holds its rows, which the caller drops.
+        """Run a Python model and return the table that holds its rows, written in one commit.
 
-        The rows are written in one commit."""
+        The caller drops the table; if the model fails before, `post_model_hook` does."""
+        rows = rows_relation(relation, model)
+        self._python_rows[threading.get_ident()] = rows
         self.submit_python_job(model, compiled_code)
-        return rows_relation(relation)
+        return rows
+
+    def post_model_hook(self, config: Mapping[str, Any], context: None) -> None:
+        """Drop the rows of a Python model that failed after it had written them."""
+        rows = self._python_rows.pop(threading.get_ident(), None)
+        if rows is None:
+            return
+        try:
+            self._handle().connection.execute(f"DROP TABLE IF EXISTS {rows.render()}")
+        except olapdb.Error as error:
+            logger.warning(f"{rows.render()} is left until the model runs again: {error}")
 
     @log_code_execution
     def submit_python_job(

@@ -136,9 +136,7 @@ def _default_change(config: Mapping[str, Any]) -> str:
 
 def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
     """Add a mistake for each setting that no part of the run acts on yet."""
-    for name, is_set in (
-        ("on_schema_change", settings.on_schema_change not in ("", "ignore")),
-    ):
+    for name, is_set in (("on_schema_change", settings.on_schema_change not in ("", "ignore")),):
         if is_set:
             reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
 

@@ -15,7 +15,7 @@ class TestRefused:
     def models(self) -> dict[str, str]:
         return {
             "keyed.sql": "{{ config(materialized='incremental', unique_key='id', "
-            "incremental_strategy='append') }} select 1 as id",
+            "incremental_strategy='append') }} select 1 as id"
         }
 
     def test_each_refusal_names_the_alternative(self, project: Any) -> None:
