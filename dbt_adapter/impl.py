@@ -31,10 +31,12 @@ from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
 from .credentials import MEMORY, check_backfill_engine
 from .incremental_mv import clones, generic_tests, reconcile, runner
-from .incremental_mv.config import RunSettings, settings_of
+from .incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
+from .incremental_mv.source_comparison import tested_relation
 from .incremental_mv.warehouse import ViewInfo, Warehouse
+from .limited_query import with_limit
 from .project import named_node, node_config, project_folder
 from .python_models import submission
 from .python_models.rows_table import rows_relation
@@ -107,6 +109,7 @@ class OlapdbAdapter(SQLAdapter):
         super().__init__(config, mp_context)
         config.credentials.project_folder = project_folder(config)
         self._run_lock: RunLock | None = None
+        self._grants_noted = False
         self._reserved_names: dict[str, str] | None = None
 
     # --- runs
@@ -677,12 +680,38 @@ class OlapdbAdapter(SQLAdapter):
         the query reads the recorded verdicts."""
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
+        test, given = generic_tests.with_policy(test, given, self._reconcile_policy(model))
+        if not test:
+            logger.info(f"{model} is not compared (reconcile: off in its config).")
+            return reconcile.findings_sql([])
         findings = generic_tests.run_test(self.warehouse(), test, model, given, running=running)
         if isinstance(findings, str):
             return findings
         for finding in reconcile.bounded(findings):
             logger.info(finding.line())
         return reconcile.findings_sql(findings)
+
+    def _reconcile_policy(self, model: OlapdbRelation | str) -> ReconcilePolicy:
+        """Return config reconcile of a tested model; the default for what is no model."""
+        names, _ = tested_relation(model)
+        for node in getattr(self.get_macro_resolver(), "nodes", {}).values():
+            is_it = (node.schema, node.alias) == (names.database, names.model)
+            if is_it and str(node.resource_type) == "model":
+                return reconcile_policy(node.config.to_dict(omit_none=True))
+        return ReconcilePolicy()
+
+    @available
+    def note_grants(self, relation: OlapdbRelation) -> str:
+        """Log, once a run, that grants do nothing. Returns "", for Jinja."""
+        if not self._grants_noted:
+            self._grants_noted = True
+            logger.info(f"olapdb has no users: grants, as those of {relation}, do nothing.")
+        return ""
+
+    @available.parse(lambda sql, limit: sql)
+    def with_limit(self, sql: str, limit: int) -> str:
+        """Return a query with a LIMIT, for dbt show: before its SETTINGS, if it ends in some."""
+        return with_limit(sql, limit)
 
     @available.parse(lambda *a, **k: None)
     def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:

@@ -46,11 +46,10 @@ class BackfillScope:
 
 @dataclass(frozen=True)
 class ReconcilePolicy:
-    """The comparison that the test `reconciled` makes unless its arguments say otherwise.
+    """The comparison that a model's tests make unless their arguments say otherwise.
 
-    `mode` is full (all partitions), sample (`sample` partitions at random), stale (only recorded
-    defects) or off. A finding with at most `tolerance` of its keys differing (0 to 1) is a warning
-    in the log and no failure."""
+    `mode` is full (all partitions), sample (`sample` partitions at random), stale (what the ledger
+    says, nothing is recomputed) or off. `tolerance` is that of `reconciles_with_source`."""
 
     mode: str = "full"
     tolerance: float = 0.0
@@ -125,12 +124,18 @@ def settings_of(
 
 def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
     """Add a mistake for each setting that no part of the run acts on yet."""
-    for name, is_set in (
-        ("on_schema_change", settings.on_schema_change not in ("", "ignore")),
-        ("reconcile", settings.reconcile != ReconcilePolicy()),
-    ):
+    for name, is_set in (("on_schema_change", settings.on_schema_change not in ("", "ignore")),):
         if is_set:
             reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
+
+
+def reconcile_policy(config: Mapping[str, Any]) -> ReconcilePolicy:
+    """Return how the tests of a model compare; raise CompilationError for wrong values."""
+    reader = ConfigReader(config)
+    policy = _reconcile_policy(reader)
+    if reader.problems:
+        raise config_error(reader.problems)
+    return policy
 
 
 def mistakes(config: Mapping[str, Any], credentials: OlapdbCredentials) -> list[str]:

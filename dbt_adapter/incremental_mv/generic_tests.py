@@ -11,6 +11,7 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from ..relation import string_literal
+from .config import ReconcilePolicy
 from .names import ModelNames
 from .reconcile import (
     Finding,
@@ -54,6 +55,26 @@ def run_test(
             warehouse, names, Comparison(tolerance, partitions, sample, condition)
         )
     return ledger_findings(test, warehouse, names, arguments)
+
+
+def with_policy(
+    test: str, arguments: Mapping[str, Any], policy: ReconcilePolicy
+) -> tuple[str, dict[str, Any]]:
+    """Return the test to run and its arguments as config reconcile of the model says.
+
+    Arguments of the test win. The test is "" if the model is not to be compared."""
+    given = dict(arguments)
+    if test not in ("reconciled", "reconciles_with_source"):
+        return test, given
+    if policy.mode == "off":
+        return "", given
+    if policy.mode == "stale":
+        return "not_stale", given
+    if policy.mode == "sample" and not given.get("partitions"):
+        given.setdefault("sample", policy.sample)
+    if policy.tolerance and test == "reconciles_with_source":
+        given.setdefault("tolerance", policy.tolerance)
+    return test, given
 
 
 def ledger_findings(
