@@ -680,11 +680,10 @@ class OlapdbAdapter(SQLAdapter):
         the query reads the recorded verdicts."""
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
-        test, given = generic_tests.with_policy(test, given, self._reconcile_policy(model))
-        if not test:
-            logger.info(f"{model} is not compared (reconcile: off in its config).")
-            return reconcile.findings_sql([])
-        findings = generic_tests.run_test(self.warehouse(), test, model, given, running=running)
+        policy = self._reconcile_policy(model)
+        findings = generic_tests.run_test(
+            self.warehouse(), test, model, given, policy, running=running
+        )
         if isinstance(findings, str):
             return findings
         for finding in reconcile.bounded(findings):
@@ -692,12 +691,12 @@ class OlapdbAdapter(SQLAdapter):
         return reconcile.findings_sql(findings)
 
     def _reconcile_policy(self, model: OlapdbRelation | str) -> ReconcilePolicy:
-        """Return config reconcile of a tested model; the default for what is no model."""
+        """Return the policy that the config of a tested model has for the test `reconciled`."""
         names, _ = tested_relation(model)
-        for node in getattr(self.get_macro_resolver(), "nodes", {}).values():
-            is_it = (node.schema, node.alias) == (names.database, names.model)
-            if is_it and str(node.resource_type) == "model":
-                return reconcile_policy(node.config.to_dict(omit_none=True))
+        nodes: Mapping[str, Any] = getattr(self.get_macro_resolver(), "nodes", {})
+        for node in nodes.values():
+            if (node.schema, node.alias) == (names.database, names.model):
+                return reconcile_policy({"reconcile": node.config.get("reconcile")})
         return ReconcilePolicy()
 
     @available

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dbt_common.exceptions import CompilationError
 
 from olapdb.bind.analysis import referenced_tables, source_of
@@ -48,6 +50,7 @@ def compile_model(
     split = split_query(attached)
     types = warehouse.describe(to_sql(split.trigger))
     definition = define_model(split, types, source.partition_key, config)
+    definition = replace(definition, chained=attached is not select)
     if config.contract is None:
         return definition
     return with_contract(definition, config.contract, described)

@@ -46,10 +46,11 @@ class BackfillScope:
 
 @dataclass(frozen=True)
 class ReconcilePolicy:
-    """The comparison that a model's tests make unless their arguments say otherwise.
+    """The comparison that the test `reconciled` makes unless its arguments say otherwise.
 
     `mode` is full (all partitions), sample (`sample` partitions at random), stale (what the ledger
-    says, nothing is recomputed) or off. `tolerance` is that of `reconciles_with_source`."""
+    says, nothing is recomputed) or off. A partition of whose keys at most the share `tolerance` (0
+    to 1) differs is a warning in the log and no failure."""
 
     mode: str = "full"
     tolerance: float = 0.0
@@ -127,15 +128,6 @@ def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
     for name, is_set in (("on_schema_change", settings.on_schema_change not in ("", "ignore")),):
         if is_set:
             reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
-
-
-def reconcile_policy(config: Mapping[str, Any]) -> ReconcilePolicy:
-    """Return how the tests of a model compare; raise CompilationError for wrong values."""
-    reader = ConfigReader(config)
-    policy = _reconcile_policy(reader)
-    if reader.problems:
-        raise config_error(reader.problems)
-    return policy
 
 
 def mistakes(config: Mapping[str, Any], credentials: OlapdbCredentials) -> list[str]:
@@ -247,6 +239,15 @@ def _bound(reader: ConfigReader, scope: Mapping[str, object], name: str) -> str:
         )
         return ""
     return str(value)
+
+
+def reconcile_policy(config: Mapping[str, Any]) -> ReconcilePolicy:
+    """Return the model's policy for `reconciled`; raise CompilationError if it is none."""
+    reader = ConfigReader(config)
+    policy = _reconcile_policy(reader)
+    if reader.problems:
+        raise config_error(reader.problems)
+    return policy
 
 
 def _reconcile_policy(reader: ConfigReader) -> ReconcilePolicy:

@@ -28,12 +28,19 @@ PERIODS = ("minute", "hour", "day", "week", "month")
 
 
 def run_test(
-    warehouse: Warehouse, test: str, model: object, arguments: Mapping[str, Any], *, running: bool
+    warehouse: Warehouse,
+    test: str,
+    model: object,
+    arguments: Mapping[str, Any],
+    policy: ReconcilePolicy,
+    *,
+    running: bool,
 ) -> list[Finding] | str:
     """Run a test now and return its findings; if not `running`, return a query of recorded verdicts.
 
-    `model` is what dbt passes to a generic test. Raises CompilationError for arguments that the
-    test cannot follow."""
+    `model` is what dbt passes to a generic test; `policy` is the model's for `reconciled`, where
+    the test's own arguments do not choose what is compared. Raises CompilationError for arguments
+    that the test cannot follow."""
     names, where = tested_relation(model)
     partitions = tuple(str(p) for p in arguments.get("partitions") or ())
     if not running:
@@ -43,38 +50,42 @@ def run_test(
             f"{test} of {names} has a where, and it judges whole partitions. Name them by the "
             "argument partitions, or use reconciles_with_source, which takes where."
         )
-    sample = arguments.get("sample")
     if test == "reconciled":
-        engine = str(arguments["engine"])
-        return findings(warehouse, names, partitions=partitions, sample=sample, engine=engine)
+        return _reconciled(warehouse, names, policy, partitions, arguments)
     if test == "reconciles_with_source":
         conditions = [str(c) for c in (where, arguments.get("where")) if c]
         tolerance = float(arguments.get("tolerance") or 0.0)
         condition = " AND ".join(f"({c})" for c in conditions)
         return source_findings(
-            warehouse, names, Comparison(tolerance, partitions, sample, condition)
+            warehouse, names, Comparison(tolerance, partitions, arguments.get("sample"), condition)
         )
     return ledger_findings(test, warehouse, names, arguments)
 
 
-def with_policy(
-    test: str, arguments: Mapping[str, Any], policy: ReconcilePolicy
-) -> tuple[str, dict[str, Any]]:
-    """Return the test to run and its arguments as config reconcile of the model says.
-
-    Arguments of the test win. The test is "" if the model is not to be compared."""
-    given = dict(arguments)
-    if test not in ("reconciled", "reconciles_with_source"):
-        return test, given
-    if policy.mode == "off":
-        return "", given
-    if policy.mode == "stale":
-        return "not_stale", given
-    if policy.mode == "sample" and not given.get("partitions"):
-        given.setdefault("sample", policy.sample)
-    if policy.tolerance and test == "reconciles_with_source":
-        given.setdefault("tolerance", policy.tolerance)
-    return test, given
+def _reconciled(
+    warehouse: Warehouse,
+    names: ModelNames,
+    policy: ReconcilePolicy,
+    partitions: Sequence[str],
+    arguments: Mapping[str, Any],
+) -> list[Finding]:
+    """Return the findings of `reconciled`, by the model's policy unless arguments choose slices."""
+    sample = arguments.get("sample")
+    if sample is None and not partitions:
+        if policy.mode == "off":
+            return []
+        if policy.mode == "stale":
+            tests = ("covers_source", "no_bypass_writes", "not_stale")
+            return [f for test in tests for f in ledger_findings(test, warehouse, names, {})]
+        sample = policy.sample if policy.mode == "sample" else None
+    return findings(
+        warehouse,
+        names,
+        partitions=partitions,
+        sample=sample,
+        tolerance=policy.tolerance,
+        engine=str(arguments["engine"]),
+    )
 
 
 def ledger_findings(

@@ -39,6 +39,8 @@ class ModelDefinition:
     column_kinds: Mapping[str, tuple[str, str]]
     ttl: str = ""
     checks: tuple[str, ...] = ()
+    chained: bool = False
+    """Whether the trigger reads the target of another model, whose types it follows."""
 
     @property
     def digest(self) -> str:
@@ -74,9 +76,9 @@ class ModelDefinition:
             "model": self.unique_id,
             "definition": self.digest,
             "columns": column_kinds,
+            "options": self.options,
             "read": [self.outputs, self.group_by],
             "trigger": self.trigger,
-            "options": self.options,
         }
         return json.dumps({COMMENT_KEY: body})
 

@@ -15,7 +15,7 @@ from ..connections import Handle, OlapdbConnectionManager
 from ..relation import quote, string_literal
 from .chain import Upstream
 from .model_definition import COMMENT_KEY
-from .names import OLD_SUFFIX, ModelNames
+from .names import ModelNames
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,7 @@ class Warehouse:
         """Return the parts of a model, looked up in one query with the relations that it reads.
 
         For each of `reads` that is an `incremental_mv`, its parts are looked up too."""
-        old = ModelNames(names.database, f"{names.model}{OLD_SUFFIX}")
-        parts = [name for n in (names, names.new, old) for name in (n.model, n.view, n.target)]
-        relations = [(names.database, name) for name in parts]
+        relations = [(names.database, n) for n in (names.model, names.view, names.target)]
         for read in reads:
             upstream = ModelNames(read.database or names.database, read.name)
             parts = [upstream.model, upstream.view, upstream.target]

@@ -14,7 +14,6 @@ from dbt.adapters.olapdb.incremental_mv.config import (
     reconcile_policy,
     settings_of,
 )
-from dbt.adapters.olapdb.incremental_mv.generic_tests import with_policy
 from dbt.adapters.olapdb.limited_query import with_limit
 from dbt.adapters.olapdb.storage_clause import query_settings, storage_clause, with_indexes
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -78,18 +77,6 @@ def test_backfill(config: dict[str, Any], expected: BackfillScope) -> None:
 )
 def test_reconcile(value: object, expected: ReconcilePolicy) -> None:
     assert reconcile_policy({"reconcile": value}) == expected
-
-
-def test_the_tests_of_a_model_follow_its_policy() -> None:
-    sample = ReconcilePolicy("sample", 0.1, 3)
-    assert with_policy("reconciled", {}, sample) == ("reconciled", {"sample": 3})
-    assert with_policy("reconciled", {"sample": 1}, sample) == ("reconciled", {"sample": 1})
-    assert with_policy("reconciled", {"partitions": ["x"]}, sample)[1] == {"partitions": ["x"]}
-    given = with_policy("reconciles_with_source", {}, sample)[1]
-    assert given == {"sample": 3, "tolerance": 0.1}
-    assert with_policy("reconciled", {}, ReconcilePolicy("off"))[0] == ""
-    assert with_policy("reconciled", {}, ReconcilePolicy("stale"))[0] == "not_stale"
-    assert with_policy("proven_within", {}, ReconcilePolicy("off"))[0] == "proven_within"
 
 
 def test_storage_of_a_table() -> None:
