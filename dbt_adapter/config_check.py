@@ -9,7 +9,8 @@ from typing import Any
 from .config_reader import maybe
 from .credentials import OlapdbCredentials
 from .incremental_mv import config as mv_config
-from .incremental_mv.names import NEW_SUFFIX, OLD_SUFFIX, ModelNames
+from .incremental_mv.names import ModelNames
+from .python_models.rows_table import ROWS_SUFFIX
 from .storage_clause import storage_mistakes
 
 MV_MATERIALIZATIONS = ("incremental_mv", "materialized_view")
@@ -197,7 +198,7 @@ def reserved_names(nodes: Iterable[NamedNode]) -> dict[str, str]:
     """Return a mistake for each node whose relation has the name of a part of another, by unique id.
 
     Parts are the trigger and target of an `incremental_mv`, and the relations that a run makes on
-    its way (`__dbt_new`, `__dbt_tmp`, …)."""
+    its way (`__dbt_tmp`, `__dbt_backup`)."""
     listed = list(nodes)
     parts = {
         (node.schema, part): node
@@ -221,7 +222,7 @@ def reserved_names(nodes: Iterable[NamedNode]) -> dict[str, str]:
     return mistakes
 
 
-_TEMPORARY = (NEW_SUFFIX, OLD_SUFFIX, "__dbt_tmp", "__dbt_backup")
+_TEMPORARY = (ROWS_SUFFIX, "__dbt_tmp", "__dbt_backup")
 
 
 def _parts(names: ModelNames) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ logger = AdapterLogger("olapdb")
 SETTINGS = {"insert_null_as_default": 0, "cast_keep_nullable": 1, "allow_python_functions": 1}
 """Settings of every session, unless the profile says otherwise. A NULL that a model selects into a
 column that is not Nullable is an error; ClickHouse's default stores 0 or ''. dbt's macros cast columns
-with NULLs to plain type names, and expect NULL; views keep this setting of their CREATE.
-Functions in Python run: dbt creates those that its models call."""
+with NULLs to plain type names, and expect NULL; views keep this setting of their CREATE. Functions in
+Python run: dbt creates those that its models call."""
 
 RETRYABLE = (
     olapdb.errors.CommitConflict,

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.base import AdapterConfig, available
-from dbt.adapters.base.impl import ConstraintSupport, log_code_execution
+from dbt.adapters.base.impl import (
+    GET_CATALOG_RELATIONS_MACRO_NAME,
+    ConstraintSupport,
+    log_code_execution,
+)
+from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import CompilationError
+
+import olapdb
 
 from . import (
     config_check,
@@ -25,15 +34,17 @@ from . import (
     seeds,
     snapshots,
 )
+from .catalog import catalog_table
 from .column import OlapdbColumn
 from .config_reader import config_error
 from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
 from .credentials import MEMORY, check_backfill_engine
 from .incremental_mv import clones, generic_tests, reconcile, runner
-from .incremental_mv.config import RunSettings, settings_of
+from .incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
+from .incremental_mv.source_comparison import tested_relation
 from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .project import named_node, node_config, project_folder
 from .python_models import submission
@@ -90,6 +101,8 @@ class OlapdbAdapter(SQLAdapter):
         {
             Capability.SchemaMetadataByRelations: CapabilitySupport(support=Support.Full),
             Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
+            Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
             Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full),
         }
     )
@@ -108,6 +121,7 @@ class OlapdbAdapter(SQLAdapter):
         config.credentials.project_folder = project_folder(config)
         self._run_lock: RunLock | None = None
         self._reserved_names: dict[str, str] | None = None
+        self._python_rows: dict[int, OlapdbRelation] = {}
 
     # --- runs
 
@@ -493,6 +507,12 @@ class OlapdbAdapter(SQLAdapter):
         """Return a value as a quoted SQL string."""
         return string_literal(value)
 
+    def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
+        """Return the catalog's entry of one relation, None if it does not exist."""
+        kwargs = {"information_schema": None, "relations": [relation]}
+        table = self.execute_macro(GET_CATALOG_RELATIONS_MACRO_NAME, kwargs=kwargs)
+        return catalog_table([row.dict() for row in table])
+
     # --- snapshots
 
     @available.parse(lambda *a, **k: "")
@@ -615,11 +635,23 @@ class OlapdbAdapter(SQLAdapter):
     def python_model_rows(
         self, relation: OlapdbRelation, model: dict[str, Any], compiled_code: str
     ) -> OlapdbRelation:
-        """Run a Python model and return the table that holds its rows, which the caller drops.
+        """Run a Python model and return the table that holds its rows, written in one commit.
 
-        The rows are written in one commit."""
+        The caller drops the table; if the model fails before, `post_model_hook` does."""
+        rows = rows_relation(relation, model)
+        self._python_rows[threading.get_ident()] = rows
         self.submit_python_job(model, compiled_code)
-        return rows_relation(relation)
+        return rows
+
+    def post_model_hook(self, config: Mapping[str, Any], context: None) -> None:
+        """Drop the rows of a Python model that failed after it had written them."""
+        rows = self._python_rows.pop(threading.get_ident(), None)
+        if rows is None:
+            return
+        try:
+            self._handle().connection.execute(f"DROP TABLE IF EXISTS {rows.render()}")
+        except olapdb.Error as error:
+            logger.warning(f"{rows.render()} is left until the model runs again: {error}")
 
     @log_code_execution
     def submit_python_job(
@@ -672,6 +704,8 @@ class OlapdbAdapter(SQLAdapter):
 
         Returns `message`, `rows_affected` and `code`, the SQL that was run."""
         credentials = self.config.credentials
+        if config["contract"]["enforced"]:
+            self.contract_elements(model)  # dbt warns of constraints that are left out
         outcome = runner.run(
             self.warehouse(),
             ModelNames(relation.schema or "", relation.identifier or ""),
@@ -692,12 +726,24 @@ class OlapdbAdapter(SQLAdapter):
         the query reads the recorded verdicts."""
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
-        findings = generic_tests.run_test(self.warehouse(), test, model, given, running=running)
+        policy = self._reconcile_policy(model)
+        findings = generic_tests.run_test(
+            self.warehouse(), test, model, given, policy, running=running
+        )
         if isinstance(findings, str):
             return findings
         for finding in reconcile.bounded(findings):
             logger.info(finding.line())
         return reconcile.findings_sql(findings)
+
+    def _reconcile_policy(self, model: OlapdbRelation | str) -> ReconcilePolicy:
+        """Return the policy that the config of a tested model has for the test `reconciled`."""
+        names, _ = tested_relation(model)
+        nodes: Mapping[str, Any] = getattr(self.get_macro_resolver(), "nodes", {})
+        for node in nodes.values():
+            if (node.schema, node.alias) == (names.database, names.model):
+                return reconcile_policy({"reconcile": node.config.get("reconcile")})
+        return ReconcilePolicy()
 
     @available.parse(lambda *a, **k: None)
     def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:

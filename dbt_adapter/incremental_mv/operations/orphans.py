@@ -21,7 +21,7 @@ from olapdb.sql.parser import parse_query
 from ...relation import quote, string_literal
 from ..names import TARGET_SUFFIX, VIEW_SUFFIX, ModelNames
 from ..warehouse import Warehouse, comment_body
-from .project import MATERIALIZATION, Project
+from .project import MATERIALIZATIONS, Project
 from .table import Report
 
 
@@ -69,7 +69,7 @@ def find_orphans(warehouse: Warehouse, project: Project, schemas: Collection[str
         materialized = project.materialized_as(unique_id)
         if model is not None:
             reason = f"the model is {model.names} now"
-        elif materialized is not None and materialized != MATERIALIZATION:
+        elif materialized is not None and materialized not in MATERIALIZATIONS:
             reason = f"the model is materialized as {materialized} now"
         else:
             reason = "the project has no such model"

@@ -17,7 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from ..names import ModelNames
 
-MATERIALIZATION = "incremental_mv"
+MATERIALIZATIONS = ("incremental_mv", "materialized_view")
 Names = str | Sequence[str] | None
 """Names or selectors as `--args` gives them: one, a list, or none."""
 
@@ -144,7 +144,7 @@ class Project:
 def is_model(node: Mapping[str, Any]) -> bool:
     """Return whether a manifest node is a model of this materialization."""
     config = node.get("config") or {}
-    return node.get("resource_type") == "model" and config.get("materialized") == MATERIALIZATION
+    return node.get("resource_type") == "model" and config.get("materialized") in MATERIALIZATIONS
 
 
 def listed(names: Names) -> list[str]:

@@ -24,8 +24,8 @@
       {{ adapter.string_literal(target.database) }} as table_database,
       c.database as table_schema,
       c.table as table_name,
-      multiIf(t.engine = 'View', 'view', t.engine = 'MaterializedView', 'materialized view', 'table')
-        as table_type,
+      multiIf(v.name != '' or t.engine = 'MaterializedView', 'materialized view',
+        t.engine = 'View', 'view', 'table') as table_type,
       nullIf(t.comment, '') as table_comment,
       c.name as column_name,
       c.position as column_index,

@@ -85,9 +85,10 @@
   now()
 {% endmacro %}
 
+{# The warehouse has no users to whom anything could be granted. #}
 {% macro olapdb__apply_grants(relation, grant_config, should_revoke=True) %}
   {% if grant_config %}
-    {% do exceptions.warn("olapdb has no users, so the grants of " ~ relation ~ " do nothing.") %}
+    {{ log("olapdb has no users, so the grants of " ~ relation ~ " do nothing.") }}
   {% endif %}
 {% endmacro %}
 
@@ -99,6 +100,7 @@
   {% endif %}
 {% endmacro %}
 
+{# The engine converts the rows in the same commit. #}
 {% macro olapdb__alter_column_type(relation, column_name, new_column_type) %}
   {% do run_query('alter table ' ~ relation.render() ~ ' modify column '
                   ~ adapter.quote(adapter.column_named(relation, column_name)) ~ ' ' ~ new_column_type) %}

@@ -20,7 +20,8 @@ class AnyStatistics(dict[str, Any]):
     """A value that equals the statistics of any table with rows."""
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, dict) or set(other) != {"has_stats", "row_count", "bytes"}:
+        names = {"has_stats", "row_count", "bytes", "last_modified"}
+        if not isinstance(other, dict) or set(other) != names:
             return False
         return other["row_count"]["value"] >= 1 and other["bytes"]["value"] > 0
 
