@@ -9,7 +9,7 @@ from typing import Any
 from .config_reader import maybe
 from .credentials import OlapdbCredentials
 from .incremental_mv import config as mv_config
-from .incremental_mv.names import NEW_SUFFIX, OLD_SUFFIX, ModelNames
+from .incremental_mv.names import ModelNames
 from .storage_clause import storage_mistakes
 
 MV_MATERIALIZATIONS = ("incremental_mv", "materialized_view")
@@ -128,8 +128,10 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
     problems = [
         _unknown(node, key, known)
         for key in sorted(node.extra - known - _HINTS_OF_OTHERS)
+        # dbt sets keys of its own in the batches of a microbatch model.
+        if not key.startswith("__dbt_internal")
         # A folder's keys may be meant for the models of another materialization in it.
-        if key not in _ALL or key in node.own or key not in node.inherited
+        and (key not in _ALL or key in node.own or key not in node.inherited)
     ]
     is_mv = node.materialized in MV_MATERIALIZATIONS
     if is_mv:
@@ -197,7 +199,7 @@ def reserved_names(nodes: Iterable[NamedNode]) -> dict[str, str]:
     """Return a mistake for each node whose relation has the name of a part of another, by unique id.
 
     Parts are the trigger and target of an `incremental_mv`, and the relations that a run makes on
-    its way (`__dbt_new`, `__dbt_tmp`, …)."""
+    its way (`__dbt_tmp`, `__dbt_backup`)."""
     listed = list(nodes)
     parts = {
         (node.schema, part): node
@@ -221,7 +223,7 @@ def reserved_names(nodes: Iterable[NamedNode]) -> dict[str, str]:
     return mistakes
 
 
-_TEMPORARY = (NEW_SUFFIX, OLD_SUFFIX, "__dbt_tmp", "__dbt_backup")
+_TEMPORARY = ("__dbt_tmp", "__dbt_backup")
 
 
 def _parts(names: ModelNames) -> tuple[str, ...]:

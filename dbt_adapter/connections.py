@@ -14,6 +14,7 @@ from dbt.adapters.sql import SQLConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 import olapdb
+from olapdb.errors import SyntaxError
 from olapdb.sql.parser import parse
 
 from .credentials import MEMORY, OlapdbCredentials
@@ -22,8 +23,8 @@ logger = AdapterLogger("olapdb")
 SETTINGS = {"insert_null_as_default": 0, "cast_keep_nullable": 1, "allow_python_functions": 1}
 """Settings of every session, unless the profile says otherwise. A NULL that a model selects into a
 column that is not Nullable is an error; ClickHouse's default stores 0 or ''. dbt's macros cast columns
-with NULLs to plain type names, and expect NULL; views keep this setting of their CREATE.
-Functions in Python run: dbt creates those that its models call."""
+with NULLs to plain type names, and expect NULL; views keep this setting of their CREATE. Functions in
+Python run: dbt creates those that its models call."""
 
 RETRYABLE = (
     olapdb.errors.CommitConflict,
@@ -179,7 +180,8 @@ class OlapdbConnectionManager(SQLConnectionManager):
             yield
         except olapdb.Error as error:
             logger.debug(f"{type(error).__name__} while running: {sql}")
-            raise DbtDatabaseError(str(error)) from error
+            prefix = "Syntax error. " if isinstance(error, SyntaxError) else ""
+            raise DbtDatabaseError(f"{prefix}{error}") from error
         except DbtRuntimeError:
             raise
 

@@ -38,9 +38,10 @@ from .connections import Handle, OlapdbConnectionManager
 from .constraints import Contract
 from .credentials import MEMORY, check_backfill_engine
 from .incremental_mv import clones, generic_tests, reconcile, runner
-from .incremental_mv.config import RunSettings, settings_of
+from .incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
 from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
+from .incremental_mv.source_comparison import tested_relation
 from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .project import named_node, node_config, project_folder
 from .python_models import submission
@@ -397,7 +398,8 @@ class OlapdbAdapter(SQLAdapter):
     @available.parse(lambda *a, **k: None)
     def after_replacement(self, former: OlapdbRelation | None, new: OlapdbRelation) -> None:
         """Drop what a replaced relation leaves: trigger and target of an `incremental_mv`, also of
-        one that an interrupted run replaced. Put the relation's new type into dbt's cache."""
+        one that an interrupted run replaced. Put the relation's new type into dbt's cache, and log
+        the triggers with stale slices."""
         names = ModelNames(new.schema or "", new.identifier or "")
         siblings = [
             self._sibling(new, names.view, RelationType.MaterializedView),
@@ -409,6 +411,22 @@ class OlapdbAdapter(SQLAdapter):
                 super().drop_relation(sibling)
         if former is not None and former.type != new.type:
             self.cache_dropped(former)
+        if former is not None and former.type == RelationType.Table:
+            self._tell_stale(new)
+
+    def _tell_stale(self, source: OlapdbRelation) -> None:
+        """Log which triggers over the table have stale slices now, and what mends them."""
+        triggers = self.warehouse().rows(
+            "SELECT database, name, stale_slices, mend FROM system.views "
+            f"WHERE source_database = {string_literal(source.schema or '')} "
+            f"AND source_table = {string_literal(source.identifier or '')} AND stale_slices > 0"
+        )
+        for trigger in triggers:
+            logger.info(
+                f"Rows of {source.render()} changed that {trigger['database']}.{trigger['name']} "
+                f"had read: {trigger['stale_slices']} of its slices are stale. The next run of its "
+                f"model replays them; elsewhere say {trigger['mend']}."
+            )
 
     def _cached(self, relation: OlapdbRelation) -> bool:
         """Return whether dbt's cache has a relation of this name."""
@@ -670,6 +688,8 @@ class OlapdbAdapter(SQLAdapter):
 
         Returns `message`, `rows_affected` and `code`, the SQL that was run."""
         credentials = self.config.credentials
+        if config["contract"]["enforced"]:
+            self.contract_elements(model)  # dbt warns of constraints that are left out
         outcome = runner.run(
             self.warehouse(),
             ModelNames(relation.schema or "", relation.identifier or ""),
@@ -690,12 +710,24 @@ class OlapdbAdapter(SQLAdapter):
         the query reads the recorded verdicts."""
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
-        findings = generic_tests.run_test(self.warehouse(), test, model, given, running=running)
+        policy = self._reconcile_policy(model)
+        findings = generic_tests.run_test(
+            self.warehouse(), test, model, given, policy, running=running
+        )
         if isinstance(findings, str):
             return findings
         for finding in reconcile.bounded(findings):
             logger.info(finding.line())
         return reconcile.findings_sql(findings)
+
+    def _reconcile_policy(self, model: OlapdbRelation | str) -> ReconcilePolicy:
+        """Return the policy that the config of a tested model has for the test `reconciled`."""
+        names, _ = tested_relation(model)
+        nodes: Mapping[str, Any] = getattr(self.get_macro_resolver(), "nodes", {})
+        for node in nodes.values():
+            if (node.schema, node.alias) == (names.database, names.model):
+                return reconcile_policy({"reconcile": node.config.get("reconcile")})
+        return ReconcilePolicy()
 
     @available.parse(lambda *a, **k: None)
     def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:

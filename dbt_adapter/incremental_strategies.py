@@ -5,7 +5,6 @@ Each strategy is one INSERT … REPLACE; see docs/tables.md.
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from .column import OlapdbColumn
-from .relation import OlapdbRelation, quote, string_literal
+from .relation import OlapdbRelation, moment_literal, quote
 from .storage_clause import key_expression
 
 BUILTIN = ("append", "delete+insert", "merge", "insert_overwrite", "microbatch")
@@ -82,7 +81,7 @@ def batch_clause(model: Mapping[str, Any], predicates: object) -> str:
             "incremental_strategy='microbatch' runs in batches: set begin and batch_size."
         )
     event_time = model["config"]["event_time"]
-    bounds = [f"{event_time} >= {_time(start)}", f"{event_time} < {_time(end)}"]
+    bounds = [f"{event_time} >= {moment_literal(start)}", f"{event_time} < {moment_literal(end)}"]
     return f"replace{_where([*bounds, *_predicates(predicates)])}"
 
 
@@ -169,8 +168,3 @@ def _predicates(predicates: object) -> list[str]:
                 "choose rows of the table; filter the model's rows in its own SQL."
             )
     return [_TARGET_PREFIX.sub("", predicate) for predicate in listed]
-
-
-def _time(moment: datetime.datetime) -> str:
-    """Return a moment as SQL: the text that dbt's filter of the inputs compares with."""
-    return string_literal(str(moment))

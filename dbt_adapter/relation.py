@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field
 
 from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, Policy
@@ -51,14 +52,27 @@ class OlapdbRelation(BaseRelation):
         """Return the filter of `--sample` with a mark that the model's SQL shows.
 
         Returns "" if there is no filter."""
-        condition = super()._render_event_time_filtered(event_time_filter)
-        return f"{condition} and '{SAMPLE_MARK}' != ''" if condition else ""
+        bounds = ((">=", event_time_filter.start), ("<", event_time_filter.end))
+        conditions = [
+            f"{event_time_filter.field_name} {operator} {moment_literal(moment)}"
+            for operator, moment in bounds
+            if moment is not None
+        ]
+        return " and ".join([*conditions, f"'{SAMPLE_MARK}' != ''"]) if conditions else ""
 
 
 def quote(identifier: str) -> str:
     """Return the identifier in backquotes, escaped."""
     escaped = identifier.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
+
+
+def moment_literal(moment: datetime.datetime) -> str:
+    """Return a moment as SQL that compares with a date as well as with a time. Without a zone it is
+    in UTC, as all of dbt's event times."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC)
+    return f"toDateTime64('{moment:%Y-%m-%d %H:%M:%S.%f}', 6, 'UTC')"
 
 
 def string_literal(value: str) -> str:

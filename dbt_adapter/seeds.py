@@ -97,4 +97,15 @@ def _array(values: list[Any], type_name: str) -> pa.Array:
         return pa.array(naive, pa.timestamp("us", tz="UTC"))
     if isinstance(first, datetime.date):
         return pa.array(values, pa.date32())
+    if type_name.removeprefix("Nullable(").rstrip(")") in ("Date", "Date32"):
+        return pa.array([None if v is None else _date_text(str(v)) for v in values], pa.string())
     return pa.array([None if v is None else str(v) for v in values], pa.string())
+
+
+def _date_text(text: str) -> str:
+    """Return the text of a date. Of a time in a column whose configured type is a date, return the
+    day; any other text is returned unchanged, for the engine to judge."""
+    try:
+        return datetime.datetime.fromisoformat(text).date().isoformat()
+    except ValueError:
+        return text

@@ -319,7 +319,10 @@ class Session:
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("stored_query() takes exactly one SELECT.")
-        return select.stored_query(statements[0], self._context(text, None, None))
+        context = self._context(text, None, None)
+        query = with_functions(statements[0], context)
+        assert isinstance(query, nodes.Query)
+        return select.stored_query(query, context)
 
     def cancel(self) -> None:
         """Make running statements end with QUERY_WAS_CANCELLED at their next batch."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dbt_common.exceptions import CompilationError
+
 from olapdb.bind.analysis import referenced_tables, source_of
+from olapdb.bind.user_functions import calls_of_users
 from olapdb.errors import Error
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.types import DataType
 
 from .chain import attach_to_target
 from .config import ModelConfig
-from .errors import refuse
+from .declared_inputs import check_inputs
+from .errors import refuse, refuse_all, refuse_sql
 from .model_definition import ModelDefinition, define_model
 from .model_sql import read_model
 from .names import ModelNames
 from .query_split import split_query
-from .refusals import refuse_clauses
+from .refusals import refusals
+from .target_contract import with_contract
 from .warehouse import TableInfo, Warehouse
 
 
@@ -27,17 +35,37 @@ def compile_model(
     model correct."""
     try:
         select = read_model(sql)
+        if calls_of_users(select):  # a changed function is a changed definition
+            select = read_model(warehouse.written_out(to_sql(select)))
     except Error as error:
-        raise refuse("the SQL does not parse:", str(error), "") from error
-    refuse_clauses(select)
+        raise refuse_sql(sql, error) from error
+    _refuse_mistakes(select)
     warehouse.model_state(names, referenced_tables(select))  # one query for all that follows
     attached = attach_to_target(select, lambda name: warehouse.upstream(name, names.database))
     source = _source(warehouse, names, attached)
-    if attached is select:
-        warehouse.describe(to_sql(select))  # raises the engine's error for unknown names
+    described: tuple[tuple[str, DataType], ...] = ()
+    if attached is select or config.contract is not None:
+        described = warehouse.describe(to_sql(select))  # raises the error for unknown names
+    check_inputs(select, source, config)
     split = split_query(attached)
     types = warehouse.describe(to_sql(split.trigger))
-    return define_model(split, types, source.partition_key, config)
+    definition = define_model(split, types, source.partition_key, config)
+    definition = replace(definition, chained=attached is not select)
+    if config.contract is None:
+        return definition
+    return with_contract(definition, config.contract, described)
+
+
+def _refuse_mistakes(select: nodes.Select) -> None:
+    """Raise one CompilationError for all clauses and columns that a trigger cannot maintain."""
+    errors = list(refusals(select))
+    if not errors:
+        return  # The columns are judged once the upstream's are known.
+    try:
+        split_query(select)
+    except CompilationError as error:
+        errors.append(error)
+    raise refuse_all(errors)
 
 
 def _source(warehouse: Warehouse, names: ModelNames, select: nodes.Select) -> TableInfo:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..config_reader import ConfigReader, any_of, config_error
 from ..credentials import BACKFILL_ENGINES, OlapdbCredentials
 from ..storage_clause import table_settings, ttl_expression
+from .target_contract import TargetContract, contract_of
 
 ON_DEFINITION_CHANGE = ("fail", "rebuild", "replay", "ignore")
 ON_SCHEMA_CHANGE = ("ignore", "fail", "append_new_columns", "sync_all_columns")
@@ -64,7 +65,7 @@ class ModelConfig:
     and `ttl` are "" if not set. `retain` is an interval such as "13 MONTH" for which the target
     keeps its rows, "" for ever. `dimensions` are the tables that the model declares to join, None
     if it declares nothing. `deduplicate_by` are the columns by which the source must drop rows that
-    are delivered twice."""
+    are delivered twice. `contract` are the constraints of an enforced contract, None without one."""
 
     unique_id: str
     order_by: object = None
@@ -75,6 +76,7 @@ class ModelConfig:
     retain: str = ""
     dimensions: tuple[str, ...] | None = None
     deduplicate_by: tuple[str, ...] = ()
+    contract: TargetContract | None = None
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,9 @@ def settings_of(
     """Return the settings of a run; raise one CompilationError for all values that are wrong."""
     reader = ConfigReader(config)
     explicit = model.get("unrendered_config") or {}
+    model_config = _model_config(reader, str(model["unique_id"]))
     settings = RunSettings(
-        model=_model_config(reader, str(model["unique_id"])),
+        model=replace(model_config, contract=contract_of(model)),
         backfill_engine=_backfill_engine(reader, credentials.backfill_engine),
         on_definition_change=reader.choice(
             "on_definition_change", ON_DEFINITION_CHANGE, _default_change(config)
@@ -133,13 +136,7 @@ def _default_change(config: Mapping[str, Any]) -> str:
 
 def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
     """Add a mistake for each setting that no part of the run acts on yet."""
-    for name, is_set in (
-        ("on_schema_change", settings.on_schema_change not in ("", "ignore")),
-        ("reconcile", settings.reconcile != ReconcilePolicy()),
-        ("backfill", settings.backfill.is_bounded or settings.backfill.parallel > 0),
-        ("dimensions", settings.model.dimensions is not None),
-        ("deduplicate_by", bool(settings.model.deduplicate_by)),
-    ):
+    for name, is_set in (("on_schema_change", settings.on_schema_change not in ("", "ignore")),):
         if is_set:
             reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
 
@@ -253,6 +250,15 @@ def _bound(reader: ConfigReader, scope: Mapping[str, object], name: str) -> str:
         )
         return ""
     return str(value)
+
+
+def reconcile_policy(config: Mapping[str, Any]) -> ReconcilePolicy:
+    """Return the model's policy for `reconciled`; raise CompilationError if it is none."""
+    reader = ConfigReader(config)
+    policy = _reconcile_policy(reader)
+    if reader.problems:
+        raise config_error(reader.problems)
+    return policy
 
 
 def _reconcile_policy(reader: ConfigReader) -> ReconcilePolicy:

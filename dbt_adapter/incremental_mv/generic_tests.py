@@ -11,6 +11,7 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from ..relation import string_literal
+from .config import ReconcilePolicy
 from .names import ModelNames
 from .reconcile import (
     Finding,
@@ -27,12 +28,19 @@ PERIODS = ("minute", "hour", "day", "week", "month")
 
 
 def run_test(
-    warehouse: Warehouse, test: str, model: object, arguments: Mapping[str, Any], *, running: bool
+    warehouse: Warehouse,
+    test: str,
+    model: object,
+    arguments: Mapping[str, Any],
+    policy: ReconcilePolicy,
+    *,
+    running: bool,
 ) -> list[Finding] | str:
     """Run a test now and return its findings; if not `running`, return a query of recorded verdicts.
 
-    `model` is what dbt passes to a generic test. Raises CompilationError for arguments that the
-    test cannot follow."""
+    `model` is what dbt passes to a generic test; `policy` is the model's for `reconciled`, where
+    the test's own arguments do not choose what is compared. Raises CompilationError for arguments
+    that the test cannot follow."""
     names, where = tested_relation(model)
     partitions = tuple(str(p) for p in arguments.get("partitions") or ())
     if not running:
@@ -42,18 +50,42 @@ def run_test(
             f"{test} of {names} has a where, and it judges whole partitions. Name them by the "
             "argument partitions, or use reconciles_with_source, which takes where."
         )
-    sample = arguments.get("sample")
     if test == "reconciled":
-        engine = str(arguments["engine"])
-        return findings(warehouse, names, partitions=partitions, sample=sample, engine=engine)
+        return _reconciled(warehouse, names, policy, partitions, arguments)
     if test == "reconciles_with_source":
         conditions = [str(c) for c in (where, arguments.get("where")) if c]
         tolerance = float(arguments.get("tolerance") or 0.0)
         condition = " AND ".join(f"({c})" for c in conditions)
         return source_findings(
-            warehouse, names, Comparison(tolerance, partitions, sample, condition)
+            warehouse, names, Comparison(tolerance, partitions, arguments.get("sample"), condition)
         )
     return ledger_findings(test, warehouse, names, arguments)
+
+
+def _reconciled(
+    warehouse: Warehouse,
+    names: ModelNames,
+    policy: ReconcilePolicy,
+    partitions: Sequence[str],
+    arguments: Mapping[str, Any],
+) -> list[Finding]:
+    """Return the findings of `reconciled`, by the model's policy unless arguments choose slices."""
+    sample = arguments.get("sample")
+    if sample is None and not partitions:
+        if policy.mode == "off":
+            return []
+        if policy.mode == "stale":
+            tests = ("covers_source", "no_bypass_writes", "not_stale")
+            return [f for test in tests for f in ledger_findings(test, warehouse, names, {})]
+        sample = policy.sample if policy.mode == "sample" else None
+    return findings(
+        warehouse,
+        names,
+        partitions=partitions,
+        sample=sample,
+        tolerance=policy.tolerance,
+        engine=str(arguments["engine"]),
+    )
 
 
 def ledger_findings(

@@ -1,184 +1,84 @@
-"""What is live of a model, compared with its definition in the repository.
-
-The stored query of the trigger names its tables as they are called now. So it differs from the
-model's also where a table was renamed, or another one got its name by RENAME or EXCHANGE.
-"""
+"""What is live in the warehouse beside what the model's last run made: trigger and read view."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-from dbt_common.exceptions import DbtDatabaseError
-
-from olapdb.bind.analysis import referenced_tables, rename_tables
-from olapdb.sql import nodes
+from olapdb.errors import Error
 from olapdb.sql.format import to_sql
-from olapdb.sql.parser import parse_one, parse_query
+from olapdb.sql.parser import parse_query
 
-from .model_definition import ModelDefinition
-from .names import TARGET_SUFFIX, ModelNames
-from .warehouse import ModelState, TableInfo, ViewInfo, Warehouse
-
-_PREVIOUS_TARGET = re.compile(rf"^(?P<target>.+{TARGET_SUFFIX})__v\d+(_\d+)?$")
-"""The name of a target that SYSTEM REBUILD VIEW has replaced, or is building."""
+from ..relation import string_literal
+from .model_definition import read_view_select
+from .names import ModelNames
+from .warehouse import Warehouse
 
 
-@dataclass(frozen=True)
-class Differences:
-    """How the live parts of a model differ from its definition.
+def read_view_problem(warehouse: Warehouse, names: ModelNames) -> str:
+    """Return why readers of the model do not read its answer, "" if they do.
 
-    `query` and `target` are sentences about the trigger's query and the target, "" for none. `moved`
-    says that the trigger reads other tables than the model names. `follows` says that it differs
-    only in that it still reads the previous version of a model that it is chained on. `read_view`
-    says that the read view's query differs, `recorded` that the comment does; `model_changed` says
-    that the repository does, since the last run."""
-
-    query: str = ""
-    target: str = ""
-    moved: bool = False
-    follows: bool = False
-    read_view: bool = False
-    recorded: bool = False
-    model_changed: bool = False
-
-    @property
-    def stored(self) -> bool:
-        """Return whether stored rows would not mean what the model says."""
-        return bool(self.query or self.target)
-
-    def sentences(self) -> str:
-        """Return what differs of query and target, as sentences."""
-        return " ".join(s for s in (self.query, self.target) if s)
-
-
-def compare(
-    warehouse: Warehouse, names: ModelNames, definition: ModelDefinition, state: ModelState
-) -> Differences:
-    """Return how trigger, target and read view differ from the definition."""
-    view, target = state.view, state.target
-    assert view is not None
-    expected = _normal(warehouse.stored_query(definition.trigger))
-    live = _normal(view.as_select)
-    query, moved = _query_difference(live, expected, view, definition)
-    of_target = _target_difference(warehouse, names, definition, target)
-    return Differences(
-        query=query,
-        target=of_target or ("" if query else _option_difference(view, definition)),
-        moved=moved,
-        follows=moved and not of_target and _following(live) == expected,
-        read_view=_read_view_differs(warehouse, names, definition, state.read_view),
-        recorded=view.digest != definition.digest or view.options != definition.options,
-        model_changed=view.digest != definition.digest,
+    The read view is compared with the one that belongs to the trigger. A trigger of an older
+    adapter recorded none, so nothing is compared."""
+    view = warehouse.view(names)
+    if view is None or view.read is None:
+        return ""
+    tables = warehouse.rows(
+        "SELECT engine, as_select FROM system.tables "
+        f"WHERE database = {string_literal(names.database)} "
+        f"AND name = {string_literal(names.model)}"
+    )
+    if not tables:
+        return f"the read view {names} does not exist"
+    if tables[0]["engine"] != "View":
+        return f"{names} is a {tables[0]['engine']}, not the model's read view"
+    expected = read_view_select(names, *view.read)
+    if _normal(tables[0]["as_select"]) == _normal(expected):
+        return ""
+    return (
+        f"the read view {names} is not the one that belongs to its trigger: it reads "
+        f"{tables[0]['as_select']}"
     )
 
 
-def _normal(query: str) -> str:
-    """Return the query as this release writes it."""
-    return to_sql(parse_query(query))
+def trigger_problem(warehouse: Warehouse, names: ModelNames) -> str:
+    """Return why the trigger does not compute the model, "" if it does.
 
-
-def _query_difference(
-    live: str, expected: str, view: ViewInfo, definition: ModelDefinition
-) -> tuple[str, bool]:
-    """Return a sentence about the trigger's query, "" if it is the model's; and whether it reads
-    other tables."""
-    if live == expected:
-        return "", False
-    live_tables, expected_tables = _tables(live), _tables(expected)
-    gone = [name for name in live_tables if name not in expected_tables]
-    if gone:
-        new = [name for name in expected_tables if name not in live_tables]
-        return (
-            f"The trigger reads {', '.join(gone)} where the model reads {', '.join(new) or 'none'}: "
-            "the model names another table now, or a table was renamed, exchanged or rebuilt "
-            "under it.",
-            True,
-        )
-    if view.digest == definition.digest:
-        return "The trigger's query was changed by hand (MODIFY QUERY).", False
-    return "The trigger's query is not the model's.", False
-
-
-def _tables(query: str) -> list[str]:
-    """Return the names of the tables that the query reads, as `database.name`."""
-    return [f"{name.database}.{name.name}" for name in referenced_tables(parse_query(query))]
-
-
-def _following(live: str) -> str:
-    """Return the live query over the current targets where it reads previous ones."""
-    query = parse_query(live)
-    renamed: dict[tuple[str, str], tuple[str, str]] = {}
-    for name in referenced_tables(query):
-        match = _PREVIOUS_TARGET.match(name.name)
-        if match is not None and name.database is not None:
-            renamed[name.database, name.name] = (name.database, match["target"])
-    return to_sql(rename_tables(query, renamed))
-
-
-def _target_difference(
-    warehouse: Warehouse, names: ModelNames, definition: ModelDefinition, target: TableInfo | None
-) -> str:
-    """Return a sentence about the columns, engine and keys of the target, "" if they are the
-    model's."""
-    if target is None:
+    Only MODIFY QUERY gives a trigger another SELECT; a RENAME of what it reads is followed, and
+    does not count."""
+    view = warehouse.view(names)
+    if view is None or view.trigger is None:
         return ""
-    name = warehouse.sql_name(names, names.target)
-    expected = parse_one(definition.create_target(names))
-    assert isinstance(expected, nodes.CreateTable)
-    columns = {column.name: str(column.type) for column in expected.columns}
-    described = warehouse.describe(f"SELECT * FROM {name}")
-    live_columns = {column: str(data_type) for column, data_type in described}
-    if columns != live_columns:
-        return f"The columns of {names.target} differ: {_columns_text(live_columns, columns)}."
-    live = parse_one(f"CREATE TABLE t (x UInt8) ENGINE = {target.engine_full}")
-    assert isinstance(live, nodes.CreateTable)
-    for clause, attribute in (
-        ("ENGINE", "engine"),
-        ("PARTITION BY", "partition_by"),
-        ("ORDER BY", "order_by"),
-    ):
-        if getattr(live.storage, attribute) != getattr(expected.storage, attribute):
-            return f"{clause} of {names.target} differs: it is {target.engine_full}."
-    return ""
-
-
-def _columns_text(live: Mapping[str, str], expected: Mapping[str, str]) -> str:
-    """Return the columns that differ, as text: live type, and the model's."""
-    listed = [
-        f"{name} is {live.get(name, 'not there')}, {expected.get(name, 'not there')} in the model"
-        for name in dict.fromkeys((*expected, *live))
-        if live.get(name) != expected.get(name)
-    ]
-    return "; ".join(listed) or f"their order is {', '.join(live)}"
-
-
-def _option_difference(view: ViewInfo, definition: ModelDefinition) -> str:
-    """Return a sentence about TTL and settings, "" if they are as at the last run."""
-    if not view.options or view.options == definition.options:
+    rows = warehouse.rows(
+        "SELECT as_select, definition_version FROM system.views "
+        f"WHERE database = {string_literal(names.database)} "
+        f"AND name = {string_literal(names.view)}"
+    )
+    if not rows or rows[0]["definition_version"] == 1:
         return ""
-    return "The TTL or SETTINGS of the model have changed."
+    if _normal(rows[0]["as_select"]) == _normal(warehouse.stored_query(view.trigger)):
+        return ""
+    return (
+        f"the trigger {names.view} was altered after the model's last run: it computes "
+        f"{rows[0]['as_select']}"
+    )
 
 
-def _read_view_differs(
-    warehouse: Warehouse,
-    names: ModelNames,
-    definition: ModelDefinition,
-    read_view: TableInfo | None,
-) -> bool:
-    """Return whether the read view is missing or has another query than the model's."""
-    if read_view is None or read_view.engine != "View":
-        return True
+def restore_read_view(warehouse: Warehouse, names: ModelNames) -> bool:
+    """Replace a read view that does not belong to the trigger by the one that does.
+
+    Returns whether it was replaced. A table under the model's name stays."""
+    view = warehouse.view(names)
+    if view is None or view.read is None or not read_view_problem(warehouse, names):
+        return False
+    table = warehouse.table(names.table(names.model), names.database)
+    if table is not None and table.engine != "View":
+        return False
+    relation = warehouse.sql_name(names, names.model)
+    warehouse.run(f"CREATE OR REPLACE VIEW {relation} AS {read_view_select(names, *view.read)}")
+    return True
+
+
+def _normal(sql: str) -> str:
+    """Return a query in the formatter's spelling; the text itself if it does not parse."""
     try:
-        expected = warehouse.stored_query(definition.read_query(names))
-    except DbtDatabaseError:  # its columns are not in the target
-        return True
-    return _normal(read_view.as_select) != _normal(expected)
-
-
-def target_fits(
-    warehouse: Warehouse, names: ModelNames, definition: ModelDefinition, target: TableInfo
-) -> bool:
-    """Return whether an existing target has the columns, engine and keys of the definition."""
-    return not _target_difference(warehouse, names, definition, target)
+        return to_sql(parse_query(sql))
+    except Error:
+        return sql

@@ -38,6 +38,9 @@ class ModelDefinition:
     group_by: str
     column_kinds: Mapping[str, tuple[str, str]]
     ttl: str = ""
+    checks: tuple[str, ...] = ()
+    chained: bool = False
+    """Whether the trigger reads the target of another model, whose types it follows."""
 
     @property
     def digest(self) -> str:
@@ -51,17 +54,19 @@ class ModelDefinition:
             self.trigger,
             self.outputs,
             self.group_by,
-            *([self.ttl] if self.ttl else []),  # absent: the digests of models without a TTL stay
+            # Absent, so that the digests of models without them stay.
+            *([self.ttl] if self.ttl else []),
+            *([list(self.checks)] if self.checks else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
     def options(self) -> str:
         """What the text of the live trigger and the keys of the live target do not show: the
-        target's TTL and settings, and the SETTINGS of the query."""
+        target's TTL, settings and constraints, and the SETTINGS of the query."""
         query = parse_query(self.trigger)
         named = [(s.name, s.value) for s in getattr(query, "settings", ())]
-        return json.dumps([self.ttl, self.settings, named])
+        return json.dumps([self.ttl, self.settings, named, *self.checks])
 
     @property
     def comment(self) -> str:
@@ -71,9 +76,9 @@ class ModelDefinition:
             "model": self.unique_id,
             "definition": self.digest,
             "columns": column_kinds,
+            "options": self.options,
             "read": [self.outputs, self.group_by],
             "trigger": self.trigger,
-            "options": self.options,
         }
         return json.dumps({COMMENT_KEY: body})
 
@@ -85,7 +90,8 @@ class ModelDefinition:
     @property
     def target_clauses(self) -> str:
         """The columns of the target, its engine, keys, TTL and settings, as in CREATE TABLE."""
-        columns = ", ".join(f"{quote(n)} {t}" for n, t in self.columns)
+        elements = [f"{quote(name)} {data_type}" for name, data_type in self.columns]
+        columns = ", ".join((*elements, *self.checks))
         clauses = [f"({columns}) ENGINE = {self.engine}"]
         if self.partition_by:
             clauses.append(f"PARTITION BY {self.partition_by}")

@@ -8,10 +8,6 @@ from olapdb.sql.nodes import TableName
 
 TARGET_SUFFIX = "__target"
 VIEW_SUFFIX = "__mv"
-NEW_SUFFIX = "__dbt_new"
-"""Appended to the model's name while a changed definition is being built."""
-OLD_SUFFIX = "__dbt_old"
-"""Appended to the model's name in the names of relations that a rebuild has replaced."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +27,6 @@ class ModelNames:
     def view(self) -> str:
         """The name of the trigger, the materialized view that fires on each INSERT."""
         return f"{self.model}{VIEW_SUFFIX}"
-
-    @property
-    def new(self) -> ModelNames:
-        """The names under which a changed definition is built before it is swapped in."""
-        return ModelNames(self.database, f"{self.model}{NEW_SUFFIX}")
 
     def table(self, name: str) -> TableName:
         """Return the name with the model's database."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
 
+from ..relation import string_literal
 from .names import ModelNames
 from .warehouse import Warehouse
 
@@ -111,11 +112,25 @@ class BackfillResponse(AdapterResponse):
 
 
 def backfill(
-    warehouse: Warehouse, names: ModelNames, engine: str, *, title: str
+    warehouse: Warehouse,
+    names: ModelNames,
+    engine: str,
+    *,
+    title: str,
+    partitions: Sequence[str] | None = None,
+    threads: int = 0,
 ) -> BackfillProgress:
     """Run SYSTEM BACKFILL VIEW, log a line for each published chunk, and return its figures.
 
-    Raises DbtDatabaseError if a chunk fails; published chunks stay."""
+    `partitions` are ids of partitions of the source, None for all; `threads` the chunks computed at
+    a time, 0 for the engine's choice. Raises DbtDatabaseError if a chunk fails; published chunks
+    stay."""
     progress = BackfillProgress(title)
-    warehouse.run_system("BACKFILL", names, engine=engine, progress=progress)
+    scopes = (
+        [""] if partitions is None else [f"PARTITION ID {string_literal(p)}" for p in partitions]
+    )
+    for scope in scopes:
+        warehouse.run_system(
+            "BACKFILL", names, scope, engine=engine, threads=threads, progress=progress
+        )
     return progress

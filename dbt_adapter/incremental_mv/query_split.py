@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dbt_common.exceptions import CompilationError
+
 from olapdb.bind.syntax import is_not_query, rewrite, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 
 from .aggregates import Storage, is_call, storage_of
-from .errors import refuse
+from .errors import refuse, refuse_all
 from .model_sql import output_name
 
 STATES = "states"
@@ -153,7 +155,7 @@ class _AggregatingSplit:
 
     def split(self) -> SplitQuery:
         """Return the split query; raise CompilationError if nothing would be stored."""
-        outputs = tuple(nodes.Alias(self._read_column(n, e), n) for n, e in self._columns.items())
+        outputs = self._outputs()
         columns = [_aliased(k.expression, k.name) for k in self._keys]
         columns += [nodes.Alias(s.storage.trigger_call, s.name) for s in self._states]
         if not columns:
@@ -165,6 +167,18 @@ class _AggregatingSplit:
             group_by=tuple(nodes.Identifier((k.name,)) for k in self._keys) or None,
         )
         return SplitQuery(self._keys, tuple(self._states), outputs, trigger, aggregated=True)
+
+    def _outputs(self) -> tuple[nodes.Alias, ...]:
+        """Return the columns as the read view computes them; raise one error for all wrong ones."""
+        outputs, errors = [], []
+        for name, expression in self._columns.items():
+            try:
+                outputs.append(nodes.Alias(self._read_column(name, expression), name))
+            except CompilationError as error:
+                errors.append(error)
+        if errors:
+            raise refuse_all(errors)
+        return tuple(outputs)
 
     def _find_keys(self) -> tuple[Key, ...]:
         """Return the keys of GROUP BY, each once and in order.

@@ -6,12 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
 from ..relation import string_literal
-from .live_problems import read_view_problem, trigger_problem
+from .live import read_view_problem, trigger_problem
 from .names import ModelNames
 from .warehouse import Warehouse
+
+logger = AdapterLogger("olapdb")
 
 FINDINGS_MAX = 200
 """The most findings that the test's query lists; more are counted in its last row."""
@@ -62,12 +65,14 @@ def findings(
     *,
     partitions: Sequence[str] = (),
     sample: int | None = None,
+    tolerance: float = 0.0,
     engine: str = "in_process",
 ) -> list[Finding]:
     """Reconcile the model, or some partitions of it, now. No findings mean that each slice is proven.
 
     Trigger and read view are compared with those that the model's last run made, so what users read
-    is what was proven. `sample` is a number of partitions, drawn at random."""
+    is what was proven. `sample` is a number of partitions, drawn at random.
+    A partition of whose keys at most the share `tolerance` differs is a warning in the log."""
     if warehouse.view(names) is None:
         return [missing_trigger(names)]
     if sample is not None and partitions:
@@ -81,7 +86,19 @@ def findings(
         for clause in clauses or [""]
         for row in warehouse.run_system("RECONCILE", names, clause, engine=engine)
     ]
-    return altered + [_finding(names, row) for row in rows if is_drift(row)]
+    differing = [row for row in rows if is_drift(row)]
+    for row in differing:
+        if _is_tolerated(row, tolerance):
+            logger.warning(f"Within the tolerance of {tolerance}: {_finding(names, row).line()}")
+    return altered + [_finding(names, r) for r in differing if not _is_tolerated(r, tolerance)]
+
+
+def _is_tolerated(row: Mapping[str, Any], tolerance: float) -> bool:
+    """Return whether values of at most this share of the keys differ, and nothing else is wrong."""
+    if row["verdict"] != "different" or row["bypass_rows"] or row["gap_rows"]:
+        return False
+    wrong = int(row["missing"]) + int(row["extra"]) + int(row["differing"])
+    return wrong <= tolerance * int(row["keys_compared"])
 
 
 def positive(value: object, name: str) -> int:

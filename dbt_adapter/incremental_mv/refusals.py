@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbt_common.exceptions import CompilationError
+
 from olapdb.bind.analysis import nondeterministic_functions
 from olapdb.bind.syntax import is_not_query, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 
 from .aggregates import is_call
-from .errors import refuse
+from .errors import refuse, refuse_all
 
 _ON_TOP = "Put it into a view on top of this model."
 
 
 def refuse_clauses(select: nodes.Select) -> None:
-    """Raise CompilationError if the model has a clause that a trigger cannot maintain.
+    """Raise one CompilationError for all that a trigger cannot maintain; see `refusals`."""
+    errors = list(refusals(select))
+    if errors:
+        raise refuse_all(errors)
+
+
+def refusals(select: nodes.Select) -> Iterator[CompilationError]:
+    """Yield an error for each thing in the model that a trigger cannot maintain.
 
     These are clauses whose answer for each inserted block is not the answer for all rows,
     nondeterministic functions, and joins and subqueries that cannot be maintained."""
@@ -30,65 +39,65 @@ def refuse_clauses(select: nodes.Select) -> None:
         (f"GROUP BY {select.grouping}", bool(select.grouping)),
     ):
         if present:
-            raise refuse(
+            yield refuse(
                 clause,
                 "would be answered for each inserted block by itself, not for the whole.",
                 _ON_TOP,
             )
     if select.order_by:
-        raise refuse(
+        yield refuse(
             "ORDER BY",
             "has no meaning for a model that is read as a table.",
             "Remove it, or put it where the model is read; config order_by sorts the target.",
         )
-    _refuse_windows(select)
-    _refuse_volatile(select)
+    yield from _refused_windows(select)
+    yield from _refused_volatile(select)
     if select.source is None:
-        raise refuse("the model has no FROM,", "so nothing would fire it.", "Select from a table.")
-    _refuse_sources(select)
+        yield refuse("the model has no FROM,", "so nothing would fire it.", "Select from a table.")
+        return
+    yield from _refused_sources(select)
 
 
-def _refuse_windows(select: nodes.Select) -> None:
-    """Raise an error if any column of the SELECT has a window function."""
+def _refused_windows(select: nodes.Select) -> Iterator[CompilationError]:
+    """Yield an error if any column of the SELECT has a window function."""
     for node in (n for c in select.columns for n in walk(c, is_not_query)):
         if isinstance(node, nodes.Function) and node.over is not None:
-            raise refuse(
+            yield refuse(
                 f"the window function {node.name}",
                 "would see the rows of one inserted block only.",
                 _ON_TOP,
             )
 
 
-def _refuse_volatile(select: nodes.Select) -> None:
-    """Raise CompilationError if the model calls a function whose value changes at each call."""
+def _refused_volatile(select: nodes.Select) -> Iterator[CompilationError]:
+    """Yield an error if the model calls a function whose value changes at each call."""
     names = nondeterministic_functions(select)
     if names:
         called = ", ".join(f"{name}()" for name in names)
-        raise refuse(
+        yield refuse(
             called,
             "gives another value when the rows are recomputed.",
             "Store the value in a column of the source (DEFAULT now()) and read that.",
         )
 
 
-def _refuse_sources(select: nodes.Select) -> None:
-    """Raise CompilationError for joins and subqueries that cannot be maintained.
+def _refused_sources(select: nodes.Select) -> Iterator[CompilationError]:
+    """Yield an error for joins and subqueries that cannot be maintained.
 
     These lie between the model and its source table. Such a subquery would compare or aggregate
     the rows of one inserted block only; such a join adds rows without an INSERT."""
     common = {i.name: i.query for i in select.with_items if i.query is not None}
     for query in firing_queries(select, common):
         if isinstance(query, nodes.SetOperation):
-            if query.operator != "UNION" or query.mode != "ALL":
-                raise refuse(
-                    f"{query.operator} {query.mode}".strip(),
-                    "in the way to the source compares rows of one inserted block only.",
-                    "Use UNION ALL, or a view on top.",
-                )
+            yield refuse(
+                f"{query.operator} {query.mode}".strip() + " in the way to the source",
+                "looks at the rows of one inserted block only.",
+                "Make one model of each branch, and a view of UNION ALL over the models.",
+            )
         elif isinstance(query, nodes.Select):
-            _refuse_inner(query)
+            yield from _refused_inner(query)
     assert select.source is not None
-    _refuse_joins(select.source)
+    yield from _refused_joins(select.source)
 
 
 def firing_queries(
@@ -133,13 +142,13 @@ def leftmost(relation: nodes.Relation) -> nodes.Relation:
                 return relation
 
 
-def _refuse_inner(select: nodes.Select) -> None:
-    """Raise CompilationError for a subquery that aggregates, limits or compares rows of one block."""
+def _refused_inner(select: nodes.Select) -> Iterator[CompilationError]:
+    """Yield an error for a subquery that aggregates, limits or compares rows of one block."""
     if select.source is not None:
-        _refuse_joins(select.source)
+        yield from _refused_joins(select.source)
     aggregates = [n for c in select.columns for n in walk(c, is_not_query) if is_call(n)]
     if select.group_by is not None or aggregates:
-        raise refuse(
+        yield refuse(
             "a subquery that aggregates lies between the model and its source;",
             "it would aggregate each inserted block by itself.",
             "Make it a model of its own (incremental_mv), and select from that.",
@@ -150,22 +159,22 @@ def _refuse_inner(select: nodes.Select) -> None:
         ("HAVING", select.having is not None),
     ):
         if present:
-            raise refuse(
+            yield refuse(
                 f"{clause} in a subquery over the source",
                 "would be answered for each inserted block by itself.",
                 _ON_TOP,
             )
-    _refuse_windows(select)
+    yield from _refused_windows(select)
 
 
-def _refuse_joins(relation: nodes.Relation) -> None:
-    """Raise CompilationError for joins that add rows without an INSERT into the leftmost table."""
+def _refused_joins(relation: nodes.Relation) -> Iterator[CompilationError]:
+    """Yield an error for joins that add rows without an INSERT into the leftmost table."""
     while isinstance(relation, nodes.Join | nodes.ArrayJoin):
         if isinstance(relation, nodes.ArrayJoin):
             relation = relation.source
             continue
         if relation.kind not in ("INNER", "LEFT", "CROSS"):
-            raise refuse(
+            yield refuse(
                 f"a {relation.kind} JOIN with {_relation_text(relation.right)}",
                 "gives rows that no INSERT into the leftmost table fires.",
                 "Use LEFT or INNER JOIN, with the table that gets the INSERTs on the left.",

@@ -16,9 +16,10 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
+from .backfill_scope import scope_partitions
 from .compile import compile_model
 from .config import RunSettings
-from .live import Differences, compare, target_fits
+from .differences import Differences, compare, target_fits
 from .model_definition import ModelDefinition
 from .model_sql import is_limited
 from .names import ModelNames
@@ -56,6 +57,8 @@ def run(warehouse: Warehouse, names: ModelNames, sql: str, settings: RunSettings
     Raises CompilationError if the definition has changed and may not be rebuilt, DbtDatabaseError if
     the engine refuses a statement or a chunk fails."""
     definition = compile_model(warehouse, names, sql, settings.model)
+    if settings.backfill.is_bounded:  # refuses wrong bounds before anything is created
+        scope_partitions(warehouse, names, definition.trigger, settings.backfill)
     limited = is_limited(sql)  # after compile_model, which explains SQL that does not parse
     return _Run(warehouse, names, settings, definition, limited).bring_up_to_date()
 
@@ -71,9 +74,12 @@ class _Run:
     limited: bool
     steps: list[str] = field(default_factory=list)
     """What was done, for the message."""
+    progress: BackfillProgress = field(init=False)
     rows: int = 0
-    backfilled: BackfillProgress = field(default_factory=lambda: BackfillProgress(""))
-    """The chunks of this run's backfill."""
+
+    def __post_init__(self) -> None:
+        """Begin to count the published chunks."""
+        self.progress = BackfillProgress(str(self.names))
 
     def bring_up_to_date(self) -> Outcome:
         """Create the model, or bring it to its definition and complete it; return what was done.
@@ -271,8 +277,13 @@ class _Run:
             self._warn(f"{left} (backfill: none). SYSTEM BACKFILL VIEW {view} does it.")
             return
         try:
-            self.backfilled = backfill(
-                self.warehouse, self.names, self.settings.backfill_engine, title=str(self.names)
+            self.progress = backfill(
+                self.warehouse,
+                self.names,
+                self.settings.backfill_engine,
+                title=str(self.names),
+                partitions=self._partitions(),
+                threads=self.settings.backfill.parallel,
             )
         except DbtDatabaseError:
             if self.steps[:1] == ["CREATE"] and self.settings.attach_triggers:
@@ -282,13 +293,23 @@ class _Run:
                     "attaches it and backfills what it missed."
                 )
             raise
-        rows = self.backfilled.target_rows
-        step = f"{self.backfilled.chunks} chunks, {rows} rows"
+        rows = self.progress.target_rows
+        if not self.progress.chunks:
+            self._warn(f"{left}: they are outside of the bounds of backfill in its config.")
+            return
+        step = f"{self.progress.chunks} chunks, {rows} rows"
         if self.steps[:1] == ["CREATE"]:
             self.steps[0] += f" {step}"
         else:
             self.steps.append(f"BACKFILL {step}")
         self.rows += rows
+
+    def _partitions(self) -> list[str] | None:
+        """Return the partitions of the source to backfill, None for all."""
+        scope = self.settings.backfill
+        if not scope.is_bounded:
+            return None
+        return scope_partitions(self.warehouse, self.names, self.definition.trigger, scope)
 
     def _replay_stale(self, health: Health | None) -> None:
         """Recompute the slices that a change of the inputs or of the query made stale."""
@@ -335,19 +356,14 @@ class _Run:
 
     def _system(self, action: str, rest: str = "") -> list[dict[str, Any]]:
         """Run a SYSTEM … VIEW statement about the trigger where backfills run; return its rows."""
-        computes = action in ("REBUILD", "REPLAY")
+        computes = action in ("BACKFILL", "REBUILD", "REPLAY")
         return self.warehouse.run_system(
             action,
             self.names,
             rest,
             engine=self.settings.backfill_engine if computes else "in_process",
-            progress=self._new_progress() if computes else None,
+            progress=self.progress if computes else None,
         )
-
-    def _new_progress(self) -> BackfillProgress:
-        """Return a log of chunks, whose figures become those of the run."""
-        self.backfilled = BackfillProgress(str(self.names))
-        return self.backfilled
 
     def _warn(self, text: str) -> None:
         """Log a warning about the model."""
@@ -361,7 +377,7 @@ class _Run:
             self.rows,
             tuple(self.warehouse.statements),
             ((names.model, "view"), (names.target, "table"), (names.view, "materialized_view")),
-            self.backfilled.response(),
+            self.progress.response(),
         )
 
 
@@ -388,4 +404,5 @@ def release(warehouse: Warehouse, rebuilt: str, triggers: Mapping[str, ViewInfo]
             f"{rebuilt} is rebuilt, so the trigger {name} on what was there is dropped; "
             f"{view.model} is rebuilt when it runs next."
         )
-        warehouse.run(f"DROP VIEW {warehouse.sql_name(ModelNames(view.database, ''), view.name)}")
+        dropped = warehouse.sql_name(ModelNames(view.database, ""), view.name)
+        warehouse.run(f"DROP VIEW IF EXISTS {dropped}")  # its versions go with it

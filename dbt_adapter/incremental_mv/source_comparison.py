@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from olapdb.bind.syntax import walk
 from olapdb.sql import nodes
@@ -54,25 +54,11 @@ def source_findings(
             f"{names} was built by an older adapter, which did not record its read view. Run "
             f"dbt run --select {names.model} --full-refresh."
         )
-    try:
-        read = warehouse.describe(f"SELECT * FROM {warehouse.sql_name(names, names.model)}")
-    except Exception as error:
-        altered = live_findings(warehouse, names)
-        if altered:
-            return altered
-        raise error
     expected = _expected(warehouse, names, view)
     columns = warehouse.describe(expected)
-    if [name for name, _ in read] != [name for name, _ in columns]:
-        return live_findings(warehouse, names) or [
-            Finding(
-                names.model,
-                "",
-                f"it has the columns {', '.join(n for n, _ in read)}, and the source gives "
-                f"{', '.join(n for n, _ in columns)}",
-                repair=repair_command(names),
-            )
-        ]
+    unreadable = _other_columns(warehouse, names, [name for name, _ in columns])
+    if unreadable:
+        return unreadable
     query = _Query(names, view, columns, comparison, _partition_key(warehouse, view))
     chosen = _chosen_partitions(warehouse, view, query, expected, comparison)
     rows = warehouse.rows(query.sql(expected, chosen))
@@ -88,6 +74,28 @@ def source_findings(
             repair=repair_command(names),
         )
         for row in rows
+    ]
+
+
+def _other_columns(
+    warehouse: Warehouse, names: ModelNames, expected: Sequence[str]
+) -> list[Finding]:
+    """Return findings if the read view cannot be read, or has other columns than the source gives.
+
+    Raises DbtDatabaseError if it cannot be read for another reason than that it was altered."""
+    try:
+        read = warehouse.describe(f"SELECT * FROM {warehouse.sql_name(names, names.model)}")
+    except DbtDatabaseError:
+        altered = live_findings(warehouse, names)
+        if altered:
+            return altered
+        raise
+    columns = [name for name, _ in read]
+    if columns == list(expected):
+        return []
+    cause = f"it has the columns {', '.join(columns)}, and the source gives {', '.join(expected)}"
+    return live_findings(warehouse, names) or [
+        Finding(names.model, "", cause, repair=repair_command(names))
     ]
 
 

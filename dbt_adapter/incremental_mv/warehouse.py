@@ -15,7 +15,7 @@ from ..connections import Handle, OlapdbConnectionManager
 from ..relation import quote, string_literal
 from .chain import Upstream
 from .model_definition import COMMENT_KEY
-from .names import OLD_SUFFIX, ModelNames
+from .names import ModelNames
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,11 @@ class Warehouse:
         rows: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
         return rows
 
+    def written_out(self, sql: str) -> str:
+        """Return the query with the calls of functions that the project made written out."""
+        handle = self._handle()
+        return str(handle.connection.execute(f"EXPLAIN SYNTAX {sql}").fetchall()[0][0])
+
     def stored_query(self, sql: str) -> str:
         """Return the query as a view stores it, without running it."""
         with self._connections.exception_handler(sql):
@@ -138,9 +143,7 @@ class Warehouse:
         """Return the parts of a model, looked up in one query with the relations that it reads.
 
         For each of `reads` that is an `incremental_mv`, its parts are looked up too."""
-        old = ModelNames(names.database, f"{names.model}{OLD_SUFFIX}")
-        parts = [name for n in (names, names.new, old) for name in (n.model, n.view, n.target)]
-        relations = [(names.database, name) for name in parts]
+        relations = [(names.database, n) for n in (names.model, names.view, names.target)]
         for read in reads:
             upstream = ModelNames(read.database or names.database, read.name)
             parts = [upstream.model, upstream.view, upstream.target]
@@ -233,15 +236,21 @@ class Warehouse:
         rest: str = "",
         *,
         engine: str = "in_process",
+        threads: int = 0,
         progress: Callable[[Any], None] | None = None,
     ) -> list[dict[str, Any]]:
-        """Run `SYSTEM <action> VIEW <trigger> <rest>`, in process or on Spark; return its rows."""
+        """Run `SYSTEM <action> VIEW <trigger> <rest>`, in process or on Spark; return its rows.
+
+        `threads` are the chunks computed at a time, 0 for the engine's choice."""
         sql = f"SYSTEM {action} VIEW {self.sql_name(names, names.view)}"
         if rest:
             sql += f" {rest}"
+        settings = [f"backfill_threads = {threads}"] if threads else []
         if engine != "in_process":
-            sql += f" SETTINGS engine = {string_literal(engine)}"
+            settings.append(f"engine = {string_literal(engine)}")
             self._prepare(engine)
+        if settings:
+            sql += f" SETTINGS {', '.join(settings)}"
         self._looked_up.clear()
         self.statements.append(sql)
         _, rows = self._connections.run_system(sql, progress)

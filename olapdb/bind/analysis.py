@@ -75,7 +75,8 @@ def nondeterministic_functions(query: sql.Query) -> tuple[str, ...]:
 
 
 def _canonical_name(name: str) -> str:
-    """Return the lower-case main name of a function; an unknown name only in lower case."""
+    """Return the main name of a function, for which it may be an alias, in lower case; return an
+    unknown name itself in lower case."""
     function = registry.find(name)
     return (name if function is None else function.name).lower()
 

@@ -220,7 +220,8 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
         partition
         for partition, parts in by_slice.items()
         if overlaps_any(
-            contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range
+            contributed_blocks(view.id, parts, view.source_id).ranges(part.partition_id),
+            part.block_range,
         )
     }
     if PLACEHOLDER_PARTITION in slices:

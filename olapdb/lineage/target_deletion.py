@@ -236,9 +236,11 @@ class TargetRows:
         if not emptied:
             return {}, sorted(stale), []
         left = contributed_blocks(
-            view.id, (p for p in self._target_parts if p.rows and not self._is_emptied(p, emptied))
+            view.id,
+            (p for p in self._target_parts if p.rows and not self._is_emptied(p, emptied)),
+            view.source_id,
         )
-        cancelled = contributed_blocks(view.id, self._cancelled_parts())
+        cancelled = contributed_blocks(view.id, self._cancelled_parts(), view.source_id)
         names = {
             p: contributed_blocks(view.id, (x for x in own if x.partition_id == p)) for p in emptied
         }

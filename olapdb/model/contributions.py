@@ -11,13 +11,20 @@ from olapdb.model.part import BlockRange, Contribution, Part, subtract_ranges, u
 from olapdb.model.view_state import Coverage
 
 
-def contributed_blocks(view_id: str, parts: Iterable[Part]) -> Coverage:
-    """Return the source blocks from which the parts were made by the view."""
+def contributed_blocks(
+    view_id: str, parts: Iterable[Part], source_id: str | None = None
+) -> Coverage:
+    """Return the source blocks from which the parts were made by the view.
+
+    With `source_id` only blocks of that source count: a view whose source was rebuilt reads another
+    one than before, and blocks of one table say nothing about another's."""
     everywhere: list[BlockRange] = []
     by_partition: dict[str, list[BlockRange]] = {}
     for part in parts:
         for contribution in part.contributions:
             if contribution.view_id != view_id:
+                continue
+            if source_id is not None and contribution.source_id != source_id:
                 continue
             ranges = (
                 everywhere

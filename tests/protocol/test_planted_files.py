@@ -241,7 +241,7 @@ def test_13_mark(connection: Connection, fault: bool) -> None:
     clean(connection)
     with ExitStack() as stack:
         if fault:
-            for home in ("head_cache", "catalog"):
+            for home in ("head_cache", "catalog_reader", "lease_catalog"):
                 stack.enter_context(mock.patch(f"olapdb.catalog.sqlite.{home}.refuse_vacuumed"))
             catalog.pin(snapshot.number)
             assert not files_of(connection, snapshot), "it reads what is not there"

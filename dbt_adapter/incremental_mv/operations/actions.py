@@ -9,7 +9,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from ...relation import string_literal
-from ..live_problems import read_view_problem, restore_read_view
+from ..live import read_view_problem, restore_read_view
 from ..names import ModelNames
 from ..progress import backfill
 from ..reconcile import findings, is_drift

@@ -12,7 +12,7 @@ from olapdb.sql.parser import parse_query
 from ...relation import string_literal
 from ..compile import compile_model
 from ..config import RunSettings
-from ..live_problems import read_view_problem, trigger_problem
+from ..live import read_view_problem, trigger_problem
 from ..model_definition import ModelDefinition
 from ..warehouse import ViewInfo, Warehouse
 from .actions import Request

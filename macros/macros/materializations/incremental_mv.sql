@@ -4,6 +4,10 @@
 
   {% do olapdb_warn_untested(model) %}
 
+  {% if config.get('contract').enforced %}
+    {% do get_assert_columns_equivalent(sql) %}
+  {% endif %}
+
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 

@@ -12,10 +12,10 @@
         {{ adapter.quote_seed_column(name | string, quote_columns) }} {{ overrides.get(name, adapter.convert_type(agate_table, loop.index0)) }}
         {%- if not loop.last %},{% endif %}
       {%- endfor %}
-    )
+)
     {%- endset %}
-    create or replace table {{ relation.render() }} {{ adapter.with_indexes(columns, model['config']) }}
-    {{ adapter.storage_clause(model['config']) }}
+    create or replace table {{ relation.render() }}
+    {{ adapter.with_indexes(columns, model['config']) }} {{ adapter.storage_clause(model['config']) }}
     {%- if rows is not none %} as select * from {{ rows.render() }}{% endif %}
   {% endset %}
   {% call statement('_', auto_begin=False) %}{{ sql }}{% endcall %}

@@ -77,7 +77,7 @@ def escape(texts: pa.Array) -> pa.Array:
         texts = pc.replace_substring(texts, character, escaped)
     if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
         for character in _WITHOUT_LETTER:
-            texts = pc.replace_substring(texts, character, f"\\u{ord(character):04x}")
+            texts = pc.replace_substring(texts, character, f"\\u{ord(character):04X}")
     return texts
 
 

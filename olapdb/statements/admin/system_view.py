@@ -24,7 +24,7 @@ from olapdb.views.jobs.adopt import adopt
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 from olapdb.views.jobs.backfill_plan import backfill_plan
 from olapdb.views.jobs.job_listing import cancel_jobs
-from olapdb.views.jobs.replay import replay
+from olapdb.views.jobs.replay import ReplaySelection, replay
 from olapdb.views.jobs.replay_condition import KeyCondition
 from olapdb.views.proof.ledger_check import check_ledger
 from olapdb.views.proof.reconcile import reconcile, require_stored
@@ -284,9 +284,11 @@ def _replay(
     return replay(
         context.origin(),
         view.id,
-        partition=_partition(statement, view.target_id, context, snapshot),
-        stale=statement.stale,
-        condition=_condition(statement, context),
+        ReplaySelection(
+            _partition(statement, view.target_id, context, snapshot),
+            statement.stale,
+            _condition(statement, context),
+        ),
         discard_bypass=statement.discard_bypass,
         executor=chunk_executor(context),
         progress=context.progress,

@@ -276,7 +276,8 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def _numbers(template: Template) -> Iterator[Number]:
-    """Yield the replaceable numbers of a template."""
+    """Yield the items of a template that are replaceable numbers, in its order; the others are
+    bytes."""
     return (item for item in template if isinstance(item, Number))
 
 

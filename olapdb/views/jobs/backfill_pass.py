@@ -6,7 +6,7 @@ A chunk whose partition changed meanwhile is computed again in the next round, t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from olapdb.config import Settings
@@ -104,13 +104,10 @@ class BackfillPass:
                 self.job.record.revise(chunk.recorded())
         chunks = dict(self.pending)
         tasks = [
-            self.job.task(
-                snapshot,
-                view,
-                chunk.partition,
-                chunk.parts,
-                chunk.index,
-                "backfill",
+            replace(
+                self.job.task(
+                    snapshot, view, chunk.partition, chunk.parts, chunk.index, "backfill"
+                ),
                 blocks=chunk.claimed,
             )
             for chunk in chunks.values()

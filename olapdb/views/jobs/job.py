@@ -18,7 +18,7 @@ from olapdb.ingest.view_guardrails import SETTINGS as GUARDRAILS
 from olapdb.model.changes import Change
 from olapdb.model.frozen import freeze
 from olapdb.model.job import ChunkState, JobChunk
-from olapdb.model.part import BlockRange, Part
+from olapdb.model.part import Part
 from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs, ViewIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -173,10 +173,9 @@ class ViewJob:
         index: int,
         purpose: Purpose,
         target_partitions: frozenset[str] | None = None,
-        blocks: tuple[BlockRange, ...] = (),
     ) -> ChunkTask:
         """Return a task for these parts of the view's source, with all data that computing it
-        needs. The result records the parts' own blocks and `blocks`."""
+        needs. The result records the parts' own blocks."""
         tables = (view.target_id,) if purpose == "backfill" else ()
         frozen_snapshot = freeze(
             snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,)
@@ -192,7 +191,6 @@ class ViewJob:
             _without_guardrails(self.settings),
             self.environment(),
             target_partitions,
-            blocks,
         )
 
     def read_requirements(

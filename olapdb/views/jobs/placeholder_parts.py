@@ -81,8 +81,8 @@ def _cancelled_out_parts(
         contributions: list[Contribution] = []
         for view in views:
             before, after = (
-                contributed_blocks(view.id, parts),
-                contributed_blocks(view.id, remaining_parts),
+                contributed_blocks(view.id, parts, view.source_id),
+                contributed_blocks(view.id, remaining_parts, view.source_id),
             )
             unpartitioned_blocks = subtract_ranges(before.everywhere, after.everywhere)
             for partition in source_partitions[view.id]:
@@ -108,8 +108,8 @@ def _unrecorded_blocks(
     are blocks that a removed part recorded for all partitions. Such blocks may have no rows in the
     partition now, yet be inside one of its parts after a merge."""
     remaining_blocks, removed_blocks = (
-        contributed_blocks(view.id, remaining),
-        contributed_blocks(view.id, removed),
+        contributed_blocks(view.id, remaining, view.source_id),
+        contributed_blocks(view.id, removed, view.source_id),
     )
     unrecorded: dict[str, tuple[BlockRange, ...]] = {}
     for partition in by_partition(covered_parts(view, snapshot)):

@@ -6,6 +6,8 @@ the next attempt begins again on a newer one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.config import Settings
@@ -30,19 +32,27 @@ from olapdb.views.proof.coverage import bypass
 from olapdb.views.proof.verdicts import stale_slices
 
 
+@dataclass(frozen=True, slots=True)
+class ReplaySelection:
+    """The slices that a replay recomputes: one `partition` of the target, the `stale` slices, or
+    the partitions that a `condition` on the target's key selects. The default is all of them."""
+
+    partition: str | None = None
+    stale: bool = False
+    condition: KeyCondition | None = None
+
+
 def replay(
     origin: CommitOrigin,
     view_id: str,
+    selection: ReplaySelection | None = None,
     *,
-    partition: str | None = None,
-    stale: bool = False,
-    condition: KeyCondition | None = None,
     discard_bypass: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> tuple[ReplayRow, ...]:
-    """Recompute a target partition, the stale slices, the partitions that a `condition` on the
-    target's key selects, or (none given) the whole target. Return a row for each partition.
+    """Recompute the selected slices of the target; without a selection the whole target. Return a
+    row for each partition.
 
     All views that write the target are replayed together, except views whose source keeps no rows:
     their rows stay. Source rows in a view's gap stay in the gap. Rows that no view made are kept
@@ -55,24 +65,20 @@ def replay(
     QueryWasCancelled."""
     job = ViewJob.of(origin, "REPLAY", executor, progress)
     with job.recorded():
-        return _until_swapped(job, view_id, partition, stale, condition, discard_bypass)
+        return _until_swapped(job, view_id, selection or ReplaySelection(), discard_bypass)
 
 
 def _until_swapped(
-    job: ViewJob,
-    view_id: str,
-    partition: str | None,
-    stale: bool,
-    condition: KeyCondition | None,
-    discard_bypass: bool,
+    job: ViewJob, view_id: str, selection: ReplaySelection, discard_bypass: bool
 ) -> tuple[ReplayRow, ...]:
     """Attempt the replay on newer snapshots until one attempt commits the swap."""
+    partition = selection.partition
 
     def attempt(snapshot: Snapshot) -> tuple[ReplayRow, ...]:
         """Replay the chosen slices at this snapshot in one commit; return no row without slices."""
         view = find_view(snapshot, view_id)
         readable_source(snapshot, view, "REPLAY")
-        slices = _selected_partitions(job, snapshot, view, partition, stale, condition)
+        slices = _selected_partitions(job, snapshot, view, selection)
         if slices is not None and not slices:
             return ()
         if partition is not None and not discard_bypass:
@@ -111,16 +117,12 @@ def _frozen_keys(job: ViewJob, snapshot: Snapshot, view: MaterializedView) -> Fr
 
 
 def _selected_partitions(
-    job: ViewJob,
-    snapshot: Snapshot,
-    view: MaterializedView,
-    partition: str | None,
-    stale: bool,
-    condition: KeyCondition | None,
+    job: ViewJob, snapshot: Snapshot, view: MaterializedView, selection: ReplaySelection
 ) -> frozenset[str] | None:
     """Return the partitions to replay. None means all, with those that only the recomputation
     reveals."""
-    if sum((partition is not None, stale, condition is not None)) > 1:
+    partition, condition = selection.partition, selection.condition
+    if sum((partition is not None, selection.stale, condition is not None)) > 1:
         raise BadArguments("REPLAY VIEW takes one of PARTITION, WHERE, FROM and STALE.")
     if condition is not None:
         target = snapshot.by_id(view.target_id)
@@ -130,7 +132,7 @@ def _selected_partitions(
         )
     if partition is not None:
         return frozenset((partition,))
-    return stale_slices(snapshot, view) if stale else None
+    return stale_slices(snapshot, view) if selection.stale else None
 
 
 def _refuse_bypass(snapshot: Snapshot, view: MaterializedView, partition: str) -> None:

@@ -114,16 +114,11 @@ class ReplayAttempt:
             readable_source(self.snapshot, view, "REPLAY")
             for partition, parts in by_partition(self._read_parts(view)).items():
                 task = self.job.task(
-                    self.snapshot,
-                    view,
-                    partition,
-                    parts,
-                    len(tasks),
-                    "replay",
-                    self.slices,
-                    self._recorded_blocks(view, partition),
+                    self.snapshot, view, partition, parts, len(tasks), "replay", self.slices
                 )
-                tasks.append(replace(task, frozen=self.frozen, swap=self.swap.id))
+                blocks = self._recorded_blocks(view, partition)
+                task = replace(task, blocks=blocks, frozen=self.frozen, swap=self.swap.id)
+                tasks.append(task)
         self.job.plan(self.view, tasks)
         for task in tasks:
             self._report_progress("planned", task.index, len(tasks), task.partition, task.rows, 0)
@@ -221,7 +216,6 @@ class ReplayAttempt:
                 self.frozen,
                 [p for p in removed if not is_bypass(p, writer_ids)],
                 new_changes,
-                now,
                 self._context(now),
                 staging,
                 self.swap.id,

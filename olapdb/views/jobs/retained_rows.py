@@ -46,14 +46,13 @@ def stage_frozen_rows(
     frozen: FrozenKeys,
     removed: Iterable[Part],
     new: Sequence[Change],
-    snapshot: Snapshot,
     context: TriggerContext,
     staging: Staging,
     swap: str = "",
 ) -> tuple[list[Change], Counter[str]]:
     """Stage the frozen rows of the `removed` parts as parts of their own: one for each partition
     and set of views that made the rows. Return the changes that add them, and the number of frozen
-    rows by partition before they were merged. `new` are the other changes of the replay."""
+    rows by partition before they were merged. `context` reads the parts, and `new` are the other changes of the replay."""
     groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
     for part in removed:
         if part.rows and frozen.holds(part.partition_id):
@@ -77,11 +76,11 @@ def stage_frozen_rows(
             partition,
             parts[0].partition_value,
             new_block,
-            _remaining_contributions(parts, added_parts, snapshot, rows.num_rows),
+            _remaining_contributions(parts, added_parts, context.snapshot, rows.num_rows),
             max(part.level for part in parts),
             inline_limit(target, parts),
             swap=swap,
-            after=snapshot.next_block(target) - 1,
+            after=context.snapshot.next_block(target) - 1,
             index_values=layout_of(target, context).index_values(rows),
         )
         add_part = staging.stage_part(target, rows, plan)
@@ -116,7 +115,7 @@ def _remaining_contributions(
     new_parts = list(new)
     remaining: list[Contribution] = []
     for contribution in joined_contributions(parts):
-        recorded = contributed_blocks(contribution.view_id, new_parts)
+        recorded = contributed_blocks(contribution.view_id, new_parts, contribution.source_id)
         source_partitions = {
             part.partition_id for part in snapshot.parts(contribution.source_id) if part.rows
         }

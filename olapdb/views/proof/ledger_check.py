@@ -55,7 +55,7 @@ class LedgerRow:
 def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow, ...]:
     """Return a row for each source partition, then each target one. Both tables must store rows."""
     target_parts = snapshot.parts(view.target_id)
-    books = contributed_blocks(view.id, target_parts)
+    books = contributed_blocks(view.id, target_parts, view.source_id)
     return (
         *_source_rows(view, snapshot, books),
         *_target_rows(view, [part for part in target_parts if part.rows]),

@@ -26,7 +26,7 @@ from olapdb.runtime.failpoints import failpoint
 from olapdb.views.definition.drop_attach import drop_view
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 from olapdb.views.jobs.job import find_view, view_name
-from olapdb.views.jobs.replay import replay
+from olapdb.views.jobs.replay import ReplaySelection, replay
 from olapdb.views.proof.coverage import gap_slices
 from olapdb.views.proof.reconcile import reconcile
 from olapdb.views.proof.verdicts import stale_slices
@@ -125,7 +125,7 @@ class Rebuild:
             for row in replay(
                 request.origin,
                 candidate_id,
-                stale=True,
+                ReplaySelection(stale=True),
                 executor=request.executor,
                 progress=request.progress,
             )

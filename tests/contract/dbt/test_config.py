@@ -134,6 +134,9 @@ select day, kind, sum(amount) as total from {{ source('raw', 'events') }} group 
 """
 
 
+REFUSED = ("summing", "timeless", "undeclared", "repeated", "bound")
+
+
 class TestSupported:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
@@ -146,6 +149,19 @@ class TestSupported:
             "kept.sql": KEPT,
             "rows.sql": mv % "order_by='day', ttl='day + interval 30 year'" + rows,
             "texts.sql": "select cast(note as String) as t from {{ source('raw', 'events') }}",
+            "ranged.sql": mv % "backfill={'from': '2024-02-20', 'to': '2024-03-01', 'parallel': 2}"
+            + totals,
+            "manual.sql": mv % "catchup=false" + totals,
+            "joined.sql": mv
+            % "dimensions=['kinds']"
+            + "select k.at as at, count() as n from {{ source('raw', 'events') }} as e "
+            "left join {{ ref('kinds') }} as k on k.kind = e.kind group by at",
+            "undeclared.sql": mv
+            % "dimensions=['others']"
+            + "select k.at as at, count() as n from {{ source('raw', 'events') }} as e "
+            "left join {{ ref('kinds') }} as k on k.kind = e.kind group by at",
+            "repeated.sql": mv % "deduplicate_by=['day', 'kind']" + totals,
+            "bound.sql": mv % "backfill={'from': 202401}" + totals,
             "summing.sql": mv % "engine='SummingMergeTree'" + totals,
             "timeless.sql": mv % "retain='1 year'" + totals,
         }
@@ -162,7 +178,7 @@ class TestSupported:
 
     def test_storage_configs_are_in_the_ddl(self, project: Any) -> None:
         create_events(project)
-        run_dbt(["build", "--exclude", "summing", "timeless"])
+        run_dbt(["build", "--exclude", *REFUSED])
         schema = project.test_schema
         with olapdb.connect(project.adapter.config.credentials.location) as connection:
 
@@ -183,20 +199,32 @@ class TestSupported:
             assert "TTL day + toIntervalYear(30)" in ddl("rows__target")
             assert "INDEX i kind TYPE set(10)" in ddl("kinds")
             assert "TTL at + toIntervalYear(30)" in ddl("kinds")
+            totals = connection.execute(f"select kind, s from {schema}.ranged order by kind")
+            assert totals.fetchall() == [("a", 3), ("b", 2)]
+            assert connection.execute(f"select * from {schema}.manual").fetchall() == []
+            connection.execute("insert into raw.events values ('2024-01-06', 'b', 10, null)")
+            totals = connection.execute(f"select kind, s from {schema}.ranged order by kind")
+            assert totals.fetchall() == [("a", 3), ("b", 12)]
+            assert connection.execute(f"select s from {schema}.manual").fetchall() == [(10,)]
             texts = connection.execute(f"select t from {schema}.texts where t is null").fetchall()
-            assert texts == [(None,), (None,)]
-        messages = by_name(run_dbt(["run", "--select", "kept", "rows"]))
-        assert messages == {"kept": "NO CHANGE", "rows": "NO CHANGE"}
+            assert texts == [(None,)] * 3
+        names = ("kept", "rows", "ranged", "manual", "joined")
+        messages = by_name(run_dbt(["run", "--select", *names]))
+        assert messages == dict.fromkeys(names, "NO CHANGE")
 
     def test_what_cannot_be_kept_right_is_refused(self, project: Any) -> None:
-        results, _ = run_dbt_and_capture(
-            ["run", "--select", "summing", "timeless"], expect_pass=False
-        )
+        results, _ = run_dbt_and_capture(["run", "--select", *REFUSED], expect_pass=False)
         messages = by_name(results)
         assert "SummingMergeTree drops groups whose sums are all zero" in messages["summing"]
+        assert "it joins" in messages["undeclared"]
+        assert "it does not join others" in messages["undeclared"]
+        assert "raw.events keeps all rows" in messages["repeated"]
+        assert "MODIFY SETTING deduplicate_by = 'day, kind'" in messages["repeated"]
+        assert "backfill.from is a value of day (Date), such as" in messages["bound"]
         assert "retain ('1 year') counts from the date or time" in messages["timeless"]
         with olapdb.connect(project.adapter.config.credentials.location) as connection:
             left = connection.execute(
-                "select name from system.tables where name like 'summing%' or name like 'time%'"
+                f"select name from system.tables where database = '{project.test_schema}'"
             )
-            assert [n for (n,) in left.fetchall() if n != "time_zones"] == []
+            names = [name for (name,) in left.fetchall()]
+            assert not [name for name in names if name.startswith(REFUSED)]

@@ -90,3 +90,11 @@ class TestFunctionsInModels:
             (2, 11),
         ]
         assert rows(f"select {schema}.bucket(29), {schema}.bucket(29, 1)") == [(1, 14)]
+        # It is a change of the model's definition, which the next run sees.
+        (result,) = run_dbt(["run", "--select", "buckets"], expect_pass=False)
+        assert "definition" in result.message, result.message
+        run_dbt(["run", "--select", "buckets", "--full-refresh"])
+        assert rows(f"select bucket, orders from {schema}.buckets order by bucket") == [
+            (0, 20),
+            (1, 11),
+        ]

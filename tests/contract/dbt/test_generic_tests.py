@@ -165,3 +165,28 @@ class TestGenericTests(IncrementalMvProject):
         before = warehouse.commits()
         run_dbt(["compile"])
         assert warehouse.commits() == before
+
+
+class TestReconcilePolicy(IncrementalMvProject):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        schema = SCHEMA[: SCHEMA.index("  - name: carrier")]
+        tests = "  - {name: carrier, data_tests: [reconciled: {name: policy}]}"
+        return {"carrier.sql": CARRIER, "schema.yml": schema + tests}
+
+    def test_the_model_says_how_it_is_compared(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run"])
+        # One of the 96 keys of a partition differs until it is replayed.
+        warehouse.connection.execute(
+            "alter table raw.flights update delay = 1000 where carrier = 'AA' "
+            "and flight_date = '2013-01-05'"
+        )
+        for policy, status in (
+            ("'stale'", "fail"),
+            ("'off'", "pass"),
+            ("{'mode': 'full', 'tolerance': 0.05}", "pass"),
+            ("{'mode': 'sample', 'sample': 3, 'tolerance': 0.001}", "fail"),
+        ):
+            warehouse.write("carrier", f"{{{{ config(reconcile={policy}) }}}}" + CARRIER)
+            results = run_dbt(["test"], expect_pass=status == "pass")
+            assert [r.status for r in results] == [status], policy

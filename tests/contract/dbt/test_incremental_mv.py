@@ -199,14 +199,14 @@ class TestChanges(IncrementalMvProject):
         warehouse.connection.insert("raw.flights", flights(5))
         assert warehouse.model("carrier") == sorted(map(repr, warehouse.rows(expected)))
 
-        # After a rebuild of an upstream, the chained model is replayed at its own run.
+        # After a rebuild of an upstream to another type, the chained model is rebuilt at its run.
         changed = HOURLY.replace("max(delay) as worst", "max(delay + 1) as worst")
         warehouse.write("hourly", "{{ config(on_definition_change='rebuild') }}" + changed)
         results, log = run_dbt_and_capture(["run", "--select", "hourly"])
         assert "daily__mv reads the new version, and is stale" in log
         warehouse.connection.insert("raw.flights", flights(7))
         results = run_dbt(["run", "--select", "daily"])
-        assert results[0].message.startswith("REPLAY 4 partitions")
+        assert results[0].message.startswith("REBUILD")
         warehouse.connection.insert("raw.flights", flights(6))
         shifted = FROM_SOURCE["daily"].replace("max(delay)", "max(delay + 1)")
         assert warehouse.model("daily") == sorted(map(repr, warehouse.rows(shifted)))

@@ -1,5 +1,5 @@
-"""Seeds, tables and incremental models that `incremental_mv` models read: a run or a full refresh of
-them keeps, or drops and rebuilds, the triggers that read them."""
+"""Seeds, tables and incremental models that `incremental_mv` models and views read: a run or a full
+refresh of them keeps both, and the triggers are told of exactly the rows that changed."""
 
 from __future__ import annotations
 
@@ -70,6 +70,12 @@ def stale_slices(connection: Connection) -> list[Any]:
     return [tuple(row) for row in connection.execute(sql).fetchall()]
 
 
+def commits(connection: Connection) -> int:
+    """Return the number of commits that changed rows or tables."""
+    sql = "SELECT count() FROM system.snapshots WHERE kind NOT IN ('MERGE', 'RECONCILE')"
+    return int(connection.execute(sql).fetchall()[0][0])
+
+
 def write_seed(project: Any, name: str, text: str) -> None:
     write_file(text, str(Path(project.project_root)), "seeds", f"{name}.csv")
 
@@ -90,85 +96,93 @@ class TestSeeds(RebuiltInputs):
         assert {str(r.status) for r in results} == {"success", "pass"}
         assert raw.execute(model).fetchall() == [("a", 1), ("b", 9), ("c", 14)]
 
-        # Removed rows make slices of the view stale, and the test fails with the repair.
-        write_seed(project, "facts", "k,v,w\na,1,\nb,2,x\n")
+        # Changed and removed rows make just their slices stale, in one commit.
+        write_seed(project, "facts", "k,v,w\na,1,\nb,2,x\nb,5,y\nc,7,\nc,8,\n")
         write_seed(project, "names", NAMES.replace("Bob", "Bert"))
-        _, log = run_dbt_and_capture(["build"], expect_pass=False)
-        assert "dbt run-operation repair" in log
-        run_dbt(["run-operation", "repair"])
-        assert raw.execute(model).fetchall() == [("a", 1), ("b", 2)]
-        run_dbt(["test"])
+        before = commits(raw)
+        run_dbt(["seed"])
+        assert commits(raw) == before + 2
+        keys = "SELECT view, arraySort(groupArrayArray(keys)) FROM system.view_invalidations GROUP BY view ORDER BY view"
+        assert raw.execute(keys).fetchall() == [
+            ("named__mv", ["Bert", "Bob"]),
+            ("of_seed__mv", ["b", "c"]),
+        ]
+
+        # The models' run replays them.
+        results = run_dbt(["build"])
+        messages = {r.node.name: r.message for r in results}
+        assert messages["of_seed"].startswith("REPLAY")
+        assert messages["named"].startswith("REPLAY")
+        assert raw.execute(model).fetchall() == [("a", 1), ("b", 7), ("c", 15)]
         named = f"SELECT name, c FROM {project.test_schema}.named ORDER BY name"
         assert raw.execute(named).fetchall() == [("Ann", 1), ("Bert", 2)]
         assert temporary_tables(raw) == []
 
-    def test_a_seed_with_other_columns_needs_a_full_refresh(
+    def test_a_seed_with_other_columns_is_replaced_in_one_statement(
         self, project: Any, raw: Connection
     ) -> None:
         run_dbt(["build", "--full-refresh"])
+        raw.execute(f"CREATE OR REPLACE VIEW bi AS SELECT k, v FROM {project.test_schema}.facts")
         write_seed(project, "facts", "k,v,w,more\na,1,,9\n")
         write_seed(project, "names", "kind,name,more\na,Ann,1\nb,Bob,2\n")
-        _, log = run_dbt_and_capture(["seed"], expect_pass=False)
-        assert "facts cannot be rebuilt" in log.replace("`", "")
-        assert "--full-refresh" in log
-        results, log = run_dbt_and_capture(["build", "--full-refresh"])
-        assert "of_seed is rebuilt when it runs next" in log
-        assert {str(r.status) for r in results} == {"success", "pass"}
+        run_dbt(["seed"])
+        assert raw.execute("SELECT * FROM bi").fetchall() == [("a", 1)]
+        run_dbt(["run-operation", "repair"])
+        run_dbt(["test"])
         assert raw.execute(f"SELECT * FROM {project.test_schema}.of_seed").fetchall() == [("a", 1)]
-        assert temporary_tables(raw) == []
+        raw.execute(f"INSERT INTO {project.test_schema}.facts (k, v) VALUES ('n', 4)")
+        model = f"SELECT k, v FROM {project.test_schema}.of_seed ORDER BY k"
+        assert raw.execute(model).fetchall() == [("a", 1), ("n", 4)]
+        write_seed(project, "facts", "k,more\na,1\n")
+        _, log = run_dbt_and_capture(["seed"], expect_pass=False)
+        assert "of_seed__mv would not fit any more" in log
+        assert raw.execute("SELECT * FROM bi ORDER BY k").fetchall() == [("a", 1), ("n", 4)]
 
 
 class TestIncremental(RebuiltInputs):
-    def test_a_full_refresh_rebuilds_the_models_that_read_it(
-        self, project: Any, raw: Connection
-    ) -> None:
+    def test_a_full_refresh_keeps_triggers_and_views(self, project: Any, raw: Connection) -> None:
         rows = f"SELECT kind, c FROM {project.test_schema}.of_log ORDER BY kind"
         run_dbt(["build"])
         raw.execute("INSERT INTO raw.events VALUES (4, 'c')")
         run_dbt(["build"])
-        assert temporary_tables(raw) == []
         assert raw.execute(rows).fetchall() == [("a", 1), ("b", 2), ("c", 1)]
 
-        raw.execute("DELETE FROM raw.events WHERE id = 3")
-        results, log = run_dbt_and_capture(["build", "--full-refresh"])
-        assert "of_log is rebuilt when it runs next" in log
-        assert {str(r.status) for r in results} == {"success", "pass"}
-        assert raw.execute(rows).fetchall() == [("a", 1), ("b", 1), ("c", 1)]
-        raw.execute("INSERT INTO raw.events VALUES (5, 'c')")
-        run_dbt(["build"])
-        assert raw.execute(rows).fetchall() == [("a", 1), ("b", 1), ("c", 2)]
-        assert temporary_tables(raw) == []
-
-        # A trigger that dbt did not create is not dropped, and nothing changes.
+        # A trigger and a view of somebody else go on.
         raw.execute("CREATE TABLE other (kind String) ENGINE = MergeTree ORDER BY kind")
         raw.execute(
             f"CREATE MATERIALIZED VIEW other_mv TO other AS SELECT kind FROM {project.test_schema}.log"
         )
-        _, log = run_dbt_and_capture(["run", "--full-refresh", "-s", "log"], expect_pass=False)
-        assert "default.other_mv, which dbt did not make" in log
-        assert temporary_tables(raw) == []
-        raw.execute("INSERT INTO raw.events VALUES (6, 'd')")
+        raw.execute("SYSTEM BACKFILL VIEW other_mv")
+        raw.execute(f"CREATE VIEW bi AS SELECT max(id) AS last FROM {project.test_schema}.log")
+        raw.execute("DELETE FROM raw.events WHERE id = 3")
+        raw.execute("INSERT INTO raw.events VALUES (5, 'd')")
+        run_dbt(["run", "--full-refresh", "-s", "log"])
+        assert raw.execute("SELECT last FROM bi").fetchall() == [(5,)]
+        raw.execute("SYSTEM REPLAY VIEW other_mv STALE")
+        expected = [("a",), ("b",), ("c",), ("d",)]
+        assert raw.execute("SELECT kind FROM other ORDER BY kind").fetchall() == expected
+        run_dbt(["run-operation", "repair"])
         run_dbt(["build"])
-        assert raw.execute("SELECT * FROM other").fetchall() == [("d",)]
+        assert raw.execute(rows).fetchall() == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
+        assert temporary_tables(raw) == []
 
-    def test_a_table_is_rebuilt_by_a_full_refresh(self, project: Any, raw: Connection) -> None:
+    def test_a_table_stays_the_source_of_triggers_and_a_view_cannot(
+        self, project: Any, raw: Connection
+    ) -> None:
+        rows = f"SELECT kind, c FROM {project.test_schema}.of_log ORDER BY kind"
         raw.execute("DROP VIEW IF EXISTS other_mv")
         run_dbt(["build"])
-        write_file(
-            LOG.replace("'incremental'", "'table'"), str(project.project_root), "models", "log.sql"
-        )
+        table = LOG.replace("'incremental'", "'table'")
+        write_file(table, str(project.project_root), "models", "log.sql")
+        raw.execute("INSERT INTO raw.events VALUES (6, 'e')")
+        run_dbt(["run", "-s", "log"])
+        assert raw.execute(rows).fetchall()[-1] == ("e", 1)
+        assert stale_slices(raw) == []
+        view = LOG.replace("'incremental'", "'view'")
+        write_file(view, str(project.project_root), "models", "log.sql")
         _, log = run_dbt_and_capture(["run", "-s", "log"], expect_pass=False)
-        assert "log cannot be rebuilt" in log.replace("`", "")
-        assert "--full-refresh" in log
-        assert temporary_tables(raw) == []
-        results = run_dbt(["build", "--full-refresh"])
-        assert {str(r.status) for r in results} == {"success", "pass"}
-        assert temporary_tables(raw) == []
-        write_file(
-            LOG.replace("'incremental'", "'view'"), str(project.project_root), "models", "log.sql"
-        )
-        _, log = run_dbt_and_capture(["run", "-s", "log"], expect_pass=False)
-        assert "log cannot be rebuilt" in log.replace("`", "")
+        assert "log` cannot become a view" in log
+        assert "of_log__mv" in log
         assert temporary_tables(raw) == []
 
 
@@ -194,10 +208,11 @@ class TestJoined(RebuiltInputs):
         run_dbt(["run"])
         assert raw.execute(rows).fetchall() == [("a", 0), ("b", 1)]
         _, log = run_dbt_and_capture(["run", "--full-refresh"])
-        assert "older is rebuilt when it runs next" in log
+        assert "older__mv reads the new version, and is stale" in log
         changed = "select kind, min(id) as bound from {{ source('raw', 'events') }} group by kind"
         write_file(MV + changed, str(project.project_root), "models", "last.sql")
         run_dbt(["run", "--full-refresh", "-s", "last"])
-        run_dbt(["run"])
+        results = run_dbt(["run"])
+        assert results[-1].message.startswith("REPLAY")
         assert raw.execute(rows).fetchall() == [("a", 0), ("b", 0)]
         assert temporary_tables(raw) == []

@@ -14,10 +14,11 @@ class TestRefused:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {
-            "keyed.sql": "{{ config(materialized='incremental', unique_key='id') }} select 1 as id"
+            "keyed.sql": "{{ config(materialized='incremental', unique_key='id', "
+            "incremental_strategy='append') }} select 1 as id"
         }
 
     def test_each_refusal_names_the_alternative(self, project: Any) -> None:
         results, log = run_dbt_and_capture(["build"], expect_pass=False)
         assert {str(r.status) for r in results} == {"error"}
-        assert "unique_key means nothing" in log
+        assert "means nothing to incremental_strategy='append'" in log

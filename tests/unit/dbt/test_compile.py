@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from dbt.adapters.olapdb.incremental_mv.chain import Upstream, attach_to_target
+from dbt.adapters.olapdb.incremental_mv.compile import compile_model
 from dbt.adapters.olapdb.incremental_mv.model_definition import (
     ModelConfig,
     ModelDefinition,
@@ -268,3 +269,40 @@ def test_order_by_names_the_keys() -> None:
         definition("SELECT origin, delay FROM f")
     nullable = definition("SELECT tail, count() AS n FROM f GROUP BY tail")
     assert nullable.settings == "SETTINGS allow_nullable_key = 1"
+
+
+def test_all_mistakes_of_a_model_are_one_error() -> None:
+    sql = "SELECT DISTINCT a, b, c, now() AS t, count() AS n FROM f RIGHT JOIN g USING a GROUP BY a"
+    with pytest.raises(CompilationError) as caught:
+        compile_model(NoWarehouse(), ModelNames("d", "m"), sql, ModelConfig("m"))  # type: ignore[arg-type]
+    text = str(caught.value)
+    assert "There are 4 things that a trigger cannot keep" in text
+    for part in (
+        "1. incremental_mv: DISTINCT",
+        "2. incremental_mv: now()",
+        "3. incremental_mv: a RIGHT",
+    ):
+        assert part in text
+    assert "column b uses b" in text
+    assert "column c uses c" in text
+
+
+def test_a_syntax_error_shows_the_line_and_a_caret() -> None:
+    sql = "SELECT a,\n  count( AS n\nFROM f"
+    with pytest.raises(CompilationError) as caught:
+        compile_model(NoWarehouse(), ModelNames("d", "m"), sql, ModelConfig("m"))  # type: ignore[arg-type]
+    shown = str(caught.value).splitlines()
+    at = next(i for i, line in enumerate(shown) if line.strip().startswith("line 2 |"))
+    assert shown[at][shown[at + 1].index("^") :].startswith("AS")
+
+
+@pytest.mark.parametrize("mode", ["ALL", "DISTINCT"])
+def test_a_union_below_is_refused_with_what_works(mode: str) -> None:
+    sql = f"SELECT a, count() AS n FROM (SELECT a FROM f UNION {mode} SELECT a FROM g) GROUP BY a"
+    with pytest.raises(CompilationError, match="Make one model of each branch") as caught:
+        split(sql)
+    assert "Use UNION ALL" not in str(caught.value)
+
+
+class NoWarehouse:
+    """A warehouse that no mistake of the SQL alone may ask."""

@@ -28,7 +28,7 @@ from olapdb.runtime.services import Services
 from olapdb.views.jobs.backfill import backfill
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
 from olapdb.views.jobs.executor import InProcessExecutor, Stop, never_stop
-from olapdb.views.jobs.replay import replay
+from olapdb.views.jobs.replay import ReplaySelection, replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 pytestmark = [pytest.mark.warehouse(merges=False), pytest.mark.feature("views", "concurrency")]
@@ -199,7 +199,9 @@ def test_a_replay_keeps_what_came_later(connection: Connection, meddle: str) -> 
     connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
     services = connection.database.services
     executor = Meddling(services, [lambda: connection.execute(meddle)])
-    replay(CommitOrigin(services), view_id(connection), stale=True, executor=executor)
+    replay(
+        CommitOrigin(services), view_id(connection), ReplaySelection(stale=True), executor=executor
+    )
     connection.execute("SYSTEM BACKFILL VIEW daily_mv")
     if verdict(connection) == "stale":
         assert meddle.startswith("DELETE")
@@ -219,7 +221,9 @@ def test_an_insert_and_a_merge_across_the_fence(connection: Connection) -> None:
 
     services = connection.database.services
     executor = Meddling(services, [meddle])
-    replay(CommitOrigin(services), view_id(connection), stale=True, executor=executor)
+    replay(
+        CommitOrigin(services), view_id(connection), ReplaySelection(stale=True), executor=executor
+    )
     assert len(executor.computed) > 1  # it started over; each attempt reads the one month
     assert rows(connection, READ) == rows(connection, DIRECT)
 

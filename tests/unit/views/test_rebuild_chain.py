@@ -9,6 +9,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, HaveDependentObjects, SyntaxError, UnknownTable
+from olapdb.maintenance.check import check_database
 from tests.unit.views.rebuilding import NEW, REBUILD, at, connection, tables
 from tests.unit.views.warehouse import add, dicts, rows, verdict
 
@@ -51,7 +52,10 @@ def truth(connection: Connection, factor: int) -> list[tuple[str, int]]:
 def test_a_chained_view_reads_the_new_version_and_is_stale_until_its_replay(
     connection: Connection,
 ) -> None:
+    for number in range(8):  # the old target gets more blocks than the new one has
+        add(connection, ("2024-01-01", "a", number, number))
     chain(connection)
+    add(connection, ("2024-01-02", "a", 1, 1))
 
     def inserted() -> None:
         with olapdb.connect(connection.database.location) as other:
@@ -71,6 +75,11 @@ def test_a_chained_view_reads_the_new_version_and_is_stale_until_its_replay(
     # A block of after the swap fires it through the new version, once.
     add(connection, ("2024-01-01", "a", 1, 7))
     connection.execute("SYSTEM REPLAY VIEW kinds_mv STALE")
+    # It records blocks of the new source only: the old one had more of them.
+    assert (
+        check_database(connection.database.services.catalog, connection.database.services.store)
+        == []
+    )
     connection.execute("SYSTEM REPLAY VIEW grand_mv STALE")
     add(connection, ("2024-01-01", "b", 1, 3))
     assert kinds(connection) == truth(connection, 2)

@@ -1,4 +1,4 @@
-"""Incremental models: types, literals and names of functions are PostgreSQL's."""
+"""Incremental models: PostgreSQL's strings where a date is meant, its types, its functions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import ClassVar
 
 import pytest
 from dbt.tests.adapter.basic.test_incremental import BaseIncrementalNotSchemaChange
-from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
+from dbt.tests.adapter.incremental.test_incremental_merge_exclude_columns import (
+    BaseMergeExcludeColumns,
+)
 from dbt.tests.adapter.incremental.test_incremental_on_schema_change import (
     BaseIncrementalOnSchemaChange,
 )
 from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncrementalUniqueKey
-from dbt.tests.adapter.utils.test_dateadd import BaseDateAdd
 
 from tests.contract.dbt.suite.translation import Rules
 
@@ -19,25 +20,17 @@ pytestmark = pytest.mark.feature("dbt")
 
 
 class TestNotSchemaChange(BaseIncrementalNotSchemaChange):
-    rules: ClassVar[Rules] = ((r"\|\| current_timestamp", "|| toString(now64(6))"),)
+    rules: ClassVar[Rules] = ((r"current_timestamp", "now()"),)
 
 
 class TestUniqueKey(BaseIncrementalUniqueKey):
-    # In a UNION, a string is no date.
-    rules: ClassVar[Rules] = ((r"(select '.*,)('\d{4}-\d\d-\d\d')", r"\1toDate(\2)"),)
+    rules: ClassVar[Rules] = ((r",'(\d{4}-\d\d-\d\d)'", r",toDate('\1')"),)
 
 
 class TestOnSchemaChange(BaseIncrementalOnSchemaChange):
-    # Older rows have NULL in a new column if its type has NULL.
-    rules: ClassVar[Rules] = (
-        (r"string_type = dbt.type_string\(\)", "string_type = 'Nullable(String)'"),
-    )
+    # NULL in a column is cast to it.
+    rules: ClassVar[Rules] = ((r"dbt\.type_string\(\)", "'Nullable(String)'"),)
 
 
-class TestMicrobatch(BaseMicrobatch):
-    rules: ClassVar[Rules] = ((r"TIMESTAMP '([\d: -]+)-0'", r"toDateTime('\1')"),)
-
-
-class TestDateAdd(BaseDateAdd):
-    # The seed has an empty time.
-    rules: ClassVar[Rules] = ((r"(from_time|result): timestamp", r"\1: Nullable(DateTime)"),)
+class TestMergeExcludeColumns(BaseMergeExcludeColumns):
+    pass
