@@ -129,8 +129,10 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
     problems = [
         _unknown(node, key, known)
         for key in sorted(node.extra - known - _HINTS_OF_OTHERS)
+        # dbt sets keys of its own in the batches of a microbatch model.
+        if not key.startswith("__dbt_internal")
         # A folder's keys may be meant for the models of another materialization in it.
-        if key not in _ALL or key in node.own or key not in node.inherited
+        and (key not in _ALL or key in node.own or key not in node.inherited)
     ]
     is_mv = node.materialized in MV_MATERIALIZATIONS
     if is_mv:
