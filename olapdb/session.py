@@ -339,7 +339,10 @@ class Session:
         runs_user_code: bool = False,
     ) -> StatementContext:
         """Return the context of a new statement. First run callbacks that freed results left
-        behind, and check parts that reads suspect of damage."""
+        behind, and check parts that reads suspect of damage.
+
+        With `runs_user_code` the statement calls the caller's code, whose exceptions are raised
+        unchanged. Raises BadArguments if the parameters are no sequence and no mapping."""
         if parameters is not None and not isinstance(parameters, Mapping | Sequence):
             raise errors.BadArguments(
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "

@@ -183,7 +183,8 @@ class _AggregatingSplit:
     def _find_keys(self) -> tuple[Key, ...]:
         """Return the keys of GROUP BY, each once and in order.
 
-        A key that is no column of the SELECT is named `__key_n`, n from 1."""
+        A key that is no column of the SELECT is named `__key_n`; n is its place among all keys,
+        from 1."""
         keys: list[Key] = []
         names = {e: n for n, e in reversed(list(self._columns.items()))}
         for expression in self._group_expressions():

@@ -150,7 +150,8 @@ class ExpressionBinder:
     def cast(
         self, expression: expressions.Expression, target: types.DataType
     ) -> expressions.Expression:
-        """Return the expression as `target`."""
+        """Return the expression cast to `target`, unchanged if it has that type. A constant is
+        converted now; if that fails, the error comes when the plan runs."""
         return constants.cast(expression, target, self.environment)
 
     @contextmanager

@@ -263,7 +263,9 @@ def _in_values(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
-    """Return IN or NOT IN a list of constants, as Arrow booleans."""
+    """Return IN or NOT IN a list of constants as Arrow booleans, a scalar for a constant argument.
+
+    A NULL argument gives NULL; a NULL in the list matches nothing."""
     argument = evaluate(expression.argument, batch, environment, subqueries)
     constant = isinstance(argument, pa.Scalar)
     column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)

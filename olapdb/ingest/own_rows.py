@@ -172,7 +172,10 @@ def inline_rows_by_part(staged: Iterable[AddPart]) -> dict[str, bytes]:
 def live_and_staged_parts(
     snapshot: Snapshot, staged: Mapping[str, Sequence[AddPart]]
 ) -> dict[str, Sequence[Part]]:
-    """Return by table the live parts and the staged ones, numbered and sorted by block."""
+    """Return the live and the staged parts of each table in `staged`, by the table's id.
+
+    Staged parts have the block number that the next commit would give them. The parts are sorted by
+    block, then by partition."""
     parts_of: dict[str, Sequence[Part]] = {}
     for table_id, more in staged.items():
         table = snapshot.by_id(table_id)

@@ -200,7 +200,8 @@ def _environment(view: MaterializedView, environment: Environment) -> Environmen
 
 
 def _settings(view: MaterializedView, context: TriggerContext) -> Settings:
-    """Return the view's own settings with the statement's limits."""
+    """Return the view's own settings; the limits (LIMIT_SETTINGS) that the statement has set
+    replace the view's."""
     limits = tuple((n, context.settings[n]) for n in LIMIT_SETTINGS if n in context.settings)
     return _parsed((*view.settings, *limits))
 

@@ -111,7 +111,7 @@ def dimension_effects(
 
 
 def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
-    """Return the tables of the snapshot in which the changes remove or add rows."""
+    """Return the ids of the snapshot's tables in which the changes add rows or remove parts."""
     table_ids = {
         change.table_id if isinstance(change, RemoveParts) else change.part.table_id
         for change in changes

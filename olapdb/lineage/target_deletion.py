@@ -101,7 +101,11 @@ class TargetRows:
         return self.retain or bool(self.frozen)
 
     def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
-        """Add `count` rows of the part. Raises RetainedRows if retention froze one of them."""
+        """Note that the commit removes `count` rows of the part: `rows`, which may be None if
+        `reads_rows` is False.
+
+        Raises RetainedRows if retention froze one of the rows, unless they leave by retention
+        themselves (`retain`) or `discard_retained` is set."""
         self._parts[part.id] = part
         self._rows[part.id] = count
         if rows is None:

@@ -139,7 +139,12 @@ def _copy_parts(
     number: int,
     progress: Progress | None,
 ) -> CopyReport:
-    """Copy the files that the target lacks; report each file to `progress`."""
+    """Copy the files that the target lacks or has in another size; report every part to `progress`,
+    copied or not.
+
+    `folder` and `number`, the number of the copied commit, only go into the report. Raises
+    CorruptedData or FileDoesntExist for a live part that is damaged or missing; a part in
+    quarantine is left out instead."""
     existing = {file.path: file.bytes for file in target.list(f"{DATA_FOLDER}/")}
     missing = {part.path for part in parts if existing.get(part.path) != part.bytes}
     for part in parts:

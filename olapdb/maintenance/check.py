@@ -86,7 +86,9 @@ def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
 def part_problems(
     snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None = None
 ) -> Iterator[str]:
-    """Yield the problems of a part's bytes: its checksum, rows and bounds. Reads all of it.
+    """Yield the problems of a part: of its checksum, row count and bounds, and those that
+    `check_rows` yields for its rows. Read all of the part.
+
     Raises errors that are not about the part, such as a lack of memory or file descriptors."""
     try:
         if part.inline:

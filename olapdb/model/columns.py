@@ -28,8 +28,8 @@ def settled_version(table: Table) -> int:
 
 
 def lacks(part: Part, column: Column) -> bool:
-    """Return whether the part was written before the column was stored, so that readers use its
-    default."""
+    """Return whether the part has rows that were written before the column was stored. Readers use
+    the column's default for them."""
     return part.rows > 0 and part.schema_version < column.since
 
 

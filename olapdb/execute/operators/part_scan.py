@@ -92,7 +92,8 @@ def read_task(
 ) -> pa.RecordBatch:
     """Read the columns of all rows of a task, under their unique names.
 
-    Columns in `coded` are dictionaries where all parts store them so."""
+    `coded` has unique names of columns that may be dictionaries: they are, if all pieces of the
+    task store them so."""
     rows = sum(piece.rows for piece in task)
     if not sources:
         return rows_only(rows)

@@ -84,12 +84,15 @@ def basic_timestamps_or_null(array: pa.Array, target: DateTime | DateTime64, zon
     if not is_unix.any():
         return from_dates
     return pc.coalesce(
-        from_dates, columns.scatter(_unix(array.filter(pa.array(is_unix)), target), is_unix)
+        from_dates, columns.scatter(_parse_unix(array.filter(pa.array(is_unix)), target), is_unix)
     )
 
 
-def _unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
-    """Parse Unix seconds; 13 digits are milliseconds for a DateTime64."""
+def _parse_unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
+    """Return Unix seconds as timestamps of the target type; NULL where they do not fit a DateTime64.
+
+    Each text has digits, with a sign or a fraction for a DateTime64; there, 13 digits are
+    milliseconds. A DateTime is clipped to its range."""
     parts = pc.extract_regex(array, r"^(?P<whole>-?\d+)(?:\.(?P<fraction>\d*))?$")
     whole, fraction = (pc.struct_field(parts, one) for one in ("whole", "fraction"))
     is_milliseconds = np.asarray(pc.equal(pc.binary_length(whole), 13)) & isinstance(

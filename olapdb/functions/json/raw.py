@@ -31,7 +31,10 @@ def raw_texts(index: JsonIndex, tokens: np.ndarray, environment: Environment) ->
 
 
 def _pieces(index: JsonIndex, tokens: np.ndarray, environment: Environment) -> pa.Array:
-    """Return the text of each token by itself."""
+    """Return each token's own text: of a container only its opening bracket.
+
+    Strings are escaped in one way, floats have ClickHouse's spelling, and an integer that fits
+    neither Int64 nor UInt64 is in quotes."""
     pieces = index.texts(tokens)
     kind = index.kind[tokens]
     strings = np.flatnonzero(kind == STRING)

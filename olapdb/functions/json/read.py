@@ -86,7 +86,8 @@ class Reader:
                 return self._others(tokens, data_type)
 
     def strings(self, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-        """Return strings decoded and other values as their JSON text; null does not convert."""
+        """Return strings decoded and other values as their JSON text, and whether each converts:
+        null and the absent token -1 do not."""
         kind = self.index.kind_of(tokens)
         texts = raw_texts(self.index, np.where(kind == STRING, -1, tokens), self.environment)
         texts = self._unquoted_wide_integers(texts, kind == SCALAR)

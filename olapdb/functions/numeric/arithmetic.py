@@ -107,14 +107,12 @@ _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
 }
 
 
-def _exact_kernel(operation: str) -> Callable[[list[Column], scalar.Invocation], Column]:
-    """Return the kernel of plus, minus or multiply."""
+def _native_kernel(operation: str) -> Callable[[list[Column], scalar.Invocation], Column]:
+    """Return the kernel of "plus", "minus" or "multiply": Decimals are computed exactly and raise
+    DecimalOverflow, integers wrap at the result's width, floats are rounded."""
 
     def kernel(values: list[Column], call: scalar.Invocation) -> Column:
-        """Compute plus, minus or multiply: Decimals exactly, other numbers at the result's width.
-
-        numpy computes plain columns, Arrow others. Integers wrap.
-        """
+        """Compute the result in numpy for plain columns, else in Arrow."""
         if isinstance(call.result, Decimal):
             return decimals.combine_decimals(operation, values, call.result, call.rows)
         arrow = call.result.arrow
@@ -390,7 +388,7 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
 
 def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver for numbers here, and by `date_arithmetic` for dates and intervals."""
-    rule, kernel = _binary_rule(operation), _exact_kernel(operation)
+    rule, kernel = _binary_rule(operation), _native_kernel(operation)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call for numbers, or for dates and intervals."""
@@ -405,7 +403,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("plus", _plus_or_minus("plus"), count=2),
     scalar.custom("minus", _plus_or_minus("minus"), count=2),
-    scalar.define("multiply", _binary_rule("multiply"), native=_exact_kernel("multiply"), count=2),
+    scalar.define("multiply", _binary_rule("multiply"), native=_native_kernel("multiply"), count=2),
     scalar.define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
     scalar.define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
     scalar.define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),

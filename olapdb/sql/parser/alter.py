@@ -74,7 +74,8 @@ def _parse_action(cursor: TokenCursor) -> nodes.AlterAction:
 
 
 def _parse_known_action(cursor: TokenCursor) -> nodes.AlterAction | None:
-    """Parse an action; None, at any depth of it, if olapdb does not support it."""
+    """Parse an action; return None if ClickHouse has it and olapdb does not, wherever the cursor
+    then is. Raise SyntaxError if no action is next."""
     position = cursor.position()
     if cursor.key_after(1) in ("PARTITION", "PART"):
         verb = cursor.take_one_of(*_PARTITION_VERBS)

@@ -14,7 +14,10 @@ from olapdb.sql.parser.lookahead import query_follows, query_is_next
 
 
 def parse_insert(cursor: TokenCursor) -> nodes.Insert:
-    """Parse the head of an INSERT, and its query if it has one."""
+    """Parse an INSERT without its data: its head, and its query or the name of its FORMAT if any.
+
+    If VALUES or data of a FORMAT follow, the cursor must end before them; the caller reads them.
+    Raises NotSupportedError for INSERT INTO FUNCTION, INSERT … PARTITION BY and FROM INFILE."""
     position = cursor.position()
     cursor.expect("INSERT")
     cursor.expect("INTO")

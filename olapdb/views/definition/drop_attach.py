@@ -83,7 +83,8 @@ def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[Materialize
 def _refuse_dependents(
     snapshot: Snapshot, view: MaterializedView, table: Table, but: tuple[str, ...]
 ) -> None:
-    """Raise HaveDependentObjects if a view other than `but` reads or writes the dropped table."""
+    """Raise HaveDependentObjects if a view reads or writes `table`, a target that is dropped with
+    `view`. The views whose ids are in `but` are dropped too and do not count."""
     remaining = [
         dependent for dependent in dependents(snapshot, table.id) if dependent.id not in but
     ]

@@ -37,8 +37,10 @@ def circle_of(snapshot: Snapshot, inputs: Sequence[Table], target: Table) -> tup
 
 
 def downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
-    """Return the ids of the table and of all tables that views make of it. A result of `circle_of`
-    stays valid while the views on these tables stay."""
+    """Return the ids of the table and of all tables that views make of it, directly or over other
+    tables; a view makes its target of its source and of the tables that it joins.
+
+    A result of `circle_of` for the table stays valid while the views on these tables stay."""
     views = _views(snapshot)
     waiting, seen = [table_id], dict[str, None]()
     while waiting:
