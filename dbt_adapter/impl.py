@@ -612,6 +612,16 @@ class OlapdbAdapter(SQLAdapter):
             self._handle().connection.insert(relation.render(), data, replace=clause)
         return statement
 
+    @available.parse(lambda *a, **k: "String")
+    def seed_column_type(
+        self, agate_table: agate.Table, column: int, overrides: Mapping[str, str]
+    ) -> str:
+        """Return the type of a seed's column: the configured one, or that of its values."""
+        configured = overrides.get(agate_table.column_names[column])
+        if configured:
+            return seeds.configured_type(configured, agate_table, column)
+        return str(self.convert_type(agate_table, column))
+
     @available.parse(lambda *a, **k: True)
     def seed_fits(
         self, relation: OlapdbRelation, agate_table: agate.Table, overrides: Mapping[str, str]
@@ -621,7 +631,7 @@ class OlapdbAdapter(SQLAdapter):
         `overrides` are the configured types; other columns may be Nullable without need."""
         old_types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
         new_types = {
-            str(name): overrides.get(name) or str(self.convert_type(agate_table, index))
+            str(name): self.seed_column_type(agate_table, index, overrides)
             for index, name in enumerate(agate_table.column_names)
         }
         return seed_changes.fits(old_types, new_types, overrides)

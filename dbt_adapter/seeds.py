@@ -27,6 +27,16 @@ def with_nulls(type_name: str, agate_table: agate.Table, column: int) -> str:
     return type_name
 
 
+def configured_type(type_name: str, agate_table: agate.Table, column: int) -> str:
+    """Return a type that config column_types gives, Nullable if the column holds a NULL.
+
+    A type without Nullable (an Array, a Map, a Tuple), and one that is Nullable, stays."""
+    name = type_name.strip().lower()
+    if name.startswith(("nullable(", "lowcardinality(", "array(", "map(", "tuple(", "nested(")):
+        return type_name
+    return with_nulls(type_name, agate_table, column)
+
+
 def number_type(agate_table: agate.Table, column: int) -> str:
     """Return the type of a column of numbers.
 

@@ -9,7 +9,7 @@
   {% set sql %}
     {%- set columns %}(
       {%- for name in agate_table.column_names %}
-        {{ adapter.quote_seed_column(name | string, quote_columns) }} {{ overrides.get(name, adapter.convert_type(agate_table, loop.index0)) }}
+        {{ adapter.quote_seed_column(name | string, quote_columns) }} {{ adapter.seed_column_type(agate_table, loop.index0, overrides) }}
         {%- if not loop.last %},{% endif %}
       {%- endfor %}
 )
