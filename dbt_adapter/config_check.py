@@ -31,8 +31,6 @@ _HINTS_OF_OTHERS = frozenset(
     ["sort", "sort_type", "dist", "bind", "backup", "transient", "copy_grants", "unlogged"]
 )
 """Keys by which packages tune tables of other warehouses: they change no row and are ignored."""
-_INTERNAL = "__dbt_internal_"
-"""The prefix of keys by which dbt itself passes the bounds of a microbatch."""
 _KNOWN: Mapping[str, frozenset[str]] = {
     "view": _LAYOUT | {"sql_header"},
     "table": _STORAGE | {"query_settings", "sql_header"},
@@ -131,9 +129,10 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
     problems = [
         _unknown(node, key, known)
         for key in sorted(node.extra - known - _HINTS_OF_OTHERS)
-        if not key.startswith(_INTERNAL)
+        # dbt sets keys of its own in the batches of a microbatch model.
+        if not key.startswith("__dbt_internal")
         # A folder's keys may be meant for the models of another materialization in it.
-        if key not in _ALL or key in node.own or key not in node.inherited
+        and (key not in _ALL or key in node.own or key not in node.inherited)
     ]
     is_mv = node.materialized in MV_MATERIALIZATIONS
     if is_mv:

@@ -46,6 +46,7 @@ from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
 from .incremental_mv.source_comparison import tested_relation
 from .incremental_mv.warehouse import ViewInfo, Warehouse
+from .limited_query import with_limit
 from .project import named_node, node_config, project_folder
 from .python_models import submission
 from .python_models.rows_table import rows_relation
@@ -120,6 +121,7 @@ class OlapdbAdapter(SQLAdapter):
         super().__init__(config, mp_context)
         config.credentials.project_folder = project_folder(config)
         self._run_lock: RunLock | None = None
+        self._grants_noted = False
         self._reserved_names: dict[str, str] | None = None
         self._python_rows: dict[int, OlapdbRelation] = {}
 
@@ -744,6 +746,19 @@ class OlapdbAdapter(SQLAdapter):
             if (node.schema, node.alias) == (names.database, names.model):
                 return reconcile_policy({"reconcile": node.config.get("reconcile")})
         return ReconcilePolicy()
+
+    @available
+    def note_grants(self, relation: OlapdbRelation) -> str:
+        """Log, once a run, that grants do nothing. Returns "", for Jinja."""
+        if not self._grants_noted:
+            self._grants_noted = True
+            logger.info(f"olapdb has no users: grants, as those of {relation}, do nothing.")
+        return ""
+
+    @available.parse(lambda sql, limit: sql)
+    def with_limit(self, sql: str, limit: int) -> str:
+        """Return a query with a LIMIT, for dbt show: before its SETTINGS, if it ends in some."""
+        return with_limit(sql, limit)
 
     @available.parse(lambda *a, **k: None)
     def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:

@@ -12,9 +12,10 @@ from olapdb.sql.parser import parse_query
 from ...relation import string_literal
 from ..compile import compile_model
 from ..config import RunSettings
+from ..differences import Differences, compare
 from ..live import read_view_problem, trigger_problem
 from ..model_definition import ModelDefinition
-from ..warehouse import ViewInfo, Warehouse
+from ..warehouse import Warehouse
 from .actions import Request
 from .project import Model, Project
 from .table import Report
@@ -40,10 +41,9 @@ class Planner:
         settings = self._settings_of(model.node)
         sql = self._project.compiled(model)
         definition = compile_model(warehouse, model.names, sql, settings.model)
-        view = warehouse.view(model.names)
-        step, because = _step(warehouse, model, definition, view, settings)
+        step, because = _step(warehouse, model, definition, settings)
         report = Report()
-        if step in ("CREATE", "REBUILD"):
+        if step in ("CREATE", "REBUILD", "MODIFY QUERY"):
             chunks, rows = _source_size(warehouse, model, definition)
             report.notes += _ddl(model, definition)
         elif step == "BACKFILL":
@@ -52,7 +52,7 @@ class Planner:
             chunks, rows = 0, 0
         report.rows.append(_row(model, step, chunks, rows, because))
         report.notes += _left_over(warehouse, model)
-        if step in ("FAIL", "REPLAY"):
+        if step == "FAIL":
             report.notes += _ddl(model, definition)
         return report
 
@@ -80,37 +80,43 @@ def _row(model: Model, step: str, chunks: int, rows: int, because: str) -> dict[
 
 
 def _step(
-    warehouse: Warehouse,
-    model: Model,
-    definition: ModelDefinition,
-    view: ViewInfo | None,
-    settings: RunSettings,
+    warehouse: Warehouse, model: Model, definition: ModelDefinition, settings: RunSettings
 ) -> tuple[str, str]:
-    """Return what the next run does, and why."""
+    """Return what the next run does, and why; it decides by the same comparison as the run."""
     names = model.names
-    if view is not None and not view.model:
+    state, health = warehouse.model_state(names), warehouse.health(names)
+    if state.view is None or health is None:
+        return "CREATE", "not built yet" if state.target is None else "it has no trigger"
+    if not state.view.model:
         return "FAIL", f"{names.view} is a view that dbt did not make"
-    target = warehouse.table(names.table(names.target), names.database)
-    relation = warehouse.table(names.table(names.model), names.database)
-    occupied = relation is not None and relation.engine != "View"
-    if view is None and target is None and not occupied:
-        return "CREATE", "not built yet"
-    if view is None or target is None or occupied:
-        what = "its trigger" if view is None else "its target" if target is None else "a view"
-        return "REBUILD", f"{what} does not exist"
+    if state.view.target != names.target:
+        return "FAIL", f"its target was renamed to {state.view.target}"
+    differences = compare(warehouse, names, definition, state)
+    candidate = warehouse.version(health.candidate) if health.candidate else None
+    if candidate is not None and candidate.digest == definition.digest:
+        return "RESUME", f"the rebuild {health.candidate} is not finished"
     if settings.full_refresh:
         return "REBUILD", "full refresh"
-    if view.digest != definition.digest:
-        policy = settings.on_definition_change
-        because = f"its definition changed; on_definition_change is {policy}"
-        steps = {"fail": "FAIL", "ignore": "NO CHANGE", "replay": "REPLAY"}
-        return steps.get(policy, "REBUILD"), because
-    health = warehouse.health(names)
-    if health is not None and health.gap_parts:
+    if differences.stored:
+        return _change(differences, settings.on_definition_change)
+    if health.gap_parts and settings.backfill.enabled:
         return "BACKFILL", f"{health.gap_rows} rows of its source are not seen"
-    if read_view_problem(warehouse, names):
+    if health.stale_slices:
+        return "REPLAY", f"{health.stale_slices} slices are stale"
+    if differences.read_view:
         return "READ VIEW", "its read view is missing or was altered"
-    return "NO CHANGE", ""
+    return "NO CHANGE", "" if candidate is None else f"{health.candidate} is cancelled"
+
+
+def _change(differences: Differences, policy: str) -> tuple[str, str]:
+    """Return what the next run does about stored rows that differ from the model, and why."""
+    because = differences.sentences()
+    if differences.follows:
+        return "REBUILD", because
+    if policy == "replay" and (differences.target or differences.moved):
+        return "FAIL", f"{because} on_definition_change='replay' keeps target and source."
+    steps = {"fail": "FAIL", "ignore": "NO CHANGE", "replay": "MODIFY QUERY"}
+    return steps.get(policy, "REBUILD"), f"{because} on_definition_change is {policy}."
 
 
 def _gap(request: Request, model: Model) -> tuple[int, int]:
@@ -150,11 +156,6 @@ def _left_over(warehouse: Warehouse, model: Model) -> list[str]:
     if health is None:
         return []
     problems = [trigger_problem(warehouse, names), read_view_problem(warehouse, names)]
-    if health.stale_slices:
-        problems.append(
-            f"{health.stale_slices} slices are stale; "
-            f"dbt run-operation replay --args '{{models: [{model.name}]}}' mends them"
-        )
     if health.bypass_rows:
         problems.append(
             f"{health.bypass_rows} rows were written into the target directly; "

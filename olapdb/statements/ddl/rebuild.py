@@ -55,7 +55,9 @@ def _reading(version: nodes.NewVersion, context: StatementContext) -> Reading | 
     """Return what REPLACE VIEW says; None without it."""
     if version.replaced_view is None or version.replaced_query is None:
         return None
-    return Reading(*context.locate(version.replaced_view), version.replaced_query)
+    keep_nulls = context.settings.boolean("cast_keep_nullable")
+    named = context.locate(version.replaced_view)
+    return Reading(*named, version.replaced_query, keep_nulls)
 
 
 def cancel(view: MaterializedView, context: StatementContext) -> None:

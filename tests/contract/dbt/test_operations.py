@@ -74,7 +74,9 @@ class TestOperations(OperationsProject):
         # A chosen slice is replayed, and each way to choose it is given alone.
         warehouse.connection.execute("delete from raw.flights where flight_date = '2013-02-03'")
         assert re.search(rf"{schema}\.by_carrier +stale", operate("status"))
-        assert "1 slices are stale" in operate("plan", "{models: carrier}")
+        assert re.search(
+            r"by_carrier +REPLAY .*1 slices are stale", operate("plan", "{models: carrier}")
+        )
         log = operate("replay", "{models: carrier, partition: '201302'}")
         assert re.search(r"by_carrier +201302 +replayed", log)
         operate("replay", "{models: hourly, since: '2013-02-01', stale: true}", succeeds=False)

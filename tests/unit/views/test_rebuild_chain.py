@@ -180,6 +180,19 @@ def test_listed_columns_comment_and_read_view_change_in_the_swap(connection: Con
     assert rows(connection, "SELECT * FROM read ORDER BY kind") == [("a", 5), ("b", 6)]
 
 
+def test_a_read_view_keeps_the_sessions_nulls_through_casts(connection: Connection) -> None:
+    connection.execute("CREATE VIEW read AS SELECT kind, sum(total) AS n FROM daily GROUP BY kind")
+    connection.execute("SET cast_keep_nullable = 1")
+    connection.execute(
+        "SYSTEM REBUILD VIEW daily_mv REPLACE VIEW read AS (SELECT kind, CAST(nullIf(sum(total), 10)"
+        f" AS Int32) AS n FROM daily GROUP BY kind) AS {NEW}"
+    )
+    connection.execute("SET cast_keep_nullable = 0")
+    assert rows(connection, "SELECT * FROM read ORDER BY kind") == [("a", None), ("b", 12)]
+    types = rows(connection, "SELECT type FROM system.columns WHERE table = 'read' AND name = 'n'")
+    assert types == [("Nullable(Int32)",)]
+
+
 def test_a_read_view_that_cannot_be_replaced_is_refused_at_the_start(
     connection: Connection,
 ) -> None:

@@ -12,6 +12,7 @@ from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
 from dbt.tests.adapter.utils.data_types.test_type_bigint import BaseTypeBigInt
 from dbt.tests.adapter.utils.data_types.test_type_timestamp import BaseTypeTimestamp
 from dbt.tests.adapter.utils.test_date_spine import BaseDateSpine
+from dbt.tests.adapter.utils.test_dateadd import BaseDateAdd
 from dbt.tests.adapter.utils.test_get_intervals_between import BaseGetIntervalsBetween
 from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
 
@@ -49,6 +50,11 @@ class TestTypeBigInt(BaseTypeBigInt):
 
 class TestTypeTimestamp(BaseTypeTimestamp):
     rules: ClassVar[Rules] = ((r"timestamp_col: timestamp", "timestamp_col: DateTime64(6)"),)
+
+
+class TestDateAdd(BaseDateAdd):
+    # The seed has an empty time.
+    rules: ClassVar[Rules] = ((r"(from_time|result): timestamp", r"\1: Nullable(DateTime)"),)
 
 
 class TestDateSpine(BaseDateSpine):
