@@ -51,7 +51,7 @@
     insert into {{ arg_dict['target_relation'].render() }}
     ({{ get_quoted_csv(arg_dict['dest_columns'] | map(attribute='name')) }})
     {{ clause }}
-    {{ rows }}
+    {{ rows }} {{ adapter.query_settings(config.model.config) }}
   {%- endset -%}
   {{ return(sql) }}
 {% endmacro %}

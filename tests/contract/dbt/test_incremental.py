@@ -23,7 +23,9 @@ HEAD = "{{ config(materialized='incremental', "
 EVENTS = " select * from {{ source('raw', 'events') }}"
 CHANGED = EVENTS + "{% if is_incremental() %} where changed {% endif %}"
 MODELS = {
-    "keyed.sql": HEAD + "unique_key=['id', 'kind']) }}" + CHANGED,
+    "keyed.sql": HEAD
+    + "unique_key=['id', 'kind'], query_settings={'max_threads': 1}) }}"
+    + CHANGED,
     "lowered.sql": HEAD
     + "unique_key='lower(kind)', incremental_strategy='delete_insert') }}"
     + CHANGED,
