@@ -10,6 +10,7 @@ from .config_reader import maybe
 from .credentials import OlapdbCredentials
 from .incremental_mv import config as mv_config
 from .incremental_mv.names import ModelNames
+from .python_models.rows_table import ROWS_SUFFIX
 from .storage_clause import storage_mistakes
 
 MV_MATERIALIZATIONS = ("incremental_mv", "materialized_view")
@@ -223,7 +224,7 @@ def reserved_names(nodes: Iterable[NamedNode]) -> dict[str, str]:
     return mistakes
 
 
-_TEMPORARY = ("__dbt_tmp", "__dbt_backup")
+_TEMPORARY = (ROWS_SUFFIX, "__dbt_tmp", "__dbt_backup")
 
 
 def _parts(names: ModelNames) -> tuple[str, ...]:

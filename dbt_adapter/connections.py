@@ -187,7 +187,10 @@ class OlapdbConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: olapdb.Cursor) -> AdapterResponse:
-        """Return the response that dbt shows for a statement: rows affected and query id."""
+        """Return the response that dbt shows for a statement: rows affected and query id. Log the
+        statement's warnings."""
+        for _, warning in cursor.messages:
+            logger.warning(warning)
         rows = cursor.rowcount
         message = "OK" if rows < 0 else f"OK {rows}"
         return AdapterResponse(

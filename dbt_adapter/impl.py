@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,6 +22,8 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import CompilationError
+
+import olapdb
 
 from . import (
     config_check,
@@ -43,6 +46,7 @@ from .incremental_mv.names import ModelNames
 from .incremental_mv.operations import test_files
 from .incremental_mv.source_comparison import tested_relation
 from .incremental_mv.warehouse import ViewInfo, Warehouse
+from .limited_query import with_limit
 from .project import named_node, node_config, project_folder
 from .python_models import submission
 from .python_models.rows_table import rows_relation
@@ -117,7 +121,9 @@ class OlapdbAdapter(SQLAdapter):
         super().__init__(config, mp_context)
         config.credentials.project_folder = project_folder(config)
         self._run_lock: RunLock | None = None
+        self._grants_noted = False
         self._reserved_names: dict[str, str] | None = None
+        self._python_rows: dict[int, OlapdbRelation] = {}
 
     # --- runs
 
@@ -631,11 +637,23 @@ class OlapdbAdapter(SQLAdapter):
     def python_model_rows(
         self, relation: OlapdbRelation, model: dict[str, Any], compiled_code: str
     ) -> OlapdbRelation:
-        """Run a Python model and return the table that holds its rows, which the caller drops.
+        """Run a Python model and return the table that holds its rows, written in one commit.
 
-        The rows are written in one commit."""
+        The caller drops the table; if the model fails before, `post_model_hook` does."""
+        rows = rows_relation(relation, model)
+        self._python_rows[threading.get_ident()] = rows
         self.submit_python_job(model, compiled_code)
-        return rows_relation(relation)
+        return rows
+
+    def post_model_hook(self, config: Mapping[str, Any], context: None) -> None:
+        """Drop the rows of a Python model that failed after it had written them."""
+        rows = self._python_rows.pop(threading.get_ident(), None)
+        if rows is None:
+            return
+        try:
+            self._handle().connection.execute(f"DROP TABLE IF EXISTS {rows.render()}")
+        except olapdb.Error as error:
+            logger.warning(f"{rows.render()} is left until the model runs again: {error}")
 
     @log_code_execution
     def submit_python_job(
@@ -728,6 +746,19 @@ class OlapdbAdapter(SQLAdapter):
             if (node.schema, node.alias) == (names.database, names.model):
                 return reconcile_policy({"reconcile": node.config.get("reconcile")})
         return ReconcilePolicy()
+
+    @available
+    def note_grants(self, relation: OlapdbRelation) -> str:
+        """Log, once a run, that grants do nothing. Returns "", for Jinja."""
+        if not self._grants_noted:
+            self._grants_noted = True
+            logger.info(f"olapdb has no users: grants, as those of {relation}, do nothing.")
+        return ""
+
+    @available.parse(lambda sql, limit: sql)
+    def with_limit(self, sql: str, limit: int) -> str:
+        """Return a query with a LIMIT, for dbt show: before its SETTINGS, if it ends in some."""
+        return with_limit(sql, limit)
 
     @available.parse(lambda *a, **k: None)
     def incremental_mv_operation(self, operation: str, options: Mapping[str, Any]) -> None:

@@ -48,9 +48,9 @@ class BackfillScope:
 class ReconcilePolicy:
     """The comparison that the test `reconciled` makes unless its arguments say otherwise.
 
-    `mode` is full (all partitions), sample (`sample` partitions at random), stale (only recorded
-    defects) or off. A finding with at most `tolerance` of its keys differing (0 to 1) is a warning
-    in the log and no failure."""
+    `mode` is full (all partitions), sample (`sample` partitions at random), stale (what the ledger
+    says, nothing is recomputed) or off. A partition of whose keys at most the share `tolerance` (0
+    to 1) differs is a warning in the log and no failure."""
 
     mode: str = "full"
     tolerance: float = 0.0

@@ -24,12 +24,16 @@ _KEY_CONFIGS = ("order_by", "primary_key", "partition_by")
 _WORD = re.compile(r"\w+")
 
 
-def rows_relation(model: OlapdbRelation) -> OlapdbRelation:
-    """Return the relation that holds the rows of the model while dbt builds it."""
-    relation: OlapdbRelation = model.incorporate(
-        path={"identifier": f"{model.identifier}{ROWS_SUFFIX}"}, type="table"
+def rows_relation(relation: OlapdbRelation, model: Mapping[str, Any]) -> OlapdbRelation:
+    """Return the relation that holds the rows of the model while dbt builds it.
+
+    Batches of a microbatch model run at the same time, so each has its own."""
+    batch = model.get("batch") or {}
+    suffix = f"{ROWS_SUFFIX}_{batch['id']}" if batch.get("id") else ROWS_SUFFIX
+    rows: OlapdbRelation = relation.incorporate(
+        path={"identifier": f"{relation.identifier}{suffix}"}, type="table"
     )
-    return relation
+    return rows
 
 
 def create_statement(relation: OlapdbRelation, schema: pa.Schema, model: Mapping[str, Any]) -> str:

@@ -62,7 +62,7 @@ def write_rows(
     Returns the number of rows. A rows' table that an earlier run left is dropped first; this run's
     is dropped if the model fails."""
     method = method_of(model, credentials)
-    target = rows_relation(relation)
+    target = rows_relation(relation, model)
     connection.execute(f"DROP TABLE IF EXISTS {target.render()}")
     module = ModelModule(model, compiled_code)
     try:

@@ -13,6 +13,9 @@ from olapdb.statements.context import StatementContext
 StatementT = TypeVar("StatementT", bound=nodes.Statement)
 
 _KNOWN_MAX = 512
+_KNOWN_TEXT_MAX = 16_384
+"""Characters of a text that is worth keeping; a longer one holds values and does not come again."""
+
 _known: dict[int, tuple[nodes.Statement, bool]] = {}
 """Whether a statement has calls that the engine does not answer itself, by the statement's identity:
 parsed texts are cached, so a statement comes again as the same object. An entry keeps its statement,
@@ -24,7 +27,7 @@ def with_functions(statement: StatementT, context: StatementContext) -> Statemen
 
     Python functions cannot be written out: their calls stay in queries and in plain views. Raises
     NotSupportedError for one in another definition or in a mutation, which other processes compute."""
-    if isinstance(statement, nodes.CreateFunction) or not _may_call(statement):
+    if isinstance(statement, nodes.CreateFunction) or not _may_call(statement, context.text):
         return statement
     functions = context.functions()
     expanded = expand(statement, functions)
@@ -56,12 +59,14 @@ def _refuse_local(statement: nodes.Statement, context: StatementContext) -> None
             )
 
 
-def _may_call(statement: nodes.Statement) -> bool:
+def _may_call(statement: nodes.Statement, text: str) -> bool:
     """Return whether the statement has calls that the engine does not answer itself."""
     entry = _known.get(id(statement))
     if entry is not None and entry[0] is statement:
         return entry[1]
     answer = calls_of_users(statement)
+    if len(text) > _KNOWN_TEXT_MAX:
+        return answer
     if len(_known) >= _KNOWN_MAX:
         _known.clear()
     _known[id(statement)] = (statement, answer)

@@ -88,7 +88,7 @@
 {# The warehouse has no users to whom anything could be granted. #}
 {% macro olapdb__apply_grants(relation, grant_config, should_revoke=True) %}
   {% if grant_config %}
-    {{ log("olapdb has no users, so the grants of " ~ relation ~ " do nothing.") }}
+    {% do adapter.note_grants(relation) %}
   {% endif %}
 {% endmacro %}
 
@@ -104,4 +104,9 @@
 {% macro olapdb__alter_column_type(relation, column_name, new_column_type) %}
   {% do run_query('alter table ' ~ relation.render() ~ ' modify column '
                   ~ adapter.quote(adapter.column_named(relation, column_name)) ~ ' ' ~ new_column_type) %}
+{% endmacro %}
+
+{# dbt show: SETTINGS end a statement, so LIMIT goes before them. #}
+{% macro olapdb__get_limit_sql(sql, limit) %}
+  {{ adapter.with_limit(sql, limit) if limit is not none else sql }}
 {% endmacro %}

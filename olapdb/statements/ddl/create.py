@@ -46,6 +46,7 @@ from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.replace import (
+    broken_views,
     keeps_identity,
     only_rows_differ,
     publish_replacement,
@@ -191,6 +192,7 @@ def _commit_object(
             [*rows.changes, *keys] if rows else (),
             rows.unsettled if rows else frozenset(),
         )
+        context.statistics.warnings += broken_views(made, existing, context)
         return
     if existing is None:
         requirements.append(NameIsFree(made.database, made.name))
@@ -207,6 +209,8 @@ def _commit_object(
         ]
         changes += [*rows.changes, *keys]
     commit_schema_change(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
+    if existing is not None:
+        context.statistics.warnings += broken_views(made, existing, context)
 
 
 def _create_clone(

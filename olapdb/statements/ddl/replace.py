@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from olapdb.bind import bind_query
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import Error
 from olapdb.lineage.dimension_change import dimension_views
@@ -28,11 +29,12 @@ from olapdb.model.requirements import (
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.tree import columns_read
+from olapdb.sql.parser import parse_query
 from olapdb.statements.context import StatementContext
-from olapdb.views.definition.dependents import check_altered
+from olapdb.views.definition.dependents import check_altered, impact_of
 from olapdb.views.definition.judgement import bind_view, rejudged_draft
 
 
@@ -108,6 +110,33 @@ def only_rows_differ(made: Table, existing: Table, snapshot: Snapshot) -> bool:
         last_column_id=existing.last_column_id,
     )
     return len(made.columns) == len(existing.columns) and kept == existing
+
+
+def broken_views(
+    made: SchemaObject, existing: SchemaObject, context: StatementContext
+) -> list[str]:
+    """Return a warning for each plain view that reads a replaced object, directly or through other
+    views, and does not work with its new columns."""
+    before, after = (
+        [(column.name, column.type) for column in getattr(item, "columns", ())]
+        for item in (existing, made)
+    )
+    if before == after:
+        return []
+    snapshot = context.services.catalog.snapshot()
+    warnings: list[str] = []
+    for dependency in impact_of(made, snapshot):
+        view = snapshot.find(*dependency.name.split(".", 1)) if dependency.kind == "view" else None
+        if not isinstance(view, View):
+            continue
+        try:
+            bind_query(parse_query(view.query), context.scope(snapshot))
+        except Error as error:
+            warnings.append(
+                f"The view {dependency.name} does not work any more, since {made.database}."
+                f"{made.name} has other columns: {error.message}"
+            )
+    return warnings
 
 
 def publish_replacement(

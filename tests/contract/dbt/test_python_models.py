@@ -62,6 +62,12 @@ def model(dbt, session):
     return helper(0)
 """
 
+BAD_KEY = """
+def model(dbt, session):
+    dbt.config(submission_method='arrow', order_by='no_column')
+    return dbt.ref('orders')
+"""
+
 NOTHING = """
 def model(dbt, session):
     dbt.config(submission_method='arrow')
@@ -97,12 +103,13 @@ class TestPythonModels:
             "appending.py": APPENDING,
             "failing.py": FAILING,
             "nothing.py": NOTHING,
+            "bad_key.py": BAD_KEY,
             "of_a_view.py": OF_A_VIEW,
             "types.yml": TYPES_YML,
         }
 
     def test_models(self, project: Any) -> None:
-        results = run_dbt(["run", "--exclude", "failing", "nothing"])
+        results = run_dbt(["run", "--exclude", "failing", "nothing", "bad_key"])
         assert {r.status.value for r in results} == {"success"}
 
         def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -135,12 +142,13 @@ class TestPythonModels:
 
     def test_a_failing_model_shows_its_own_lines(self, project: Any) -> None:
         run_dbt(["run", "--select", "orders"])
-        results = run_dbt(["run", "--select", "failing", "nothing"], expect_pass=False)
+        results = run_dbt(["run", "--select", "failing", "nothing", "bad_key"], expect_pass=False)
         messages = {r.node.name: r.message for r in results}
         assert "return 1 / value" in messages["failing"]
         assert "ZeroDivisionError" in messages["failing"]
         assert "impl.py" not in messages["failing"]
         assert "returned nothing" in messages["nothing"]
+        assert "no_column" in messages["bad_key"]
         left = project.run_sql(
             "select name from system.tables where name like '%dbt%'", fetch="all"
         )

@@ -116,3 +116,16 @@ def test_a_source_of_the_same_definition_exchanges_the_rows_that_differ(
     )
     connection.execute("SYSTEM REPLAY VIEW mv STALE")
     assert read(connection, TARGET) == []
+
+
+def test_plain_views_that_do_not_fit_any_more_are_told(connection: Connection) -> None:
+    connection.execute("CREATE VIEW over AS SELECT k + 1 AS more FROM plain")
+    cursor = connection.execute(f"{NEW} v, k + 1 AS k FROM t")
+    assert cursor.messages == []
+    cursor = connection.execute(f"{NEW} v FROM t")
+    told = [text for _, text in cursor.messages]
+    assert [text.split(" does not work")[0] for text in told] == [
+        "The view default.plain",
+        "The view default.over",
+    ]
+    assert "since default.t has other columns" in told[0]

@@ -1,8 +1,6 @@
-"""Python models and functions: literals are PostgreSQL's, and parameters have defaults here."""
+"""Functions of dbt whose parameters have defaults, which few adapters have."""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 import pytest
 from dbt.tests.adapter.functions.test_udafs import PythonUDAFDefaultArgSupport
@@ -10,24 +8,8 @@ from dbt.tests.adapter.functions.test_udfs import (
     PythonUDFDefaultArgSupport,
     SqlUDFDefaultArgSupport,
 )
-from dbt.tests.adapter.python_model.test_python_model import (
-    BasePythonEmptyTests,
-    BasePythonSampleTests,
-)
-
-from tests.contract.dbt.suite.translation import Rules
 
 pytestmark = pytest.mark.feature("dbt")
-
-TIMES: Rules = ((r"TIMESTAMP '([^']*)-0'", r"toDateTime('\1')"),)
-
-
-class TestPythonEmpty(BasePythonEmptyTests):
-    rules: ClassVar[Rules] = TIMES
-
-
-class TestPythonSample(BasePythonSampleTests):
-    rules: ClassVar[Rules] = TIMES
 
 
 class TestSqlUDFDefaultArgSupport(SqlUDFDefaultArgSupport):

@@ -1,0 +1,76 @@
+"""--empty, --sample and the profile's flags: what they may not touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+
+import olapdb
+
+pytestmark = pytest.mark.feature("dbt")
+
+SOURCES = "sources: [{name: raw, schema: raw, tables: [{name: events, config: {event_time: day}}]}]"
+CONFIG = "{{ config(materialized='incremental_mv', on_definition_change='rebuild') }} "
+TOTALS = CONFIG + "select kind, count() as n from {{ source('raw', 'events') }} group by kind"
+ABOVE = CONFIG + "select sum(n) as n from {{ ref('totals') }}"
+EVENTS = """
+create database raw;
+create table raw.events (day Date, kind String) engine = MergeTree order by day;
+insert into raw.events values ('2024-01-05', 'a'), ('2024-02-05', 'b')
+"""
+
+
+class TestLimitedRuns:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"sources.yml": SOURCES, "totals.sql": TOTALS, "above.sql": ABOVE}
+
+    def test_a_live_view_is_left_as_it_is(self, project: Any) -> None:
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            connection.execute(EVENTS)
+            run_dbt(["run"])
+            changed = TOTALS.replace("count() as n", "count() as n, max(day) as last")
+            write_file(changed, project.project_root, "models", "totals.sql")
+            commits = "select max(number) from system.snapshots"
+            before = connection.execute(commits).fetchall()
+            for arguments in (["--empty"], ["--empty", "--full-refresh"], ["--sample", "1 day"]):
+                _, log = run_dbt_and_capture(["run", *arguments])
+                assert "refs are limited" in log, arguments
+                assert connection.execute(commits).fetchall() == before, arguments
+            connection.execute("insert into raw.events values ('2024-03-05', 'a')")
+            model = f"select n from {project.test_schema}.above"
+            assert connection.execute(model).fetchall() == [(3,)]
+
+    def test_show_limits_a_query_that_ends_in_settings(self, project: Any) -> None:
+        inline = "select number from numbers(9) order by number desc settings max_threads = 1"
+        _, log = run_dbt_and_capture(["show", "--inline", inline, "--limit", "2"])
+        assert "|      8 |" in log
+        assert "|      6 |" not in log
+
+
+class TestDetachedTriggers:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"sources.yml": SOURCES, "totals.sql": TOTALS}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        return {"models": {"+grants": {"select": ["reporter"]}}}
+
+    @pytest.fixture(scope="class")
+    def dbt_profile_target(self, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+        folder = tmp_path_factory.mktemp("warehouse") / "db"
+        return {"type": "olapdb", "path": str(folder), "attach_triggers": False, "retries": 2}
+
+    def test_each_run_backfills_what_has_arrived(self, project: Any) -> None:
+        model = f"select sum(n) from {project.test_schema}.totals"
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            connection.execute(EVENTS)
+            _, log = run_dbt_and_capture(["run"])
+            assert log.count("olapdb has no users: grants") == 1
+            connection.execute("insert into raw.events values ('2024-03-05', 'a')")
+            assert connection.execute(model).fetchall() == [(2,)]
+            assert run_dbt(["run"])[0].message.startswith("BACKFILL")
+            assert connection.execute(model).fetchall() == [(3,)]

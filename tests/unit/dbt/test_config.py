@@ -1,0 +1,120 @@
+"""Profiles, typed settings of models, limits of shown queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.adapters.olapdb.config_check import inherited_keys
+from dbt.adapters.olapdb.credentials import OlapdbCredentials
+from dbt.adapters.olapdb.incremental_mv.config import (
+    BackfillScope,
+    ReconcilePolicy,
+    reconcile_policy,
+    settings_of,
+)
+from dbt.adapters.olapdb.limited_query import with_limit
+from dbt.adapters.olapdb.storage_clause import query_settings, storage_clause, with_indexes
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
+pytestmark = pytest.mark.feature("dbt")
+
+NODE = {"unique_id": "model.p.m", "name": "m", "unrendered_config": {}}
+
+
+def test_all_mistakes_of_a_profile_are_one_error() -> None:
+    profile = {
+        "pth": "x",
+        "schema": "s",
+        "backfill_engine": "cluster",
+        "read_only": "yes",
+        "retries": -1,
+        "settings": ["a"],
+    }
+    with pytest.raises(DbtRuntimeError, match="has 5 mistakes") as caught:
+        OlapdbCredentials.validate(profile)
+    for part in ("key pth", "backfill_engine is in_process or spark", "read_only is", "retries is"):
+        assert part in str(caught.value)
+    with pytest.raises(DbtRuntimeError, match="read_only needs a warehouse in a folder"):
+        OlapdbCredentials(schema="s", read_only=True)
+
+
+def test_a_relative_path_is_in_the_folder_of_the_project(tmp_path: Path) -> None:
+    credentials = OlapdbCredentials(path="warehouse", schema="s")
+    credentials.project_folder = str(tmp_path)
+    assert credentials.location == str(tmp_path / "warehouse")
+    credentials.path = "/srv/warehouse"
+    assert credentials.location == "/srv/warehouse"
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, BackfillScope()),
+        ({"backfill": "none"}, BackfillScope(enabled=False)),
+        ({"catchup": False}, BackfillScope(enabled=False)),
+        ({"catchup": True}, BackfillScope()),
+        (
+            {"backfill": {"from": "2024-01-01", "parallel": 4}},
+            BackfillScope(first="2024-01-01", parallel=4),
+        ),
+    ],
+)
+def test_backfill(config: dict[str, Any], expected: BackfillScope) -> None:
+    settings = settings_of(config, NODE, OlapdbCredentials(schema="s"), {})
+    assert settings.backfill == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, ReconcilePolicy()),
+        ("stale", ReconcilePolicy("stale")),
+        (False, ReconcilePolicy("off")),
+        ({"mode": "sample", "sample": 3, "tolerance": 0.1}, ReconcilePolicy("sample", 0.1, 3)),
+    ],
+)
+def test_reconcile(value: object, expected: ReconcilePolicy) -> None:
+    assert reconcile_policy({"reconcile": value}) == expected
+
+
+def test_storage_of_a_table() -> None:
+    config = {
+        "order_by": ["a", "b"],
+        "ttl": ["d + INTERVAL 1 DAY", "d + INTERVAL 2 DAY WHERE a = 1"],
+        "settings": {"index_granularity": 10},
+        "table_settings": {"ttl_retain": False},
+        "indexes": [{"name": "i", "expression": "a", "type": "minmax", "granularity": 2}],
+        "query_settings": {"max_threads": 1},
+    }
+    assert storage_clause(config) == (
+        "ENGINE = MergeTree ORDER BY (a, b) TTL d + INTERVAL 1 DAY, d + INTERVAL 2 DAY WHERE a = 1 "
+        "SETTINGS index_granularity = 10, ttl_retain = 0"
+    )
+    assert with_indexes("", config) == "(INDEX `i` a TYPE minmax GRANULARITY 2)"
+    assert with_indexes("(a Int8)", config) == "(a Int8, INDEX `i` a TYPE minmax GRANULARITY 2)"
+    assert query_settings(config) == "SETTINGS max_threads = 1"
+    with pytest.raises(CompilationError, match="has two values"):
+        storage_clause({"settings": {"x": 1}, "table_settings": {"x": 2}})
+
+
+def test_keys_of_a_folder() -> None:
+    tree = {"+a": 1, "p": {"b": 2, "marts": {"+c": {"x": 1}, "deep": {"d": 3}}}, "other": {"e": 1}}
+    assert inherited_keys(tree, ["p", "marts", "m"]) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select 1 as x", "select 1 as x\nlimit 2"),
+        (
+            "select 1 as x settings max_threads = 1",
+            "SELECT 1 AS x\nlimit 2\nSETTINGS max_threads = 1",
+        ),
+        ("select 1 limit 5", "select 1 limit 5\nlimit 2"),
+        ("not sql", "not sql\nlimit 2"),
+    ],
+)
+def test_the_limit_of_a_shown_query(sql: str, expected: str) -> None:
+    assert with_limit(sql, 2) == expected
