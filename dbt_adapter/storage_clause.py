@@ -190,10 +190,10 @@ def settings_clause(settings: object) -> str:
         return ""
     if not isinstance(settings, Mapping):
         raise CompilationError(f"table_settings is a mapping of names to values, not {settings!r}.")
-    return "SETTINGS " + ", ".join(f"{n} = {_value(v)}" for n, v in settings.items())
+    return "SETTINGS " + ", ".join(f"{n} = {setting_value(v)}" for n, v in settings.items())
 
 
-def _value(value: object) -> str:
+def setting_value(value: object) -> str:
     """Return a setting's value as SQL: a bool as 0 or 1, a number bare, any other as a string."""
     if isinstance(value, bool):
         return str(int(value))

@@ -84,8 +84,9 @@ class RunSettings:
     """The settings of one run of a model.
 
     `backfill_engine` is `in_process` or `spark`. `on_schema_change` is "" if the model does not set
-    it. Without `attach_triggers` the trigger is created and then detached, so that INSERTs do not
-    fire it; each run backfills what has arrived."""
+    it. `on_configuration_change` is that of a `materialized_view`, "" for other models. Without
+    `attach_triggers` the trigger is created and then detached, so that INSERTs do not fire it; each
+    run backfills what has arrived."""
 
     model: ModelConfig
     backfill_engine: str
@@ -95,6 +96,7 @@ class RunSettings:
     backfill: BackfillScope = field(default_factory=BackfillScope)
     reconcile: ReconcilePolicy = field(default_factory=ReconcilePolicy)
     attach_triggers: bool = True
+    on_configuration_change: str = ""
 
 
 def settings_of(
@@ -118,6 +120,7 @@ def settings_of(
         backfill=_backfill_scope(reader),
         reconcile=_reconcile_policy(reader),
         attach_triggers=credentials.attach_triggers,
+        on_configuration_change=_on_configuration_change(config),
     )
     _refuse_unfinished(reader, settings)
     if reader.problems:
@@ -125,13 +128,19 @@ def settings_of(
     return settings
 
 
+def _on_configuration_change(config: Mapping[str, Any]) -> str:
+    """Return dbt's on_configuration_change of a `materialized_view` ("apply" if not set), "" for
+    other models and for one that sets on_definition_change."""
+    if config.get("materialized") != "materialized_view" or config.get("on_definition_change"):
+        return ""
+    return str(config.get("on_configuration_change") or "apply")
+
+
 def _default_change(config: Mapping[str, Any]) -> str:
     """Return what a changed definition does if the model does not say so: fail, or what dbt's
     `on_configuration_change` says of a `materialized_view`."""
-    if config.get("materialized") != "materialized_view":
-        return "fail"
-    changes = {"apply": "rebuild", "continue": "ignore", "fail": "fail"}
-    return changes[str(config.get("on_configuration_change") or "apply")]
+    changes = {"apply": "rebuild", "continue": "ignore", "fail": "fail", "": "fail"}
+    return changes[_on_configuration_change(config)]
 
 
 def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:

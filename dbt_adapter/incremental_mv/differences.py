@@ -6,6 +6,7 @@ model's also where a table was renamed, or another one got its name by RENAME or
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_one, parse_query
 
+from ..storage_clause import setting_value
 from .model_definition import ModelDefinition
 from .names import TARGET_SUFFIX, ModelNames
 from .warehouse import ModelState, TableInfo, ViewInfo, Warehouse
@@ -34,7 +36,8 @@ class Differences:
     differs only by what it is chained on: that was rebuilt with other types, or the trigger still
     reads its previous version. `read_view`
     says that the read view's query differs, `recorded` that the comment does; `model_changed` says
-    that the repository does, since the last run."""
+    that the repository does, since the last run. If nothing but settings of the target differs,
+    `settings` are the actions of the ALTER TABLE that changes them."""
 
     query: str = ""
     target: str = ""
@@ -43,6 +46,7 @@ class Differences:
     read_view: bool = False
     recorded: bool = False
     model_changed: bool = False
+    settings: str = ""
 
     @property
     def stored(self) -> bool:
@@ -75,6 +79,7 @@ def compare(
         read_view=_read_view_differs(warehouse, names, definition, state.read_view),
         recorded=view.digest != definition.digest or view.options != definition.options,
         model_changed=view.digest != definition.digest,
+        settings="" if query or of_target else _settings_actions(view, definition),
     )
 
 
@@ -172,6 +177,28 @@ def _option_difference(view: ViewInfo, definition: ModelDefinition) -> str:
     if not view.options or view.options == definition.options:
         return ""
     return "The TTL or SETTINGS of the model have changed."
+
+
+def _settings_actions(view: ViewInfo, definition: ModelDefinition) -> str:
+    """Return the actions of ALTER TABLE that change the target's settings to the model's, "" if
+    other options differ too, or none."""
+    if not view.options or view.options == definition.options:
+        return ""
+    live, expected = json.loads(view.options), json.loads(definition.options)
+    old, new = _settings(live[1]), _settings(expected[1])
+    if [live[0], *live[2:]] != [expected[0], *expected[2:]]:
+        return ""
+    changed = [f"{name} = {value}" for name, value in new.items() if old.get(name) != value]
+    removed = [name for name in old if name not in new]
+    actions = [f"MODIFY SETTING {', '.join(changed)}"] if changed else []
+    return ", ".join((*actions, *(f"RESET SETTING {name}" for name in removed)))
+
+
+def _settings(clause: str) -> dict[str, str]:
+    """Return the settings of a SETTINGS clause, "" for none, by name: their values as SQL."""
+    statement = parse_one(f"CREATE TABLE t (x UInt8) ENGINE = MergeTree ORDER BY x {clause}")
+    assert isinstance(statement, nodes.CreateTable)
+    return {setting.name: setting_value(setting.value) for setting in statement.storage.settings}
 
 
 def _read_view_differs(

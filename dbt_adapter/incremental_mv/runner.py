@@ -200,6 +200,8 @@ class _Run:
         policy = self.settings.on_definition_change
         if self.settings.full_refresh or differences.follows:
             policy = "rebuild"
+        if policy in ("ignore", "fail"):
+            self._note_configuration_change()
         if policy == "ignore":
             self._warn(
                 f"keeps its live definition (on_definition_change='ignore'). "
@@ -214,13 +216,36 @@ class _Run:
                 "dbt with --full-refresh to rebuild it, or set on_definition_change='rebuild' "
                 "(or 'replay', which keeps the target) in its config."
             )
-        if policy == "replay":
+        if differences.settings and not self.settings.full_refresh:
+            self._alter(differences)
+        elif policy == "replay":
             self._modify(differences)
         elif differences.stored:
             self._rebuild(state, "REBUILD")
         else:
             self._rebuild_same()
         return True
+
+    def _note_configuration_change(self) -> None:
+        """Log the sentence with which dbt's materialized views say that a change is not applied."""
+        choice = self.settings.on_configuration_change
+        if choice:
+            logger.warning(
+                "Configuration changes were identified and `on_configuration_change` was set to "
+                f"`{choice}` for `{self._relation}`"
+            )
+
+    @property
+    def _relation(self) -> str:
+        """The quoted name of the read view."""
+        return self.warehouse.sql_name(self.names, self.names.model)
+
+    def _alter(self, differences: Differences) -> None:
+        """Change the settings of the target in place; no row depends on them."""
+        logger.debug(f"Applying ALTER to: {self._relation}")
+        target = self.warehouse.sql_name(self.names, self.names.target)
+        self.warehouse.run(f"ALTER TABLE {target} {differences.settings}")
+        self.steps.append("ALTER SETTINGS")
 
     def _modify(self, differences: Differences) -> None:
         """Give the trigger the model's query. All that it made is stale from that commit on."""
@@ -247,6 +272,7 @@ class _Run:
 
     def _run_rebuild(self, step: str, clauses: str) -> None:
         """Run SYSTEM REBUILD VIEW; log its chunks, and the views that read the target."""
+        logger.debug(f"Applying REPLACE to: {self._relation}")
         rows = self._system("REBUILD", clauses)
         chunks = [row for row in rows if row["step"] == "backfill"]
         made = sum(row["rows"] for row in chunks)

@@ -11,6 +11,13 @@ from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import (
 )
 from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
 from dbt.tests.adapter.materialized_view.basic import MaterializedViewBasic
+from dbt.tests.adapter.materialized_view.changes import (
+    MaterializedViewChanges,
+    MaterializedViewChangesApplyMixin,
+    MaterializedViewChangesContinueMixin,
+    MaterializedViewChangesFailMixin,
+)
+from dbt.tests.util import get_model_file, set_model_file
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 
 from tests.contract.dbt.suite.translation import Rules
@@ -55,6 +62,69 @@ class TestBasic(MaterializedViewBasic):
                 project, my_materialized_view, my_seed
             )
         assert self.query_row_count(project, my_materialized_view) == 4
+
+
+class Changes(MaterializedViewChanges):
+    """A change of a setting is an ALTER; one of the sorting key is a rebuild."""
+
+    rules: ClassVar[Rules] = ORDERED
+    query_relation_type = staticmethod(TestBasic.query_relation_type)
+
+    @staticmethod
+    def definition(project: Any, materialized_view: BaseRelation) -> str:
+        """Return the CREATE statement of the target."""
+        query = (
+            "select create_table_query from system.tables "
+            f"where database = '{materialized_view.schema}' "
+            f"and name = '{materialized_view.identifier}__target'"
+        )
+        return str(project.run_sql(query, fetch="one")[0])
+
+    @classmethod
+    def check_start_state(cls, project: Any, materialized_view: BaseRelation) -> None:
+        definition = cls.definition(project, materialized_view)
+        assert "ORDER BY id" in definition
+        assert "merge_with_ttl_timeout" not in definition
+
+    @staticmethod
+    def change(project: Any, materialized_view: BaseRelation, old: str, new: str) -> None:
+        """Replace a text of the model's file."""
+        model = get_model_file(project, materialized_view)
+        assert old in model
+        set_model_file(project, materialized_view, model.replace(old, new))
+
+    @classmethod
+    def change_config_via_alter(cls, project: Any, materialized_view: BaseRelation) -> None:
+        changed = "order_by='id', settings={'merge_with_ttl_timeout': 60},"
+        cls.change(project, materialized_view, "order_by='id',", changed)
+
+    @classmethod
+    def check_state_alter_change_is_applied(
+        cls, project: Any, materialized_view: BaseRelation
+    ) -> None:
+        assert "merge_with_ttl_timeout = 60" in cls.definition(project, materialized_view)
+
+    @classmethod
+    def change_config_via_replace(cls, project: Any, materialized_view: BaseRelation) -> None:
+        cls.change(project, materialized_view, "order_by='id'", "order_by=['value', 'id']")
+
+    @classmethod
+    def check_state_replace_change_is_applied(
+        cls, project: Any, materialized_view: BaseRelation
+    ) -> None:
+        assert "ORDER BY (value, id)" in cls.definition(project, materialized_view)
+
+
+class TestChangesApply(Changes, MaterializedViewChangesApplyMixin):
+    pass
+
+
+class TestChangesContinue(Changes, MaterializedViewChangesContinueMixin):
+    pass
+
+
+class TestChangesFail(Changes, MaterializedViewChangesFailMixin):
+    pass
 
 
 class TestRelationTypes(CatalogRelationTypes):
