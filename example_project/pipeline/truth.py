@@ -93,15 +93,30 @@ def models(flights: pd.DataFrame, airlines: pd.DataFrame) -> list[Model]:
     )
     by_weekday = daily.assign(weekday=daily["flight_date"].dt.dayofweek + 1)
     weekdays = by_weekday.groupby("weekday")[["scheduled", "departed"]].sum().reset_index()
+    in_months = daily.assign(month=daily["flight_date"].dt.to_period("M").dt.start_time)
+    totals = ["scheduled", "departed", "dep_delay_minutes"]
+    monthly = in_months.groupby(["origin", "month"])[totals].sum().reset_index()
+    cancelled = daily.assign(cancelled=daily["scheduled"] - daily["departed"])
+    flown = flights.dropna(subset=["dep_time", "tailnum"]).groupby("tailnum")
+    aircraft_use = flown.agg(
+        flights=("flight", "size"), miles=("distance", "sum"), carriers=("carrier", "nunique")
+    ).reset_index()
     named_keys = ("flight_date", "hour", "origin", "dest", "flight", "airline")
     return [
         Model("hourly_departures", ("origin", "flight_date", "hour"), hourly),
         Model("daily_departures", ("origin", "flight_date"), daily.drop(columns="miles")),
+        Model("monthly_departures", ("origin", "month"), monthly),
         Model("daily_carrier_delay", ("carrier", "flight_date"), delay),
         Model("monthly_carrier_aircraft", ("carrier", "month"), aircraft, ("aircraft",)),
         Model("departures_named", named_keys, named[[*named_keys, "dep_delay"]]),
         Model("airline_fleet", ("carrier", "airline"), fleet),
         Model("weekday_departures", ("weekday",), weekdays),
+        Model(
+            "cancellations",
+            ("origin", "flight_date"),
+            cancelled[["origin", "flight_date", "scheduled", "cancelled"]],
+        ),
+        Model("aircraft_utilisation", ("tailnum",), aircraft_use),
     ]
 
 
