@@ -122,7 +122,6 @@ def settings_of(
         attach_triggers=credentials.attach_triggers,
         on_configuration_change=_on_configuration_change(config),
     )
-    _refuse_unfinished(reader, settings)
     if reader.problems:
         raise config_error(reader.problems)
     return settings
@@ -141,13 +140,6 @@ def _default_change(config: Mapping[str, Any]) -> str:
     `on_configuration_change` says of a `materialized_view`."""
     changes = {"apply": "rebuild", "continue": "ignore", "fail": "fail", "": "fail"}
     return changes[_on_configuration_change(config)]
-
-
-def _refuse_unfinished(reader: ConfigReader, settings: RunSettings) -> None:
-    """Add a mistake for each setting that no part of the run acts on yet."""
-    for name, is_set in (("on_schema_change", settings.on_schema_change not in ("", "ignore")),):
-        if is_set:
-            reader.refuse(f"{name} has a value that incremental_mv does not act on yet; remove it.")
 
 
 def mistakes(config: Mapping[str, Any], credentials: OlapdbCredentials) -> list[str]:

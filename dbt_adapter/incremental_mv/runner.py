@@ -17,6 +17,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from .backfill_scope import scope_partitions
+from .column_changes import column_changes
 from .compile import compile_model
 from .config import RunSettings
 from .differences import Differences, compare, target_fits
@@ -197,9 +198,7 @@ class _Run:
     def _change(self, state: ModelState, differences: Differences) -> bool:
         """Bring stored rows to the definition as on_definition_change says; return whether the live
         definition is the model's afterwards."""
-        policy = self.settings.on_definition_change
-        if self.settings.full_refresh or differences.follows:
-            policy = "rebuild"
+        policy = self._policy(state, differences)
         if policy in ("ignore", "fail"):
             self._note_configuration_change()
         if policy == "ignore":
@@ -225,6 +224,27 @@ class _Run:
         else:
             self._rebuild_same()
         return True
+
+    def _policy(self, state: ModelState, differences: Differences) -> str:
+        """Return what to do about the differences: a value of on_definition_change.
+
+        on_schema_change decides if columns differ: raises CompilationError for `fail`."""
+        if self.settings.full_refresh or differences.follows:
+            return "rebuild"
+        policy, mode = self.settings.on_definition_change, self.settings.on_schema_change
+        if mode in ("", "ignore"):
+            return policy
+        changes = column_changes(self.warehouse, self.names, self.definition, state)
+        if changes and mode == "fail":
+            raise CompilationError(
+                f"{self.names}: {changes.sentence()} on_schema_change is 'fail'. Run dbt with "
+                "--full-refresh, or set on_schema_change='append_new_columns' or "
+                "'sync_all_columns', which rebuild the model."
+            )
+        only_added = not (changes.removed or changes.retyped)
+        if changes and changes.alone and (only_added or mode == "sync_all_columns"):
+            return "rebuild"
+        return policy
 
     def _note_configuration_change(self) -> None:
         """Log the sentence with which dbt's materialized views say that a change is not applied."""

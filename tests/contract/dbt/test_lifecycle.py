@@ -261,3 +261,38 @@ class TestFirstRun(Life):
         results = run_dbt(["build"])
         assert message_of(results).startswith("BACKFILL 4 chunks")
         shop.daily_is()
+
+
+class TestColumns(Life):
+    """on_schema_change: what a model does whose columns differ from the live ones."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"hourly.sql": HOURLY, "schema.yml": "\n".join(SCHEMA.splitlines()[:-1])}
+
+    def test_each_value(self, shop: Shop) -> None:
+        added = HOURLY.replace("as amount", "as amount, max(at) as latest")
+
+        def change(model: str, value: str, *, passes: bool = True) -> str:
+            shop.write("hourly", f"{{{{ config(on_schema_change='{value}') }}}}{model}")
+            _, log = run_dbt_and_capture(["run"], expect_pass=passes)
+            return str(log)
+
+        change(HOURLY, "fail")
+        log = change(added, "fail", passes=False)
+        assert "it adds latest" in log
+        assert "on_schema_change is 'fail'" in log
+
+        # A column alone is added, for the old rows too; a change of another one is not let in.
+        mixed = added.replace("sum(amount)", "sum(amount + 1)")
+        assert "has changed" in change(mixed, "append_new_columns", passes=False)
+        assert "REBUILD" in change(added, "append_new_columns")
+        hourly = f"select count() = countIf(latest >= hour), sum(amount) from {shop.schema}.hourly"
+        assert shop.rows(hourly) == [(1, 3 * 40 * 40)]
+
+        # A column is dropped by sync_all_columns only.
+        assert "has changed" in change(HOURLY, "append_new_columns", passes=False)
+        assert "REBUILD" in change(HOURLY, "sync_all_columns")
+        columns = "select name from system.columns where table = 'hourly' order by position"
+        assert shop.rows(columns) == [("shop",), ("hour",), ("sold",), ("amount",)]
+        run_dbt(["test"])
