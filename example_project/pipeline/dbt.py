@@ -90,7 +90,7 @@ class Dbt:
                 on_finished(len(done), total[0])
             elif name in ("AdapterEventInfo", "AdapterEventWarning"):
                 add_line(event.data.base_msg)
-            elif name == "JinjaLogInfo":
+            elif name == "JinjaLogInfo" or (name == "Note" and event.info.level == "info"):
                 add_line(event.data.msg)
 
         extra = ["--args", json.dumps(macro_arguments)] if macro_arguments is not None else []

@@ -47,7 +47,7 @@ def output(warehouse: Path) -> str:
 
 def test_it_ends_with_every_number_checked(output: str) -> None:
     assert "Every number was checked." in output
-    assert re.search(r"\bNO\b", output) is None
+    assert re.search(r"\bNO\b(?!-OP)", output) is None  # exposures are NO-OP
 
 
 def test_history_is_the_nine_months_of_the_file(output: str) -> None:
@@ -61,6 +61,7 @@ def test_nine_chunks_are_published_for_each_view(output: str) -> None:
         "monthly_carrier_aircraft",
         "departures_named",
         "daily_departures",
+        "monthly_departures",
     ):
         chunks = re.findall(rf"{model}: chunk \d of 9, partition (\d+)", output)
         assert sorted(chunks) == [f"2013{month:02}" for month in range(1, 10)], model
@@ -71,9 +72,14 @@ def test_drift_is_named_and_repaired(output: str) -> None:
     failed, repaired, discarded = re.split(r"^dbt run-operation repair", drift, flags=re.MULTILINE)
     assert re.search(r"hourly_departures, partition 201307: DELETE.*keys.*LGA, 2013-07-04", failed)
     assert re.search(r"hourly_departures, partition 201311: .*\(JFK, 2013-11-28, 12\)", failed)
-    assert "hourly_departures, partition 201307: replayed" in repaired
-    assert "201311: bypass kept" in repaired
-    assert "hourly_departures, partition 201311: bypass discarded" in discarded
+    assert _has_line(repaired, "hourly_departures", "201307", "replayed")
+    assert _has_line(repaired, "hourly_departures", "201311", "bypass kept")
+    assert _has_line(discarded, "hourly_departures", "201311", "bypass discarded")
+
+
+def _has_line(text: str, *words: str) -> bool:
+    """Return whether a line of the text has all the words."""
+    return any(all(word in line for word in words) for line in text.splitlines())
 
 
 def test_the_model_answers_from_fewer_rows(output: str) -> None:
@@ -87,7 +93,7 @@ def test_the_model_answers_from_fewer_rows(output: str) -> None:
 def test_the_warehouse_that_it_leaves_is_sound(output: str, warehouse: Path) -> None:
     with olapdb.connect(warehouse) as connection:
         verdicts = connection.execute("SELECT name, verdict FROM system.views").fetchall()
-        assert len(verdicts) == 5
+        assert len(verdicts) == 7
         assert {verdict for _, verdict in verdicts} == {"proven"}
         months = connection.execute(
             "SELECT toYYYYMM(flight_date) AS month, count() FROM raw.flights "

@@ -350,7 +350,8 @@ def _top_k_parameters(name: str, parameters: tuple[object, ...]) -> tuple[int, b
             )
     if len(parameters) == 3 and parameters[2] != "counts":
         raise BadArguments(f"The third parameter of {name} is 'counts', not {parameters[2]!r}.")
-    return int(str(parameters[0])) if parameters else 10, len(parameters) == 3
+    limit = min(int(str(parameters[0])), 2**63 - 1) if parameters else 10
+    return limit, len(parameters) == 3
 
 
 def _entropy(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
