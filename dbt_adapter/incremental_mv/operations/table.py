@@ -30,15 +30,17 @@ class Report:
 
 
 def table_lines(rows: Sequence[Mapping[str, object]]) -> list[str]:
-    """Return the rows as lines under a head; columns as in the first row, numbers to the right.
+    """Return the rows as lines under a head; numbers to the right.
 
-    A column that is empty in every row is left out. Texts beyond CELL_WIDTH_MAX are cut at `…`."""
+    The columns are those of the row with the most, then what others have besides. A column that is
+    empty in every row is left out. Texts beyond CELL_WIDTH_MAX are cut at `…`."""
     if not rows:
         return []
-    names = [n for n in rows[0] if any(row.get(n) not in ("", None) for row in rows)]
+    listed = dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row)
+    names = [n for n in listed if any(row.get(n) not in ("", None) for row in rows)]
     cells = [[_cell(row.get(name)) for name in names] for row in rows]
     widths = [max(len(c) for c in column) for column in zip(names, *cells, strict=True)]
-    numeric = [all(isinstance(row.get(n), int) for row in rows) for n in names]
+    numeric = [all(isinstance(row.get(n, 0), int) for row in rows) for n in names]
 
     def line(texts: Sequence[str]) -> str:
         """Return one line of the table."""

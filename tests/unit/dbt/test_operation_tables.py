@@ -1,0 +1,21 @@
+"""The tables that operations print."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.adapters.olapdb.incremental_mv.operations.table import table_lines
+
+pytestmark = pytest.mark.feature("dbt")
+
+
+def test_rows_of_different_columns_share_a_table() -> None:
+    rows = [
+        {"model": "a", "did": "nothing to repair"},
+        {"model": "b", "partition": "201307", "did": "replayed", "rows": 1200},
+    ]
+    assert table_lines(rows) == [
+        "model  partition  did                 rows",
+        "-----  ---------  -----------------  -----",
+        "a                 nothing to repair",
+        "b      201307     replayed           1,200",
+    ]
