@@ -64,7 +64,7 @@ def column_changes(
 
 @dataclass(frozen=True)
 class SnapshotChange:
-    """What decides the change of a snapshot; texts are SQL.
+    """The strategy of a snapshot's change; texts are SQL.
 
     `meta` maps dbt's names of the columns that it adds to those of this snapshot. `current` is the
     end of a version that is current, "" for NULL. `deleted_id` is the id of a version that says

@@ -8,7 +8,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_one, parse_query
 
-from .model_definition import ModelDefinition
+from .model_definition import ModelDefinition, column_name
 from .names import ModelNames
 from .warehouse import ModelState, Warehouse
 
@@ -69,12 +69,5 @@ def _without(query: str, names: frozenset[str]) -> str:
     parsed = parse_query(query)
     if not isinstance(parsed, nodes.Select):
         return to_sql(parsed)
-    kept = tuple(column for column in parsed.columns if _name(column) not in names)
+    kept = tuple(column for column in parsed.columns if column_name(column) not in names)
     return to_sql(replace(parsed, columns=kept or parsed.columns))
-
-
-def _name(column: nodes.Expression) -> str:
-    """Return the name of a column of the trigger, "" if it has neither an alias nor a name."""
-    if isinstance(column, nodes.Alias):
-        return column.name
-    return column.parts[-1] if isinstance(column, nodes.Identifier) else ""

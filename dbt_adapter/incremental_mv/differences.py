@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from dbt_common.exceptions import DbtDatabaseError
 
 from olapdb.bind.analysis import referenced_tables, rename_tables
+from olapdb.config.table import FIXED_SETTINGS
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_one, parse_query
@@ -29,7 +30,7 @@ _PREVIOUS_TARGET = re.compile(rf"^(?P<target>.+{TARGET_SUFFIX})__v\d+(_\d+)?$")
 
 @dataclass(frozen=True)
 class Differences:
-    """How the live parts of a model differ from its definition.
+    """The differences of a model's live parts from its definition.
 
     `query` and `target` are sentences about the trigger's query and the target, "" for none. `moved`
     says that the trigger reads other tables than the model names. `follows` says that the model
@@ -181,12 +182,14 @@ def _option_difference(view: ViewInfo, definition: ModelDefinition) -> str:
 
 def _settings_actions(view: ViewInfo, definition: ModelDefinition) -> str:
     """Return the actions of ALTER TABLE that change the target's settings to the model's, "" if
-    other options differ too, or none."""
+    other options differ too, none does, or ALTER cannot change one."""
     if not view.options or view.options == definition.options:
         return ""
     live, expected = json.loads(view.options), json.loads(definition.options)
     old, new = _settings(live[1]), _settings(expected[1])
     if [live[0], *live[2:]] != [expected[0], *expected[2:]]:
+        return ""
+    if any(old.get(name) != new.get(name) for name in FIXED_SETTINGS):
         return ""
     changed = [f"{name} = {value}" for name, value in new.items() if old.get(name) != value]
     removed = [name for name in old if name not in new]

@@ -62,7 +62,7 @@ class ModelDefinition:
 
     @property
     def options(self) -> str:
-        """What the text of the live trigger and the keys of the live target do not show: the
+        """Return what neither the live trigger's text nor the live target's keys show: the
         target's TTL, settings and constraints, and the SETTINGS of the query."""
         query = parse_query(self.trigger)
         named = [(s.name, s.value) for s in getattr(query, "settings", ())]
@@ -268,7 +268,7 @@ def partition_clause(split: SplitQuery, source_partition_key: str, config: Model
     candidates = (
         [(k.name, k.expression) for k in split.keys]
         if split.aggregated
-        else [(_row_name(c), _plain(c)) for c in split.trigger.columns]
+        else [(column_name(c), _plain(c)) for c in split.trigger.columns]
     )
     for name, key in candidates:
         if _same(expression, key):
@@ -314,7 +314,7 @@ def _plain(column: nodes.Expression) -> nodes.Expression:
     return column.expression if isinstance(column, nodes.Alias) else column
 
 
-def _row_name(column: nodes.Expression) -> str:
+def column_name(column: nodes.Expression) -> str:
     """Return the result name of a column, "" if it has neither an alias nor a name."""
     if isinstance(column, nodes.Alias):
         return column.name

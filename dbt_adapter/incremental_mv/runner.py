@@ -17,7 +17,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from .backfill_scope import scope_partitions
-from .column_changes import column_changes
+from .change import decide_change
 from .compile import compile_model
 from .config import RunSettings
 from .differences import Differences, compare, target_fits
@@ -74,7 +74,7 @@ class _Run:
     definition: ModelDefinition
     limited: bool
     steps: list[str] = field(default_factory=list)
-    """What was done, for the message."""
+    """The steps that the run has taken, for its message."""
     progress: BackfillProgress = field(init=False)
     rows: int = 0
 
@@ -198,53 +198,30 @@ class _Run:
     def _change(self, state: ModelState, differences: Differences) -> bool:
         """Bring stored rows to the definition as on_definition_change says; return whether the live
         definition is the model's afterwards."""
-        policy = self._policy(state, differences)
-        if policy in ("ignore", "fail"):
+        change = decide_change(
+            self.warehouse, self.names, self.definition, state, differences, self.settings
+        )
+        if change.step in ("FAIL", "IGNORE"):
             self._note_configuration_change()
-        if policy == "ignore":
-            self._warn(
-                f"keeps its live definition (on_definition_change='ignore'). "
-                f"{differences.sentences()}"
-            )
-            self.steps.append("IGNORED CHANGE")
-            return False
-        if policy == "fail":
-            raise CompilationError(
-                f"The definition of {self.names} has changed since its target was built, so that "
-                f"its old rows would not mean the same as new ones. {differences.sentences()} Run "
-                "dbt with --full-refresh to rebuild it, or set on_definition_change='rebuild' "
-                "(or 'replay', which keeps the target) in its config."
-            )
-        if differences.settings and not self.settings.full_refresh:
-            self._alter(differences)
-        elif policy == "replay":
-            self._modify(differences)
-        elif differences.stored:
-            self._rebuild(state, "REBUILD")
-        else:
-            self._rebuild_same()
+        match change.step:
+            case "FAIL":
+                raise CompilationError(change.problem)
+            case "IGNORE":
+                self._warn(
+                    f"keeps its live definition (on_definition_change='ignore'). "
+                    f"{differences.sentences()}"
+                )
+                self.steps.append("IGNORED CHANGE")
+                return False
+            case "ALTER":
+                self._alter(differences)
+            case "MODIFY QUERY":
+                self._modify()
+            case "REBUILD" if differences.stored:
+                self._rebuild(state, "REBUILD")
+            case "REBUILD":
+                self._rebuild_same()
         return True
-
-    def _policy(self, state: ModelState, differences: Differences) -> str:
-        """Return what to do about the differences: a value of on_definition_change.
-
-        on_schema_change decides if columns differ: raises CompilationError for `fail`."""
-        if self.settings.full_refresh or differences.follows:
-            return "rebuild"
-        policy, mode = self.settings.on_definition_change, self.settings.on_schema_change
-        if mode in ("", "ignore"):
-            return policy
-        changes = column_changes(self.warehouse, self.names, self.definition, state)
-        if changes and mode == "fail":
-            raise CompilationError(
-                f"{self.names}: {changes.sentence()} on_schema_change is 'fail'. Run dbt with "
-                "--full-refresh, or set on_schema_change='append_new_columns' or "
-                "'sync_all_columns', which rebuild the model."
-            )
-        only_added = not (changes.removed or changes.retyped)
-        if changes and changes.alone and (only_added or mode == "sync_all_columns"):
-            return "rebuild"
-        return policy
 
     def _note_configuration_change(self) -> None:
         """Log the sentence with which dbt's materialized views say that a change is not applied."""
@@ -267,14 +244,8 @@ class _Run:
         self.warehouse.run(f"ALTER TABLE {target} {differences.settings}")
         self.steps.append("ALTER SETTINGS")
 
-    def _modify(self, differences: Differences) -> None:
+    def _modify(self) -> None:
         """Give the trigger the model's query. All that it made is stale from that commit on."""
-        if differences.target or differences.moved:
-            raise CompilationError(
-                f"on_definition_change='replay' keeps the target of {self.names} and its source. "
-                f"{differences.sentences()} Run dbt with --full-refresh, or set "
-                "on_definition_change='rebuild'."
-            )
         view = self.warehouse.sql_name(self.names, self.names.view)
         self.warehouse.run(f"ALTER TABLE {view} MODIFY QUERY {self.definition.trigger}")
         self.steps.append("MODIFY QUERY")

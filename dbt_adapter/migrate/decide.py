@@ -42,7 +42,7 @@ _INSERT = re.compile(
 
 @dataclass(frozen=True)
 class Decision:
-    """What a model becomes. `config` are the arguments of its new config call as texts, None if
+    """The decision what a model becomes. `config` are the arguments of its new config call as texts, None if
     the file stays as it is. `today` is what is wrong with it now, `notes` what changes."""
 
     model: ModelFile

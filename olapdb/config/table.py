@@ -77,6 +77,9 @@ _DEFINED = (
 )
 
 
+FIXED_SETTINGS = frozenset(["index_granularity", "index_granularity_bytes", "storage_policy"])
+"""Settings that only CREATE TABLE gives: ALTER TABLE refuses them."""
+
 TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
     {one.name: replace(one, scope="table") for one in _DEFINED}
 )

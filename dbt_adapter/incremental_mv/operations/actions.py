@@ -20,7 +20,7 @@ from .table import Report
 
 @dataclass(frozen=True)
 class Request:
-    """What an operation is to do: the warehouse it works on, and its `--args` by name."""
+    """A request to an operation: the warehouse it works on, and its `--args` by name."""
 
     warehouse: Warehouse
     engine: str

@@ -10,9 +10,10 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
 
 from ...relation import string_literal
+from ..change import decide_change
 from ..compile import compile_model
 from ..config import RunSettings
-from ..differences import Differences, compare
+from ..differences import compare
 from ..live import read_view_problem, trigger_problem
 from ..model_definition import ModelDefinition
 from ..warehouse import Warehouse
@@ -95,10 +96,10 @@ def _step(
     candidate = warehouse.version(health.candidate) if health.candidate else None
     if candidate is not None and candidate.digest == definition.digest:
         return "RESUME", f"the rebuild {health.candidate} is not finished"
-    if settings.full_refresh:
-        return "REBUILD", "full refresh"
-    if differences.stored:
-        return _change(differences, settings.on_definition_change)
+    if settings.full_refresh or differences.stored:
+        change = decide_change(warehouse, names, definition, state, differences, settings)
+        because = "full refresh" if settings.full_refresh else differences.sentences()
+        return change.step, change.problem or because
     if health.gap_parts and settings.backfill.enabled:
         return "BACKFILL", f"{health.gap_rows} rows of its source are not seen"
     if health.stale_slices:
@@ -106,17 +107,6 @@ def _step(
     if differences.read_view:
         return "READ VIEW", "its read view is missing or was altered"
     return "NO CHANGE", "" if candidate is None else f"{health.candidate} is cancelled"
-
-
-def _change(differences: Differences, policy: str) -> tuple[str, str]:
-    """Return what the next run does about stored rows that differ from the model, and why."""
-    because = differences.sentences()
-    if differences.follows:
-        return "REBUILD", because
-    if policy == "replay" and (differences.target or differences.moved):
-        return "FAIL", f"{because} on_definition_change='replay' keeps target and source."
-    steps = {"fail": "FAIL", "ignore": "NO CHANGE", "replay": "MODIFY QUERY"}
-    return steps.get(policy, "REBUILD"), f"{because} on_definition_change is {policy}."
 
 
 def _gap(request: Request, model: Model) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from olapdb.bind import BindScope, bind_expression
-from olapdb.config import TABLE_SETTINGS, SettingValue, table_settings
+from olapdb.config import FIXED_SETTINGS, TABLE_SETTINGS, SettingValue, table_settings
 from olapdb.errors import BadArguments, NotSupportedError, ReadonlySetting
 from olapdb.model.schema import KeyItem
 from olapdb.plan.expressions import columns_of
@@ -14,8 +14,6 @@ from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.columns import ColumnsDraft
 from olapdb.statements.ddl.engines import with_version
 from olapdb.statements.ddl.table_definition import key_items
-
-_READONLY = ("index_granularity", "index_granularity_bytes", "storage_policy")
 
 
 def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: BindScope) -> None:
@@ -79,7 +77,7 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
         setting.name: setting.value for setting in action.settings
     }
     for name in (*changes, *action.reset):
-        if name in _READONLY:
+        if name in FIXED_SETTINGS:
             raise ReadonlySetting(
                 f"Setting {name} is fixed when the table is made.",
                 hint="CREATE a new table with it, INSERT … SELECT the rows, and EXCHANGE TABLES.",

@@ -296,3 +296,27 @@ class TestColumns(Life):
         columns = "select name from system.columns where table = 'hourly' order by position"
         assert shop.rows(columns) == [("shop",), ("hour",), ("sold",), ("amount",)]
         run_dbt(["test"])
+
+
+class TestSettings(Life):
+    """Settings of the target: changed in place, or by a rebuild where ALTER cannot."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"hourly.sql": HOURLY, "schema.yml": "\n".join(SCHEMA.splitlines()[:-1])}
+
+    def test_what_alter_can_change_and_what_not(self, shop: Shop) -> None:
+        run_dbt(["run"])
+
+        def change(setting: str) -> str:
+            config = f"on_definition_change='rebuild', settings={{{setting}}}"
+            shop.write("hourly", f"{{{{ config({config}) }}}}{HOURLY}")
+            _, plan = run_dbt_and_capture(["run-operation", "plan"])
+            results, _ = run_dbt_and_capture(["run"])
+            message = str(results.results[0].message)
+            assert message.split(" ")[0] in plan
+            return message
+
+        assert change("'merge_with_ttl_timeout': 60") == "ALTER SETTINGS"
+        assert change("'index_granularity': 100").startswith("REBUILD")
+        run_dbt(["test"])

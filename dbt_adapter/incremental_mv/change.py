@@ -1,0 +1,81 @@
+"""What a run does about stored rows that differ from the model; `plan` foretells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .column_changes import column_changes
+from .config import RunSettings
+from .differences import Differences
+from .model_definition import ModelDefinition
+from .names import ModelNames
+from .warehouse import ModelState, Warehouse
+
+
+@dataclass(frozen=True)
+class Change:
+    """The step that leads from the live definition to the model's.
+
+    FAIL has a `problem`, the message. IGNORE keeps the live definition, ALTER changes settings of
+    the target, MODIFY QUERY leaves all rows stale, and REBUILD makes another version."""
+
+    step: Literal["FAIL", "IGNORE", "ALTER", "MODIFY QUERY", "REBUILD"]
+    problem: str = ""
+
+
+def decide_change(
+    warehouse: Warehouse,
+    names: ModelNames,
+    definition: ModelDefinition,
+    state: ModelState,
+    differences: Differences,
+    settings: RunSettings,
+) -> Change:
+    """Return what --full-refresh, on_schema_change and on_definition_change, in this order, say."""
+    if settings.full_refresh or differences.follows:
+        return Change("REBUILD")
+    policy = settings.on_definition_change
+    if settings.on_schema_change not in ("", "ignore"):
+        changes = column_changes(warehouse, names, definition, state)
+        if changes and settings.on_schema_change == "fail":
+            problem = (
+                f"{names}: {changes.sentence()} on_schema_change is 'fail'. Run dbt with "
+                "--full-refresh, or set on_schema_change='append_new_columns' or "
+                "'sync_all_columns', which rebuild the model."
+            )
+            return Change("FAIL", problem)
+        drops = bool(changes.removed or changes.retyped)
+        if (
+            changes
+            and changes.alone
+            and (settings.on_schema_change != "append_new_columns" or not drops)
+        ):
+            policy = "rebuild"
+    return _by_policy(names, differences, policy)
+
+
+def _by_policy(names: ModelNames, differences: Differences, policy: str) -> Change:
+    """Return what a value of on_definition_change says of the differences."""
+    if policy == "ignore":
+        return Change("IGNORE")
+    if policy == "fail":
+        problem = (
+            f"The definition of {names} has changed since its target was built, so that its old "
+            f"rows would not mean the same as new ones. {differences.sentences()} Run dbt with "
+            "--full-refresh to rebuild it, or set on_definition_change='rebuild' (or 'replay', "
+            "which keeps the target) in its config."
+        )
+        return Change("FAIL", problem)
+    if differences.settings:
+        return Change("ALTER")
+    if policy == "rebuild":
+        return Change("REBUILD")
+    if differences.target or differences.moved:
+        problem = (
+            f"on_definition_change='replay' keeps the target of {names} and its source. "
+            f"{differences.sentences()} Run dbt with --full-refresh, or set "
+            "on_definition_change='rebuild'."
+        )
+        return Change("FAIL", problem)
+    return Change("MODIFY QUERY")
