@@ -56,6 +56,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {
                 "dimensions",
                 "reconcile",
                 "deduplicate_by",
+                "target",
             ]
         ),
     ),
@@ -77,10 +78,8 @@ _ANSWERS: Mapping[str, str] = {
     "repopulate_from_mvs_on_full_refresh": "a full refresh of an incremental_mv recomputes it from "
     "its source. Remove it.",
     "inserts_only": "it is called incremental_strategy='append'.",
-    "materialization_target_table": "each incremental_mv has a target of its own. Make a view of "
-    "UNION ALL over the models.",
-    "target_table": "each incremental_mv has a target of its own. Make a view of UNION ALL over "
-    "the models.",
+    "materialization_target_table": "it is called target, the name of the model that owns it.",
+    "target_table": "it is called target, the name of the model that owns it.",
 }
 """What to do instead of keys of dbt-clickhouse that no materialization has."""
 
@@ -213,15 +212,24 @@ def reserved_names(nodes: Iterable[NamedNode]) -> dict[str, str]:
         owner = parts.get((node.schema, node.identifier))
         if owner is not None and owner.unique_id != node.unique_id:
             mistakes[node.unique_id] = (
-                f"{node.schema}.{node.identifier} is a part of the incremental_mv {owner.name} "
-                f"({owner.path}). Rename {node.name}, or give it an alias."
+                f"{node.name} ({node.path}) would be {node.schema}.{node.identifier}, which is a part "
+                f"of the incremental_mv {owner.name} ({owner.path}). Rename one of them, or give it "
+                "an alias."
             )
-        elif any(node.identifier.endswith(suffix) for suffix in _TEMPORARY):
-            mistakes[node.unique_id] = (
-                f"{node.identifier} ends in a suffix that dbt gives to relations of its own "
-                f"({', '.join(_TEMPORARY)}). Rename {node.name}, or give it an alias."
-            )
+        elif problem := reserved_suffix(node.identifier, node.name):
+            mistakes[node.unique_id] = problem
     return mistakes
+
+
+def reserved_suffix(identifier: str, name: str) -> str:
+    """Return why the node `name` cannot have a relation of this name: it ends in a suffix that a run
+    gives to relations on its way. "" if it can."""
+    if not identifier.endswith(_TEMPORARY):
+        return ""
+    return (
+        f"{identifier} ends in a suffix that dbt gives to relations of its own "
+        f"({', '.join(_TEMPORARY)}). Rename {name}, or give it an alias."
+    )
 
 
 _TEMPORARY = (ROWS_SUFFIX, "__dbt_tmp", "__dbt_backup")

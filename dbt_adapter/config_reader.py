@@ -42,7 +42,10 @@ class ConfigReader:
         return value
 
     def expression(self, *names: str) -> str:
-        """Return an SQL expression, "" if it is not set; a list is written as a tuple."""
+        """Return the SQL expression of the first of these names that is set, "" if none is.
+
+        The names are spellings of one key. A list of expressions becomes a tuple, `(a, b)`. Any
+        other value is a mistake, and gives ""."""
         value = self.value(*names)
         if value is None or value == "" or value == []:
             return ""

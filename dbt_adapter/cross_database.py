@@ -75,7 +75,7 @@ def _order_items(order_by: str) -> Sequence[nodes.OrderItem]:
     except olapdb.Error as error:
         raise CompilationError(f"listagg: {order_by!r} is no ORDER BY clause: {error}") from error
     items = query.order_by if isinstance(query, nodes.Select) else ()
-    if not items or items == "ALL":
+    if not items or isinstance(items, nodes.OrderByAll):
         raise CompilationError(f"listagg: {order_by!r} is no ORDER BY clause.")
     if any(item.collate for item in items):
         raise CompilationError("listagg: COLLATE is not there; sort by lower(…) or the like.")

@@ -24,7 +24,10 @@ def project_folder(config: Any) -> str:
 
 
 def node_config(node: Any, config: Any) -> NodeConfig:
-    """Return the config of a manifest's node for its check; `config` is the project's."""
+    """Return the config of a model, seed or snapshot, as `config_check.mistakes` reads it.
+
+    `node` is the manifest's node, `config` the config of the project. The result tells the keys
+    that the node sets itself from those that dbt_project.yml sets for its folder."""
     values = node.config.to_dict(omit_none=True)
     known = {f.name for f in fields(node.config)} | _HOOKS
     own = frozenset(getattr(node, "config_call_dict", None) or {})

@@ -33,7 +33,9 @@ def compare(present: Sequence[OlapdbColumn], queried: Sequence[OlapdbColumn]) ->
 
 
 def refused(relation: OlapdbRelation, change: Mapping[str, Any]) -> str:
-    """Return the message for a change under on_schema_change='fail'."""
+    """Return the text of the error for a change under on_schema_change='fail'; raise nothing.
+
+    `change` is a result of `compare`. The text lists the columns that differ."""
     differences = [
         *(f"{c.name} {c.dtype} is new" for c in change["source_not_in_target"]),
         *(f"{c.name} is missing" for c in change["target_not_in_source"]),

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from olapdb.catalog.protocol import CATALOG_FILE, Catalog
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.compute.spill.files import remove_leftovers
 from olapdb.config import Settings
 from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
+from olapdb.maintenance.refresh_thread import RefreshThread
 from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.failpoint import Durability
 from olapdb.runtime.failpoints import failpoint
@@ -23,6 +25,7 @@ from olapdb.runtime.services import Services
 from olapdb.session import Session
 from olapdb.statements.context import OpenWarehouse, PlanCache
 from olapdb.statements.introspect.show import require_database
+from olapdb.storage.column_cache import process_columns
 from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.system.all_tables import SYSTEM_TABLES
 from olapdb.threads import end_with_process
@@ -59,6 +62,8 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
+            if self._store.temporary_folder is not None:
+                remove_leftovers(self._store.temporary_folder)
             judge_older_views(self.services)
             self._scheduler = MergeScheduler(self.services, expire=apply_ttl)
             self._scheduler.start()
@@ -70,6 +75,11 @@ class Database:
             system=SYSTEM_TABLES,
             plans=PlanCache(),
         )
+        self._refreshes: RefreshThread | None = None
+        if self._scheduler is not None:
+            scheduled = Session(self.engine, "default", Settings())
+            self._refreshes = RefreshThread(scheduled.refresh_due, self._scheduler.record_failure)
+            self._refreshes.start()
 
     @classmethod
     def open(
@@ -148,8 +158,11 @@ class Database:
     def end_soon(self) -> None:
         """Stop merges and cancel statements, because the process ends and no thread may work in
         Arrow any longer. Returns at once."""
+        if self._refreshes is not None:
+            self._refreshes.end_soon()
         if self._scheduler is not None:
             self._scheduler.end_soon()
+        self.services.refreshes.cancel_all()
         self.services.activity.cancel_all()
 
     def _written(self, table_id: str) -> None:
@@ -158,10 +171,24 @@ class Database:
             self._scheduler.notify(table_id)
 
     def _close(self) -> None:
-        """Stop the background merges, then close the catalog."""
+        """Stop the background work, release the cached columns, then close the catalog. A refresh
+        in progress is cancelled."""
+        if self._refreshes is not None:
+            self._refreshes.end_soon()
+            self.services.refreshes.cancel_all()
+            self._refreshes.stop()
         if self._scheduler is not None:
             self._scheduler.stop()
+        self._store.cache.columns.forget()
         self._catalog.close()
+
+
+def set_uncompressed_cache_size(size_bytes: int) -> None:
+    """Set the bytes of decoded columns that this process keeps; 0 turns the cache off. Raise
+    BadArguments for a negative size."""
+    if size_bytes < 0:
+        raise BadArguments(f"uncompressed_cache_size is 0 or more bytes, not {size_bytes}.")
+    process_columns().resize(size_bytes)
 
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:

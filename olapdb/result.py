@@ -6,9 +6,11 @@ column is looked up by name here.
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -23,6 +25,9 @@ from olapdb.types import (
     DataType,
     DateTime,
     DateTime64,
+    Enum,
+    IPv4,
+    IPv6,
     LowCardinality,
     Map,
     Nullable,
@@ -50,6 +55,14 @@ class QueryStatistics:
     """INSERTs that did nothing, because their token or source offsets were known."""
     elapsed_seconds: float = 0.0
     memory_peak_bytes: int = 0
+    spilled_bytes: int = 0
+    """Bytes that operators wrote to temporary files, as compressed on disk."""
+    spilled_uncompressed_bytes: int = 0
+    """The size in memory of what they wrote."""
+    temporary_files: int = 0
+    """Temporary files that were made."""
+    open_temporary_files: Counter[str] = field(default_factory=Counter)
+    """The number of open temporary files, by operation: Sort, Aggregation, Join, Distinct."""
     warnings: list[str] = field(default_factory=list)
     """What the statement did although it is questionable, such as a view beyond a guardrail."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -59,6 +72,23 @@ class QueryStatistics:
         with self._lock:
             self.rows_read += rows
             self.bytes_read += read_bytes
+
+    def add_spilled(self, disk_bytes: int, memory_bytes: int) -> None:
+        """Count bytes written to a temporary file."""
+        with self._lock:
+            self.spilled_bytes += disk_bytes
+            self.spilled_uncompressed_bytes += memory_bytes
+
+    def add_temporary_file(self, purpose: str) -> None:
+        """Count a temporary file that was opened."""
+        with self._lock:
+            self.temporary_files += 1
+            self.open_temporary_files[purpose] += 1
+
+    def remove_temporary_file(self, purpose: str) -> None:
+        """Uncount an open temporary file."""
+        with self._lock:
+            self.open_temporary_files[purpose] -= 1
 
     def add_selection(
         self, parts_total: int, parts_read: int, granules_total: int, granules_read: int
@@ -100,6 +130,15 @@ class InsertedRows(int):
         return (int(self),), dict(self.__dict__)
 
 
+@dataclass(frozen=True)
+class Output:
+    """How a result is written: the name of the statement's FORMAT, "" without one, and a function
+    from (result, its batches, format) to the text, piece by piece."""
+
+    format: str
+    write: Callable[[Result, Iterator[pa.RecordBatch], str], Iterator[bytes]]
+
+
 class Result:
     """The result of a statement. Read it once: as batches, as a table, or as rows.
 
@@ -119,14 +158,18 @@ class Result:
         *,
         affected_rows: int = -1,
         query_id: str = "",
+        totals: pa.RecordBatch | None = None,
     ) -> None:
         self.names = tuple(names)
         self.types = tuple(types)
         self.statistics = statistics or QueryStatistics()
         self.affected_rows = affected_rows
         self.query_id = query_id
+        self._totals = totals
         self._source: Iterator[pa.RecordBatch] | None = iter(batches)
         self._callbacks: list[Callable[[], None]] = []
+        self.output: Output | None = None
+        """How the rows are written as text; None for statements without such a form."""
         self.failures: list[BaseException] = []
         """The exception that the query raised while its rows were drawn: none or one."""
 
@@ -139,6 +182,13 @@ class Result:
     def schema(self) -> pa.Schema:
         """The Arrow schema of the batches: the user's names, ClickHouse types in the metadata."""
         return arrow_schema(self.names, self.types)
+
+    @property
+    def totals(self) -> pa.RecordBatch | None:
+        """The row of WITH TOTALS, of `schema`; None for a query without it."""
+        if self._totals is None:
+            return None
+        return pa.RecordBatch.from_arrays(self._totals.columns, schema=self.schema)
 
     def on_close(self, callback: Callable[[], None]) -> None:
         """Register a callback. It runs once, when all rows were read or the result is closed or
@@ -319,6 +369,10 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
     match data_type:
         case UUID():
             return _to_uuid
+        case IPv4() | IPv6():
+            return _to_address
+        case Enum():
+            return _enum_converter(data_type.texts)
         case DateTime(zone) | DateTime64(zone=zone):
             return _without_zone if zone is None else None
         case Nullable(inner) | LowCardinality(inner) | SimpleAggregateFunction(inner=inner):
@@ -335,9 +389,20 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
             return None
 
 
+def _enum_converter(texts: Mapping[int, str]) -> Callable[[object], object]:
+    """Return the function from an Enum's number to its text."""
+    return lambda number: texts.get(number) if isinstance(number, int) else number
+
+
 def _to_uuid(value: object) -> object:
     """Convert 16 bytes to a UUID; return any other value unchanged."""
     return uuid.UUID(bytes=value) if isinstance(value, bytes) else value
+
+
+def _to_address(value: object) -> object:
+    """Convert the number of an IPv4, or the bytes of an IPv6, to an address; return any other value
+    unchanged."""
+    return ipaddress.ip_address(value) if isinstance(value, int | bytes) else value
 
 
 def _without_zone(value: object) -> object:

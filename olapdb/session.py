@@ -31,17 +31,28 @@ from olapdb.runtime.activity import RunningQuery
 from olapdb.runtime.python_code import PYTHON_OPTIONS, LocalFunction, PythonOptions, local_function
 from olapdb.runtime.tracking import QueryTracker
 from olapdb.sql import nodes
-from olapdb.sql.parser import parse
-from olapdb.statements.admin import check, kill, system_view
+from olapdb.sql.parser import parse, parse_table_name
+from olapdb.statements.admin import check, kill, refresh, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
-from olapdb.statements.ddl import alter, create, drop, functions, rename, undrop, views
+from olapdb.statements.ddl import (
+    alter,
+    create,
+    dictionaries,
+    drop,
+    functions,
+    rename,
+    undrop,
+    views,
+)
 from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_rows
 from olapdb.statements.expansion import with_functions
 from olapdb.statements.introspect import show
-from olapdb.statements.query import explain, select
+from olapdb.statements.query import explain, output, select
+from olapdb.statements.temporary_routing import for_table, routed
+from olapdb.statements.temporary_tables import TemporaryTables
 from olapdb.threads import park_if_ending
-from olapdb.types import DataType
+from olapdb.types import DataType, quote_identifier
 
 _Rows = TypeVar("_Rows", bound=SupportsInt)
 
@@ -59,6 +70,7 @@ class Session:
         self.engine = engine
         self.database = database
         self.settings = settings
+        self.temporary = TemporaryTables(engine.services)
         self.local_functions: Mapping[tuple[str, str], LocalFunction] = {}
         """The Python functions of this session alone, see `create_function`."""
         self._tracker = QueryTracker(engine.services, partial(check_suspects, engine.services))
@@ -96,7 +108,10 @@ class Session:
             statistics=context.statistics,
             cancelled=context.cancelled,
         )
-        return self._tracker.run(query, answer, runs_user_code=context.runs_user_code)
+        try:
+            return self._tracker.run(query, answer, runs_user_code=context.runs_user_code)
+        finally:
+            self.temporary.settle()
 
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
         """Dispatch the statement. Repeat a read if a concurrent writer changed the catalog's file
@@ -113,11 +128,14 @@ class Session:
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
         """Call the handler of the statement's class. Raise ReadOnly if the session may not write
         and the statement would."""
+        statement, context = routed(statement, context)
         refuse_if_readonly(statement, context)
         statement = with_functions(statement, context)
         match statement:
             case nodes.Query():
-                return select.run_query(statement, context)
+                return output.run_select(statement, context)
+            case nodes.OutFile():
+                return output.write_file(statement, context)
             case nodes.Insert(replacing=None):
                 return insert.run_insert(statement, context)
             case nodes.Insert():
@@ -136,6 +154,8 @@ class Session:
                 return create.create_table(statement, context)
             case nodes.CreateView():
                 return create.create_view(statement, context)
+            case nodes.CreateDictionary():
+                return dictionaries.create_dictionary(statement, context)
             case nodes.CreateMaterializedView():
                 return views.create_materialized_view(statement, context)
             case nodes.SystemView():
@@ -200,7 +220,7 @@ class Session:
         if isinstance(statements[0], nodes.Insert):
             statement, rows = statements[0], insert.rows_of_parameters(statements[0])
             if rows is not None:
-                context = self._context(text, None, None)
+                context = for_table(statement.table, self._context(text, None, None))
 
                 def answer() -> Result:
                     """Insert all rows of the executemany call in one statement."""
@@ -237,15 +257,19 @@ class Session:
                 lambda context: replace_rows.run_replace_data(
                     table, data, columns, replace, context
                 ),
+                table,
             )
         return self.run_insert(
             f"INSERT INTO {table} FORMAT Arrow",
             lambda context: insert.run_insert_data(table, data, columns, token, context, offsets),
+            table,
         )
 
-    def run_insert(self, text: str, work: Callable[[StatementContext], _Rows]) -> _Rows:
+    def run_insert(
+        self, text: str, work: Callable[[StatementContext], _Rows], table: str = ""
+    ) -> _Rows:
         """Run `work`, an INSERT of rows that are not text, as a tracked query; return its result,
-        the rows written.
+        the rows written. `table` may name a temporary table; without it there is none.
 
         `text` is shown in system.processes and system.query_log. `work` may call the caller's own
         code (an iterator of batches, a Spark frame), whose exceptions are raised unchanged.
@@ -259,6 +283,8 @@ class Session:
             return Result(affected_rows=int(done[0]))
 
         context = self._context(text, None, None, runs_user_code=True)
+        if table:
+            context = for_table(parse_table_name(table), context)
         self._track("Insert", context, lambda: answer(context))
         return done[0]
 
@@ -282,6 +308,33 @@ class Session:
 
         self._track(_kind(statement), context, answer)
         return rows
+
+    def refresh_due(self, may_continue: Callable[[], bool]) -> bool:
+        """Make the refreshes of views that are due, each as a tracked statement, until
+        `may_continue()` is false. Return whether there are refreshable views. An error of a refresh
+        is recorded with its view, and not raised."""
+        has_views, due = refresh.due_views(self._context("", None, None))
+        failed: errors.Error | None = None
+        for view in due:
+            if not may_continue():
+                break
+            name = f"{quote_identifier(view.database)}.{quote_identifier(view.name)}"
+            context = self._context(f"SYSTEM REFRESH VIEW {name}", None, None)
+
+            def answer(context: StatementContext = context, view_id: str = view.id) -> Result:
+                """Refresh the view unless another process did meanwhile."""
+                rows = refresh.refresh_now(view_id, context, only_if_due=True)
+                return Result(affected_rows=rows)
+
+            try:
+                self._track("System", context, answer).close()
+            except (errors.RefreshFailed, errors.QueryWasCancelled, errors.UnknownTable):
+                continue
+            except errors.Error as error:  # of olapdb itself: the other views are due as well
+                failed = error
+        if failed is not None:
+            raise failed
+        return has_views
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot. What it reads from the catalog later is of the same
@@ -328,6 +381,10 @@ class Session:
         """Make running statements end with QUERY_WAS_CANCELLED at their next batch."""
         self._tracker.cancel()
 
+    def close(self) -> None:
+        """Drop the session's temporary tables. Idempotent."""
+        self.temporary.close()
+
     # --- helpers
 
     def _context(
@@ -372,6 +429,7 @@ class Session:
             runs_user_code=runs_user_code or progress is not None or bool(self.local_functions),
             statistics=QueryStatistics(),
             local_functions=self.local_functions,
+            temporary=self.temporary,
         )
 
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
@@ -386,11 +444,12 @@ _CREATES = (
     nodes.CreateDatabase,
     nodes.CreateTable,
     nodes.CreateView,
+    nodes.CreateDictionary,
     nodes.CreateMaterializedView,
     nodes.CreateFunction,
 )
 _KINDS = (
-    (nodes.Query, "Select"),
+    ((nodes.Query, nodes.OutFile), "Select"),
     (_CREATES, "Create"),
     ((nodes.System, nodes.SystemView), "System"),
     (nodes.CheckTable, "Check"),

@@ -292,9 +292,11 @@ def _end() -> None:
 
 
 def _is_at_work(thread_id: int, frame: FrameType | None) -> bool:
-    """Return whether the thread is another one that runs olapdb's code, or a library's that olapdb
-    called; `frame` is its innermost frame. The caller's own code that olapdb called (a stream of
-    batches, which may wait for ever) does not count."""
+    """Return whether another thread runs olapdb's code, or a library's that olapdb called.
+
+    `frame` is the thread's innermost frame. Workers that wait for a task and parked threads do not
+    count, nor does the caller's own code that olapdb called (a stream of batches, which may wait
+    for ever)."""
     if thread_id == threading.get_ident() or thread_id in _process.parked:
         return False
     while frame is not None:

@@ -27,6 +27,7 @@ FEATURES: Mapping[str, str] = {
     "engines": "MergeTree engines, FINAL, merges, sorting and partition keys, skip indexes",
     "changes": "DELETE, UPDATE, mutations, TRUNCATE, TTL, partition commands",
     "schema": "CREATE, ALTER, RENAME, EXCHANGE, DROP and UNDROP of tables and databases",
+    "formats": "formats of input and output, files",
     "introspection": "system tables, information_schema, SHOW, DESCRIBE, EXPLAIN",
     "settings": "settings, limits, read-only mode, memory, cancelling",
     # materialized views

@@ -18,9 +18,10 @@ class Change:
     """The step that leads from the live definition to the model's.
 
     FAIL has a `problem`, the message. IGNORE keeps the live definition, ALTER changes settings of
-    the target, MODIFY QUERY leaves all rows stale, and REBUILD makes another version."""
+    the target, MODIFY QUERY leaves all rows stale, and REBUILD makes another version. A target that
+    several triggers write has one version: REPLAY recomputes the rows of all of them."""
 
-    step: Literal["FAIL", "IGNORE", "ALTER", "MODIFY QUERY", "REBUILD"]
+    step: Literal["FAIL", "IGNORE", "ALTER", "MODIFY QUERY", "REBUILD", "REPLAY"]
     problem: str = ""
 
 
@@ -33,6 +34,37 @@ def decide_change(
     settings: RunSettings,
 ) -> Change:
     """Return what --full-refresh, on_schema_change and on_definition_change, in this order, say."""
+    change = _decide(warehouse, names, definition, state, differences, settings)
+    if change.step != "REBUILD":
+        return change
+    others = warehouse.other_writers(names)
+    return _in_shared_target(names, differences, others) if others else change
+
+
+def _in_shared_target(names: ModelNames, differences: Differences, others: list[str]) -> Change:
+    """Return the step that takes the place of a rebuild where other triggers write the target."""
+    if differences.settings:
+        return Change("ALTER")
+    if differences.target or differences.moved or differences.follows:
+        dropped = "; ".join(f"DROP VIEW {name}" for name in others)
+        problem = (
+            f"{names.target} is written by {', '.join(others)} too, so {names} cannot get another "
+            f"one. {differences.sentences()} Drop the other triggers, rebuild this model by "
+            f"--full-refresh, and run the models of the others: {dropped}."
+        )
+        return Change("FAIL", problem)
+    return Change("MODIFY QUERY" if differences.query else "REPLAY")
+
+
+def _decide(
+    warehouse: Warehouse,
+    names: ModelNames,
+    definition: ModelDefinition,
+    state: ModelState,
+    differences: Differences,
+    settings: RunSettings,
+) -> Change:
+    """Return the step for a target that the model alone writes."""
     if settings.full_refresh or differences.follows:
         return Change("REBUILD")
     policy = settings.on_definition_change

@@ -22,6 +22,7 @@ from .model_sql import read_model
 from .names import ModelNames
 from .query_split import split_query
 from .refusals import refusals
+from .shared_target import config_of_owner, into_shared_target
 from .target_contract import with_contract
 from .warehouse import TableInfo, Warehouse
 
@@ -43,6 +44,8 @@ def compile_model(
     warehouse.model_state(names, referenced_tables(select))  # one query for all that follows
     attached = attach_to_target(select, lambda name: warehouse.upstream(name, names.database))
     source = _source(warehouse, names, attached)
+    if names.shares:
+        config = config_of_owner(warehouse, names, config)
     described: tuple[tuple[str, DataType], ...] = ()
     if attached is select or config.contract is not None:
         described = warehouse.describe(to_sql(select))  # raises the error for unknown names
@@ -51,9 +54,9 @@ def compile_model(
     types = warehouse.describe(to_sql(split.trigger))
     definition = define_model(split, types, source.partition_key, config)
     definition = replace(definition, chained=attached is not select)
-    if config.contract is None:
-        return definition
-    return with_contract(definition, config.contract, described)
+    if config.contract is not None:
+        definition = with_contract(definition, config.contract, described)
+    return into_shared_target(warehouse, names, definition) if names.shares else definition
 
 
 def _refuse_mistakes(select: nodes.Select) -> None:

@@ -20,6 +20,7 @@ BACKFILL_ON = ("local", "spark", "auto")
 _SCOPE_KEYS = ("from", "to", "parallel")
 _RECONCILE_KEYS = ("mode", "tolerance", "sample")
 _PARALLEL_MAX = 64
+_OF_TARGET = ("order_by", "partition_by", "engine", "ttl", "retain", "settings", "table_settings")
 _SAMPLE_PARTITIONS = 10
 _ENGINE_OF = {"local": "in_process", "in_process": "in_process", "spark": "spark"}
 _INTERVAL = re.compile(r"^\s*(\d+)\s+(second|minute|hour|day|week|month|quarter|year)s?\s*$", re.I)
@@ -65,7 +66,8 @@ class ModelConfig:
     and `ttl` are "" if not set. `retain` is an interval such as "13 MONTH" for which the target
     keeps its rows, "" for ever. `dimensions` are the tables that the model declares to join, None
     if it declares nothing. `deduplicate_by` are the columns by which the source must drop rows that
-    are delivered twice. `contract` are the constraints of an enforced contract, None without one."""
+    are delivered twice. `contract` are the constraints of an enforced contract, None without one.
+    `target` is the model into whose target this one writes, "" for one of its own."""
 
     unique_id: str
     order_by: object = None
@@ -77,6 +79,7 @@ class ModelConfig:
     dimensions: tuple[str, ...] | None = None
     deduplicate_by: tuple[str, ...] = ()
     contract: TargetContract | None = None
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,25 @@ def _model_config(reader: ConfigReader, unique_id: str) -> ModelConfig:
         retain=_retain(reader),
         dimensions=reader.names("dimensions"),
         deduplicate_by=columns,
+        target=_shared_target(reader),
     )
+
+
+def _shared_target(reader: ConfigReader) -> str:
+    """Return the model whose target the model writes, "" for a target of its own."""
+    value = reader.value("target")
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value:
+        reader.refuse(f"target is the name of an incremental_mv model, not {value!r}.")
+        return ""
+    for name in _OF_TARGET:
+        if reader.value(name) is not None:
+            reader.refuse(
+                f"{name} is of the target, which belongs to {value}: set it there, not in a model "
+                f"with target='{value}'."
+            )
+    return value
 
 
 def _retain(reader: ConfigReader) -> str:

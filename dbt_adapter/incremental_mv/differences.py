@@ -6,7 +6,6 @@ model's also where a table was renamed, or another one got its name by RENAME or
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,14 +13,13 @@ from dataclasses import dataclass, replace
 from dbt_common.exceptions import DbtDatabaseError
 
 from olapdb.bind.analysis import referenced_tables, rename_tables
-from olapdb.config.table import FIXED_SETTINGS
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_one, parse_query
 
-from ..storage_clause import setting_value
 from .model_definition import ModelDefinition
 from .names import TARGET_SUFFIX, ModelNames
+from .target_options import only_settings_changed, recorded_difference, restoring_actions
 from .warehouse import ModelState, TableInfo, ViewInfo, Warehouse
 
 _PREVIOUS_TARGET = re.compile(rf"^(?P<target>.+{TARGET_SUFFIX})__v\d+(_\d+)?$")
@@ -48,6 +46,7 @@ class Differences:
     recorded: bool = False
     model_changed: bool = False
     settings: str = ""
+    by_hand: str = ""
 
     @property
     def stored(self) -> bool:
@@ -68,19 +67,24 @@ def compare(
     expected = _normal(warehouse.stored_query(definition.trigger))
     live = _normal(view.as_select)
     query, moved = _query_difference(live, expected, view, definition)
-    of_target, types_only = _target_difference(warehouse, names, definition, target)
+    of_target, types_only = target_difference(warehouse, names, definition, target)
+    options = recorded_difference(view, definition)
+    actions = ""
+    if target is not None and not query and not of_target and not definition.shares:
+        actions = restoring_actions(names, definition, target)
     return Differences(
         query=query,
-        target=of_target or ("" if query else _option_difference(view, definition)),
+        target=of_target or ("" if query else options),
         moved=moved,
         follows=definition.chained
         and (not of_target or types_only)
         and _following(live) == expected
-        and not _option_difference(view, definition),
+        and not options,
         read_view=_read_view_differs(warehouse, names, definition, state.read_view),
         recorded=view.digest != definition.digest or view.options != definition.options,
         model_changed=view.digest != definition.digest,
-        settings="" if query or of_target else _settings_actions(view, definition),
+        settings=actions if only_settings_changed(view, definition) else "",
+        by_hand="" if options else actions,
     )
 
 
@@ -134,7 +138,7 @@ def _following(live: str) -> str:
     return to_sql(rename_tables(query, renamed))
 
 
-def _target_difference(
+def target_difference(
     warehouse: Warehouse, names: ModelNames, definition: ModelDefinition, target: TableInfo | None
 ) -> tuple[str, bool]:
     """Return a sentence about the columns, engine and keys of the target, "" if they are the
@@ -173,37 +177,6 @@ def _columns_text(live: Mapping[str, str], expected: Mapping[str, str]) -> str:
     return "; ".join(listed) or f"their order is {', '.join(live)}"
 
 
-def _option_difference(view: ViewInfo, definition: ModelDefinition) -> str:
-    """Return a sentence about TTL and settings, "" if they are as at the last run."""
-    if not view.options or view.options == definition.options:
-        return ""
-    return "The TTL or SETTINGS of the model have changed."
-
-
-def _settings_actions(view: ViewInfo, definition: ModelDefinition) -> str:
-    """Return the actions of ALTER TABLE that change the target's settings to the model's, "" if
-    other options differ too, none does, or ALTER cannot change one."""
-    if not view.options or view.options == definition.options:
-        return ""
-    live, expected = json.loads(view.options), json.loads(definition.options)
-    old, new = _settings(live[1]), _settings(expected[1])
-    if [live[0], *live[2:]] != [expected[0], *expected[2:]]:
-        return ""
-    if any(old.get(name) != new.get(name) for name in FIXED_SETTINGS):
-        return ""
-    changed = [f"{name} = {value}" for name, value in new.items() if old.get(name) != value]
-    removed = [name for name in old if name not in new]
-    actions = [f"MODIFY SETTING {', '.join(changed)}"] if changed else []
-    return ", ".join((*actions, *(f"RESET SETTING {name}" for name in removed)))
-
-
-def _settings(clause: str) -> dict[str, str]:
-    """Return the settings of a SETTINGS clause, "" for none, by name: their values as SQL."""
-    statement = parse_one(f"CREATE TABLE t (x UInt8) ENGINE = MergeTree ORDER BY x {clause}")
-    assert isinstance(statement, nodes.CreateTable)
-    return {setting.name: setting_value(setting.value) for setting in statement.storage.settings}
-
-
 def _read_view_differs(
     warehouse: Warehouse,
     names: ModelNames,
@@ -224,5 +197,5 @@ def target_fits(
     warehouse: Warehouse, names: ModelNames, definition: ModelDefinition, target: TableInfo
 ) -> bool:
     """Return whether an existing target has the columns, engine and keys of the definition."""
-    difference, _ = _target_difference(warehouse, names, definition, target)
+    difference, _ = target_difference(warehouse, names, definition, target)
     return not difference

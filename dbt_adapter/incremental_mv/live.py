@@ -29,7 +29,7 @@ def read_view_problem(warehouse: Warehouse, names: ModelNames) -> str:
         return f"the read view {names} does not exist"
     if tables[0]["engine"] != "View":
         return f"{names} is a {tables[0]['engine']}, not the model's read view"
-    expected = read_view_select(names, *view.read)
+    expected = read_view_select(warehouse.named(names.database, names.model), *view.read)
     if _normal(tables[0]["as_select"]) == _normal(expected):
         return ""
     return (
@@ -72,7 +72,8 @@ def restore_read_view(warehouse: Warehouse, names: ModelNames) -> bool:
     if table is not None and table.engine != "View":
         return False
     relation = warehouse.sql_name(names, names.model)
-    warehouse.run(f"CREATE OR REPLACE VIEW {relation} AS {read_view_select(names, *view.read)}")
+    select = read_view_select(warehouse.named(names.database, names.model), *view.read)
+    warehouse.run(f"CREATE OR REPLACE VIEW {relation} AS {select}")
     return True
 
 

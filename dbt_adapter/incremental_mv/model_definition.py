@@ -41,6 +41,8 @@ class ModelDefinition:
     checks: tuple[str, ...] = ()
     chained: bool = False
     """Whether the trigger reads the target of another model, whose types it follows."""
+    shares: str = ""
+    """The relation name of the model whose target this one writes, "" for one of its own."""
 
     @property
     def digest(self) -> str:
@@ -57,6 +59,7 @@ class ModelDefinition:
             # Absent, so that the digests of models without them stay.
             *([self.ttl] if self.ttl else []),
             *([list(self.checks)] if self.checks else []),
+            *([{"shares": self.shares}] if self.shares else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -79,6 +82,7 @@ class ModelDefinition:
             "options": self.options,
             "read": [self.outputs, self.group_by],
             "trigger": self.trigger,
+            **({"shares": self.shares} if self.shares else {}),
         }
         return json.dumps({COMMENT_KEY: body})
 
@@ -147,7 +151,10 @@ def define_model(
 ) -> ModelDefinition:
     """Return the definition of a model whose query is split into `split`.
 
-    `types` are those of the trigger's columns."""
+    `types` are the (name, type) of the trigger's columns, in order. `source_partition_key` is the
+    SQL of the source's partition key, "" without one. The target takes it over if config
+    partition_by is not set and a key of the model determines it. Raises CompilationError for a
+    config order_by that does not fit the query."""
     if not split.aggregated:
         return _row_wise(split, types, source_partition_key, config)
     storages = {s.name: s.storage for s in split.states}

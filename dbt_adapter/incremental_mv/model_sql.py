@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from olapdb.bind.syntax import is_not_query, rewrite, rewrite_children, walk
+from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.format import column_name
 from olapdb.sql.parser import parse_query
@@ -17,8 +18,6 @@ from olapdb.sql.parser import parse_query
 from ..relation import SAMPLE_MARK
 from .aggregates import is_call
 from .errors import refuse
-
-_DISSOLVE_MAX = 64
 
 
 def read_model(sql: str) -> nodes.Select:
@@ -48,6 +47,14 @@ def is_limited(sql: str) -> bool:
     """Return whether dbt limited a ref of this SQL, under --empty or --sample."""
     query = parse_query(sql.strip().rstrip(";"))
     return any(_limited_source(node) is not None for node in walk(query))
+
+
+def limits_refs(sql: str) -> bool:
+    """Return whether dbt limited a ref of any model's SQL; False if it does not parse."""
+    try:
+        return is_limited(sql)
+    except SyntaxError:
+        return False
 
 
 def _unlimited(node: nodes.Node) -> nodes.Node | None:
@@ -91,30 +98,18 @@ def _has_sample_mark(node: nodes.Expression) -> bool:
 
 
 def dissolve(select: nodes.Select) -> nodes.Select:
-    """Return the innermost SELECT of nested ones of which the outer ones only pass columns on.
+    """Return the SELECT in FROM, if it aggregates and the outer one only passes its columns on.
 
-    It has the columns of the outermost and the CTEs of all."""
-    for _ in range(_DISSOLVE_MAX):
-        below = _below(select)
-        if below is None:
-            return select
-        select = below
-    raise refuse("the model has too many SELECTs inside each other", "to be followed.", "Simplify.")
-
-
-def _below(select: nodes.Select) -> nodes.Select | None:
-    """Return the SELECT one level below with the columns of this one.
-
-    None if this one does more than pass columns on."""
+    It gets the names and the order of the outer columns, and the CTEs of both. SELECTs that pass
+    columns on may stand inside each other. Any other SELECT is returned unchanged."""
     if not _only_passes_on(select):
-        return None
+        return select
     inner, remaining = _inner_query(select)
-    if not isinstance(inner, nodes.Select) or not _aggregates(inner):
-        return None
-    chosen = _chosen(select.columns, inner)
-    if chosen is None:
-        return None
-    return replace(inner, columns=chosen, with_items=(*remaining, *inner.with_items))
+    if not isinstance(inner, nodes.Select):
+        return select
+    inner = dissolve(replace(inner, with_items=(*remaining, *inner.with_items)))
+    chosen = _chosen(select.columns, inner) if _aggregates(inner) else None
+    return select if chosen is None else replace(inner, columns=chosen)
 
 
 def _only_passes_on(select: nodes.Select) -> bool:

@@ -13,15 +13,16 @@ VIEW_SUFFIX = "__mv"
 @dataclass(frozen=True)
 class ModelNames:
     """The names of an `incremental_mv` model: its relation is the read view, `model`; target and
-    trigger are in the same database."""
+    trigger are in the same database. A model that `shares` the target of another names that one."""
 
     database: str
     model: str
+    shares: str = ""
 
     @property
     def target(self) -> str:
         """The name of the table of states."""
-        return f"{self.model}{TARGET_SUFFIX}"
+        return f"{self.shares or self.model}{TARGET_SUFFIX}"
 
     @property
     def view(self) -> str:

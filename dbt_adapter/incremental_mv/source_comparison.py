@@ -1,4 +1,4 @@
-"""`reconciles_with_source`: what users read, compared row by row with the answer of the source now.
+"""The test `reconciles_with_source` compares the rows that users read with those of the source now.
 
 The test reads the read view, as users do, and runs the trigger's query, finished as the read view
 finishes it, over the source. Neither side takes its answer from the ledger.
@@ -45,7 +45,10 @@ class Comparison:
 def source_findings(
     warehouse: Warehouse, names: ModelNames, comparison: Comparison
 ) -> list[Finding]:
-    """Return a finding for each partition in which readers do not read the source's answer."""
+    """Return a finding for each partition where the read view has other rows than the source gives.
+
+    Also returns findings if the trigger is missing, or if the read view was altered. Raises
+    CompilationError for a model that an older adapter built, and for wrong test arguments."""
     view = warehouse.view(names)
     if view is None:
         return [missing_trigger(names)]
@@ -100,13 +103,18 @@ def _other_columns(
 
 
 def _expected(warehouse: Warehouse, names: ModelNames, view: ViewInfo) -> str:
-    """Return the query of the model's answer, computed from the source."""
+    """Return the query of the model's answer, computed from the sources of all triggers that write
+    its target."""
     rows = warehouse.rows(
-        "SELECT as_select FROM system.views "
-        f"WHERE database = {string_literal(names.database)} AND name = {string_literal(names.view)}"
+        "SELECT as_select FROM system.views WHERE standing = '' "
+        f"AND target_database = {string_literal(view.target_database)} "
+        f"AND target_table = {string_literal(view.target)} ORDER BY database, name"
     )
+    queries = [str(row["as_select"]) for row in rows]
+    states = ", ".join(quote(name) for name, _ in warehouse.describe(queries[0]))
+    union = " UNION ALL ".join(f"SELECT {states} FROM ({query})" for query in queries)
     assert view.read is not None
-    return read_view_select(names, *view.read, source=f"({rows[0]['as_select']})")
+    return read_view_select(names, *view.read, source=f"({union if queries[1:] else queries[0]})")
 
 
 def _partition_key(warehouse: Warehouse, view: ViewInfo) -> str:
@@ -217,7 +225,7 @@ class _Query:
             for side, label in ((0, "r"), (1, "e")):
                 columns.append(f"anyIf({quote(name)}, __side = {side}) AS __{label}{index}")
             differences.append(f"NOT ({self._equal(index, data_type)})")
-        # One row without keys stands for the whole; it has no GROUP BY.
+        # Without keys the model is compared as one row, without GROUP BY.
         group_by = f" GROUP BY {grouped}" if grouped else ""
         among = ""
         if partitions:
@@ -274,10 +282,11 @@ def _expressions(view: ViewInfo) -> dict[str, nodes.Node]:
 
 
 def tested_relation(model: object) -> tuple[ModelNames, str]:
-    """Return the names and the condition of what dbt gives a generic test as `model`.
+    """Return the names of the model that a generic test tests, and its condition, "" for none.
 
-    That is a relation; under the test's config `where` it is the text
-    `(select * from relation where condition) dbt_subquery`. Raises CompilationError for more."""
+    `model` is what dbt passes to the test: a relation, or with the test's config `where` the text
+    `(select * from relation where condition) dbt_subquery`. Raises CompilationError for any other
+    query."""
     schema, identifier = getattr(model, "schema", None), getattr(model, "identifier", None)
     if schema and identifier:
         return ModelNames(str(schema), str(identifier)), ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from typing import Any
 
@@ -23,7 +23,7 @@ class TableInfo:
     """A table or view, from system.tables.
 
     `engine` is View or MaterializedView for views, whose stored query is `as_select`. `engine_full`
-    are the clauses of a table from its engine on."""
+    are the clauses of a table from its engine on, `create_table_query` its whole DDL."""
 
     database: str
     name: str
@@ -32,6 +32,7 @@ class TableInfo:
     partition_key: str
     engine_full: str
     as_select: str
+    create_table_query: str
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class ViewInfo:
     options: str = ""
     as_select: str = ""
     """The stored query of the trigger."""
+    shares: str = ""
+    """The relation name of the model whose target the trigger writes, "" for one of its own."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,8 @@ class Warehouse:
         ]
         rows = self.rows(
             "SELECT database, name, uuid, engine, partition_key, engine_full, as_select, "
-            f"target_database, target_table AS target, comment FROM system.tables WHERE {' OR '.join(conditions)}"
+            "create_table_query, target_database, target_table AS target, comment "
+            f"FROM system.tables WHERE {' OR '.join(conditions)}"
         )
         self._looked_up |= dict.fromkeys(missing)
         self._looked_up |= {(row["database"], row["name"]): row for row in rows}
@@ -144,6 +148,8 @@ class Warehouse:
 
         For each of `reads` that is an `incremental_mv`, its parts are looked up too."""
         relations = [(names.database, n) for n in (names.model, names.view, names.target)]
+        if names.shares:
+            relations.append((names.database, ModelNames(names.database, names.shares).view))
         for read in reads:
             upstream = ModelNames(read.database or names.database, read.name)
             parts = [upstream.model, upstream.view, upstream.target]
@@ -186,7 +192,27 @@ class Warehouse:
     def owns(self, names: ModelNames) -> bool:
         """Return whether the relation is the read view of an `incremental_mv`."""
         view = self.view(names)
-        return view is not None and bool(view.model) and view.target == names.target
+        return (
+            view is not None
+            and bool(view.model)
+            and view.target == replace(names, shares=view.shares).target
+        )
+
+    def named(self, database: str, model: str) -> ModelNames:
+        """Return the names of a model as its live trigger has them."""
+        names = ModelNames(database, model)
+        view = self.view(names)
+        return names if view is None else replace(names, shares=view.shares)
+
+    def other_writers(self, names: ModelNames) -> list[str]:
+        """Return the triggers, as `database.name`, that write the model's target beside its own."""
+        rows = self.rows(
+            "SELECT database, name FROM system.views WHERE standing = '' "
+            f"AND target_database = {string_literal(names.database)} "
+            f"AND target_table = {string_literal(names.target)} ORDER BY database, name"
+        )
+        own = (names.database, names.view)
+        return [f"{r['database']}.{r['name']}" for r in rows if (r["database"], r["name"]) != own]
 
     def upstream(self, name: TableName, database: str) -> Upstream | None:
         """Return the `incremental_mv` of that name, or None if there is none."""
@@ -278,6 +304,7 @@ def _view(row: Mapping[str, Any]) -> ViewInfo:
         body.get("trigger"),
         str(body.get("options", "")),
         str(row.get("as_select", "")),
+        str(body.get("shares", "")),
     )
 
 

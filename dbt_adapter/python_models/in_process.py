@@ -40,7 +40,8 @@ def as_reader(rows: Any, model: str) -> pa.RecordBatchReader:
     """Return what a model returned as a stream of Arrow batches.
 
     Takes a pyarrow Table, batch, reader or dataset, a pandas or polars frame (a lazy one too), a
-    cursor, and all else with an Arrow stream. Raises DbtRuntimeError for anything else."""
+    cursor, and all else with an Arrow stream. The index of a pandas frame is dropped. Raises
+    DbtRuntimeError for anything else."""
     home = type(rows).__module__.partition(".")[0]
     if home == "polars" and hasattr(rows, "collect"):
         rows = rows.collect()

@@ -266,8 +266,17 @@ class OlapDialect(DefaultDialect):
     def get_table_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
-        """Return the names of tables by name, without views."""
-        return self._objects(connection, schema, "NOT IN ('View', 'MaterializedView')")
+        """Return the names of tables by name, without views and dictionaries."""
+        return self._objects(
+            connection, schema, "NOT IN ('View', 'MaterializedView', 'Dictionary')"
+        )
+
+    def get_temp_table_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Return the names of the connection's temporary tables, by name."""
+        sql = "SELECT name FROM system.tables WHERE is_temporary ORDER BY name"
+        return self._column(connection, sql)
 
     def get_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
@@ -291,8 +300,8 @@ class OlapDialect(DefaultDialect):
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
         sql = "SELECT count() FROM system.tables WHERE database = ? AND name = ?"
-        count = connection.exec_driver_sql(sql, (self._schema(schema), table_name)).scalar()
-        return bool(count)
+        database = self._database_of(connection, table_name, schema)
+        return bool(connection.exec_driver_sql(sql, (database, table_name)).scalar())
 
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
@@ -304,7 +313,8 @@ class OlapDialect(DefaultDialect):
             "SELECT name, type, default_kind, default_expression, comment FROM system.columns "
             "WHERE database = ? AND table = ? ORDER BY position"
         )
-        rows = connection.exec_driver_sql(sql, (self._schema(schema), table_name))
+        database = self._database_of(connection, table_name, schema)
+        rows = connection.exec_driver_sql(sql, (database, table_name))
         return [_reflected(*(str(v) for v in row)) for row in rows]
 
     def get_pk_constraint(
@@ -358,6 +368,13 @@ class OlapDialect(DefaultDialect):
         """Return the database to use: the given one, else the connection's, else "default"."""
         return schema or self.default_schema_name or "default"
 
+    def _database_of(self, connection: Connection, table_name: str, schema: str | None) -> str:
+        """Return the database of a table in system.tables: "" for a temporary one, which a name
+        without a schema means first."""
+        if schema is None and table_name in self.get_temp_table_names(connection):
+            return ""
+        return self._schema(schema)
+
     def _column(self, connection: Connection, sql: str, *parameters: object) -> list[str]:
         """Run the query and return its first column as texts."""
         return [str(row[0]) for row in connection.exec_driver_sql(sql, tuple(parameters))]
@@ -376,7 +393,8 @@ class OlapDialect(DefaultDialect):
         """Return a column of system.tables for one table or view. Raise NoSuchTableError if it does
         not exist."""
         sql = f"SELECT {column} FROM system.tables WHERE database = ? AND name = ?"
-        row = connection.exec_driver_sql(sql, (self._schema(schema), table_name)).first()
+        database = self._database_of(connection, table_name, schema)
+        row = connection.exec_driver_sql(sql, (database, table_name)).first()
         if row is None:
             raise exc.NoSuchTableError(table_name)
         return row[0]

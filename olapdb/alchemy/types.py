@@ -55,6 +55,8 @@ def _type(data_type: olap.DataType) -> TypeEngine[Any]:
             return sa.Numeric(precision, scale)
         case olap.String():
             return sa.String()
+        case olap.Enum(elements=elements):
+            return sa.Enum(*(text for text, _ in elements), native_enum=False)
         case olap.FixedString(length):
             return sa.String(length)
         case olap.Date() | olap.Date32():

@@ -46,7 +46,7 @@ def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
     for clause in (select.group_by, select.order_by):
         if isinstance(clause, tuple):
             yield from clause
-    if select.limit_by is not None:
+    if select.limit_by is not None and select.limit_by.by != "ALL":
         yield from select.limit_by.by
 
 

@@ -10,6 +10,7 @@ from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
 from olapdb.functions import registry
 from olapdb.sql import nodes as sql
+from olapdb.sql.dictionary_functions import dictionary_name, dictionary_table, with_dictionary
 
 __all__ = [
     "is_deterministic",
@@ -45,6 +46,13 @@ _NONDETERMINISTIC = frozenset(
         "randNormal",
         "randBernoulli",
         "randExponential",
+        "randLogNormal",
+        "randChiSquared",
+        "randStudentT",
+        "randFisherF",
+        "randBinomial",
+        "randNegativeBinomial",
+        "randPoisson",
         "randomString",
         "randomFixedString",
         "randomPrintableASCII",
@@ -92,7 +100,7 @@ def is_deterministic(query: sql.Query) -> bool:
 def referenced_tables(query: sql.Query) -> tuple[sql.TableName, ...]:
     """Return the tables and views that the query names, each once, in the order of the text.
 
-    Names of WITH are followed, not listed."""
+    A name of WITH is not listed, but the tables that its query names are."""
     tables: dict[tuple[str | None, str], sql.TableName] = {}
     for name in _tables(query, frozenset()):
         tables.setdefault((name.database, name.name), name)
@@ -110,9 +118,16 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
         case sql.In(right=sql.Identifier(parts=(database, name)) as right):
             yield from _tables(node.left, common)
             yield sql.TableName(name, database, position=right.position)
+        case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
+            yield reference.table
+        case sql.Function() if (dictionary := dictionary_name(node)) is not None:
+            yield dictionary
+            for argument in node.arguments[1:]:
+                yield from _tables(argument, common)
         case sql.Select() | sql.SetOperation():
             for item in node.with_items:
-                yield from _tables(item, common)
+                itself = {item.name} if node.recursive and item.query is not None else frozenset()
+                yield from _tables(item, common | itself)
                 if item.query is not None:
                     common |= {item.name}
             for child in children(node):
@@ -192,6 +207,8 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
             ) in renamed:
                 left = rewrite(node.left, change)
                 return replace(node, left=left, right=replace(right, parts=renamed[database, name]))
+            case sql.Function() if (new := _new_dictionary(node, renamed)) is not None:
+                return rewrite_children(with_dictionary(node, *new), change)
             case sql.Identifier(parts=(database, name, *rest)) if rest and (
                 (database, name) in renamed
             ):
@@ -207,6 +224,13 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
 def _new_name(table: sql.TableName, renamed: Mapping[Name, Name]) -> Name | None:
     """Return the new (database, name) of a table, None if it is not renamed or has no database."""
     return None if table.database is None else renamed.get((table.database, table.name))
+
+
+def _new_dictionary(node: sql.Function, renamed: Mapping[Name, Name]) -> Name | None:
+    """Return the new (database, name) of the dictionary that a call reads, None for another call
+    and a dictionary that is not renamed."""
+    name = dictionary_name(node)
+    return None if name is None else _new_name(name, renamed)
 
 
 def _qualifiers_used(query: sql.Query) -> frozenset[str]:

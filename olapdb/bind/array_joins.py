@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.contracts import BindContext, QueryBinder
+from olapdb.bind.decorrelation import SubqueryJoin
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.relation import Relation, RelationColumn
@@ -22,12 +24,14 @@ from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
     AggregateCall,
     ColumnRef,
+    CorrelatedSubquery,
     Expression,
     Unnested,
     columns_of,
     element_type,
     transform,
     walk,
+    with_children,
 )
 from olapdb.sql import nodes as sql
 
@@ -156,20 +160,27 @@ def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:
 
 @dataclass
 class Unnesting:
-    """The arrayJoin() calls of one level of a SELECT (its rows, or its groups) as columns."""
+    """The arrayJoin() calls and correlated subqueries of one level of a SELECT (its rows, or its
+    groups) as columns."""
 
     names: NameAllocator
 
     def __post_init__(self) -> None:
-        self._columns: dict[Unnested, ColumnRef] = {}
+        self._columns: dict[Expression, Expression] = {}
 
     def add_joins(self, node: plan.Node, expressions: Iterable[Expression]) -> plan.Node:
-        """Return the node with an ArrayJoin on top for each new call in the expressions.
+        """Return the node with an ArrayJoin on top for each new call in the expressions, and a
+        LEFT JOIN for each correlated subquery.
 
         Calls inside other calls come first."""
         for expression in expressions:
             for call in _calls_inside_out(expression):
                 if call in self._columns:
+                    continue
+                if isinstance(call, CorrelatedSubquery):
+                    children = tuple(map(self.rewrite, call.children()))
+                    subquery = cast(CorrelatedSubquery, with_children(call, children))
+                    node, self._columns[call] = SubqueryJoin(subquery, node, self.names).join()
                     continue
                 unique = self.names.unique("arrayJoin")
                 arrays = ((unique, self.rewrite(call.argument)),)
@@ -182,7 +193,10 @@ class Unnesting:
         if not self._columns:
             return expression
         return transform(
-            expression, lambda e: self._columns.get(e) if isinstance(e, Unnested) else None
+            expression,
+            lambda e: (
+                self._columns.get(e) if isinstance(e, Unnested | CorrelatedSubquery) else None
+            ),
         )
 
     def rewrite_call(self, call: AggregateCall) -> AggregateCall:
@@ -190,11 +204,11 @@ class Unnesting:
         return replace(call, arguments=tuple(self.rewrite(a) for a in call.arguments))
 
 
-def _calls_inside_out(expression: Expression) -> Iterator[Unnested]:
-    """Yield the arrayJoin() calls in an expression, the innermost first."""
+def _calls_inside_out(expression: Expression) -> Iterator[Unnested | CorrelatedSubquery]:
+    """Yield the arrayJoin() calls and correlated subqueries in an expression, innermost first."""
     for child in expression.children():
         yield from _calls_inside_out(child)
-    if isinstance(expression, Unnested):
+    if isinstance(expression, Unnested | CorrelatedSubquery):
         yield expression
 
 

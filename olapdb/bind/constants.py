@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb import functions, types
-from olapdb.errors import Error, InternalError, TypeMismatch
+from olapdb.bind.contracts import BindContext
+from olapdb.config.settings import Settings, lookup
+from olapdb.errors import Error, IllegalTypeOfArgument, InternalError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels.columns import as_array
 from olapdb.functions.scalar import ScalarDefinition
@@ -222,7 +224,7 @@ def _compare_in_column_type(
 ) -> tuple[Expression, ...]:
     """Return both sides of a comparison, a constant text as the other side's type.
 
-    This applies to a date, time or UUID on the other side. `day >= '2013-01-01'` then converts
+    This applies to a date, time, UUID or address on the other side. `day >= '2013-01-01'` then converts
     once, not for each row, and can prune ranges. Raises an error if the text does not convert."""
     for at in (0, 1):
         text, other = arguments[at], arguments[1 - at]
@@ -231,7 +233,15 @@ def _compare_in_column_type(
         target = types.plain(other.type)
         if (
             isinstance(
-                target, types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.UUID
+                target,
+                types.Date
+                | types.Date32
+                | types.DateTime
+                | types.DateTime64
+                | types.UUID
+                | types.IPv4
+                | types.IPv6
+                | types.Enum,
             )
             and text.value.is_valid
         ):
@@ -243,3 +253,22 @@ def _compare_in_column_type(
 def is_decimal(data_type: types.DataType) -> bool:
     """Return whether the type is a Decimal, Nullable or not."""
     return isinstance(types.plain(data_type), types.Decimal)
+
+
+def setting(node: sql.Function, context: BindContext) -> Expression:
+    """Return the value of `getSetting('name')` for this statement, as a constant.
+
+    Raises UnknownSetting for an unknown name, IllegalTypeOfArgument for what is no text literal."""
+    argument = node.arguments[0] if len(node.arguments) == 1 else None
+    if not isinstance(argument, sql.Literal) or not isinstance(argument.value, str):
+        raise IllegalTypeOfArgument(
+            f"{node.name} takes the name of a setting, as a text literal.", position=node.position
+        )
+    lookup(argument.value)
+    value = Settings.of(context.settings)[argument.value]
+    if isinstance(value, bool):
+        return Constant(types.BOOL, pa.scalar(value))
+    if isinstance(value, int):
+        data_type = functions.literal_type(value)
+        return Constant(data_type, functions.constant(value, data_type))
+    return string(str(value))

@@ -21,7 +21,7 @@ from olapdb.bind.syntax import walk
 from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Expression
+from olapdb.plan.expressions import ColumnRef, Expression, OuterColumn
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType
 
@@ -51,27 +51,57 @@ class BoundQuery:
 
 
 @dataclass(frozen=True)
+class WorkingRows:
+    """The rows of the last step of WITH RECURSIVE: its key in the plan, its columns, their types."""
+
+    key: str
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+
+@dataclass(frozen=True)
 class CommonTable:
     """A common table expression, `WITH name AS (query)`, and the context of its definition.
 
-    The binder binds the query again at each use, in that context."""
+    The binder binds the query again at each use, in that context. `recursive`: the query reads the
+    table itself; within its repeated branches, `working` are the rows that it reads."""
 
     item: sql.WithItem
     context: BindContext
+    recursive: bool = False
+    working: WorkingRows | None = None
+
+
+@dataclass(eq=False)
+class Correlation:
+    """The values that a subquery reads of the rows of the SELECT that encloses it, by name."""
+
+    binder: Binder
+    values: dict[str, Expression] = field(default_factory=dict)
+
+    def parameter(self, value: Expression, names: NameAllocator) -> OuterColumn:
+        """Return the subquery's name for a value over the enclosing SELECT's rows."""
+        for name, known in self.values.items():
+            if known == value:
+                return OuterColumn(value.type, name)
+        name = names.unique("outer")
+        self.values[name] = value
+        return OuterColumn(value.type, name)
 
 
 @dataclass(frozen=True)
 class BindContext:
     """The names and settings that a query sees: database, settings, common table expressions.
 
-    `outer` is the binder of the enclosing SELECT. A subquery may use its constants (WITH 5 AS n)
-    but not its columns (a correlated subquery). `depth` counts the enclosing queries."""
+    `outer` is the binder of the enclosing SELECT: a subquery may use its constants (WITH 5 AS n),
+    and its columns where `correlation` collects them. `depth` counts the enclosing queries."""
 
     database: str
     settings: Mapping[str, SettingValue]
     tables: Mapping[str, CommonTable] = field(default_factory=dict)
     outer: Binder | None = None
     depth: int = 0
+    correlation: Correlation | None = None
 
     def flag(self, name: str) -> bool:
         """Return a setting as a truth value, its default where it was not changed."""
@@ -91,11 +121,15 @@ class BindContext:
             )
         return replace(self, depth=self.depth + 1, outer=outer or self.outer)
 
+    def correlated(self, outer: Binder) -> BindContext:
+        """Return the context of a subquery that may read columns of the SELECT of `outer`."""
+        return replace(self.nested(outer), correlation=Correlation(outer))
+
     def with_tables(self, items: Sequence[sql.WithItem], *, recursive: bool = False) -> BindContext:
         """Return the context with each `WITH name AS (query)` added; each sees those before it.
 
-        Raises MultipleExpressionsForAlias for a repeated name, NotSupportedError for a query that
-        reads itself under WITH RECURSIVE."""
+        Under WITH RECURSIVE a query may read itself. Raises MultipleExpressionsForAlias for a
+        repeated name."""
         context = self
         names: set[str] = set()
         for item in items:
@@ -106,11 +140,8 @@ class BindContext:
                     f"WITH names two queries {item.name}.", position=item.position
                 )
             names.add(item.name)
-            if recursive and _reads_table(item.query, item.name):
-                raise errors.NotSupportedError(
-                    f"WITH RECURSIVE {item.name} is not supported yet.", position=item.position
-                )
-            table = CommonTable(item, context)
+            reads_itself = recursive and reads_table(item.query, item.name)
+            table = CommonTable(item, context, reads_itself)
             context = replace(context, tables={**context.tables, item.name: table})
         return context
 
@@ -125,6 +156,10 @@ class QueryBinder(ABC):
         self.scope = scope
         self.names = NameAllocator()
         self.tables: dict[str, int] = {}
+        self.dictionaries: dict[str, object] = {}
+        """The dictionaries that the statement's calls read, by id, see `bind.dictionaries`."""
+        self.correlated = False
+        """True once a subquery has read a column of an enclosing query."""
 
     def root_context(self) -> BindContext:
         """Return the context of the outermost query."""
@@ -172,7 +207,7 @@ class Binder(Protocol):
         """Refuse arrayJoin() while the returned manager is active."""
 
 
-def _reads_table(query: sql.Query, name: str) -> bool:
+def reads_table(query: sql.Query, name: str) -> bool:
     """Return whether the query reads a table by this name without a database."""
     return any(
         isinstance(n, sql.TableReference) and n.table.database is None and n.table.name == name

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.constants import cast_literal, compute
+from olapdb.bind.correlations import refuse_correlated
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation, RelationColumn
@@ -20,6 +21,7 @@ from olapdb.functions import cast_column, store_column
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.plan.tree import all_expressions
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType, Decimal, plain
 
@@ -37,8 +39,12 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
         raise TooDeepRecursion(
             "The query's expressions are nested too deeply.", hint="Split it with WITH."
         ) from None
+    if queries.correlated:
+        for expression in all_expressions(bound.node):
+            refuse_correlated(expression, "this clause")
     output = tuple((c.unique, c.name) for c in bound.columns)
-    return plan.Plan(bound.node, output, tuple(queries.tables.items()))
+    tables = tuple(queries.tables.items())
+    return plan.Plan(bound.node, output, tables, correlated=queries.correlated)
 
 
 def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) -> Expression:
@@ -91,7 +97,10 @@ def _bind_over(
     `label` names the relation in error messages."""
     relation = Relation(columns, _unbuilt, label)
     binder = ExpressionBinder(queries, relation, queries.root_context())
-    return refuse_aggregates(binder.bind(expression), "this expression", expression.position)
+    bound = refuse_aggregates(binder.bind(expression), "this expression", expression.position)
+    if queries.correlated:
+        refuse_correlated(bound, "this expression")
+    return bound
 
 
 def _plain_column(name: str, data_type: DataType, starred: bool = True) -> RelationColumn:

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 
 from olapdb import errors, functions, types
 from olapdb.bind import constants
-from olapdb.bind.aggregates import AggregateRef, resolve_aggregate_call, texts_to_join
+from olapdb.bind.aggregates import resolve_aggregate_call, texts_to_join
 from olapdb.bind.contracts import BindContext, QueryBinder
+from olapdb.bind.correlations import outer_value
+from olapdb.bind.dictionaries import bind_dictionary_call
 from olapdb.bind.finished_states import takes_states
 from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
@@ -35,8 +37,21 @@ from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
+from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 
-_REFUSED = {"untuple": "untuple is not supported yet; name the elements: t.1, t.2."}
+_REFUSED = {
+    "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"
+    " elements: t.1, t.2."
+}
+_ROW_NUMBER = sql.Function(
+    "toUInt64",
+    (
+        sql.Function(
+            "minus", (sql.Function("row_number", over=sql.WindowSpec()), sql.Literal(1, "1"))
+        ),
+    ),
+)
+"""rowNumberInAllBlocks(): the position of each row among all that SELECT returns, from 0."""
 _CASTS = frozenset({"cast", "_cast"})
 
 
@@ -165,7 +180,7 @@ class ExpressionBinder:
 
     def subquery_context(self) -> BindContext:
         """Return the context of a subquery in an expression of this SELECT."""
-        return self.context.nested(self)
+        return self.context.correlated(self)
 
     # --- names
 
@@ -265,23 +280,14 @@ class ExpressionBinder:
         return bound
 
     def _from_outer(self, parts: tuple[str, ...]) -> expressions.Expression | None:
-        """Return the constant of an enclosing query that the name means, else None.
+        """Return the constant, or the value, of an enclosing query that the name means, else None.
 
-        Raises NotSupportedError for a column of an enclosing query."""
+        Raises NotSupportedError for a value that the subquery cannot get by a join."""
         outer = self.context.outer
         while outer is not None:
             expression = outer.lookup(parts, None)
             if expression is not None:
-                if expressions.free_parameters(expression) or any(
-                    isinstance(e, expressions.ColumnRef | AggregateRef)
-                    for e in expressions.walk(expression)
-                ):
-                    raise errors.NotSupportedError(
-                        f"{'.'.join(parts)!r} belongs to the query around: correlated subqueries "
-                        "are not supported.",
-                        hint="Rewrite the subquery as a JOIN.",
-                    )
-                return expression
+                return outer_value(self, outer, expression, ".".join(parts))
             outer = outer.context.outer
         return None
 
@@ -317,6 +323,12 @@ class ExpressionBinder:
             return self._window(node)
         if folded in _REFUSED:
             raise errors.NotSupportedError(_REFUSED[folded])
+        if folded == "getsetting":
+            return constants.setting(node, self.context)
+        if node.name in DICTIONARY_FUNCTIONS:
+            return bind_dictionary_call(self, node)
+        if node.name == "rowNumberInAllBlocks" and not node.arguments:
+            return self.bind(_ROW_NUMBER)
         if (named := named_lambda(self, node.name)) is not None:
             return bind_call_of_lambda(self, node, named)
         python = self.queries.scope.python_function(node.database or "", node.name)

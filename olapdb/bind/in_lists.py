@@ -9,8 +9,15 @@ import pyarrow as pa
 from olapdb import functions, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
+from olapdb.bind.correlations import correlated
 from olapdb.bind.subqueries import with_types
-from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
+from olapdb.errors import (
+    DataError,
+    Error,
+    NumberOfColumnsDoesntMatch,
+    TypeMismatch,
+    UnknownElementOfEnum,
+)
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
@@ -163,6 +170,8 @@ def _convert(
         )
     try:
         converted = constants.cast(element, target, environment, eager=True)
+    except UnknownElementOfEnum:
+        return None
     except DataError as error:
         if types.is_number(target) and types.is_number(source):
             return None
@@ -227,7 +236,8 @@ def _in_subquery(
 
     The constant NULL on the left gives NULL. Raises NumberOfColumnsDoesntMatch if the sides have
     different numbers of columns."""
-    bound = binder.queries.subquery(query, binder.subquery_context())
+    context = binder.subquery_context()
+    bound = binder.queries.subquery(query, context)
     if isinstance(types.plain(argument.type), types.Nothing) and len(bound.columns) == 1:
         return constants.null()
     arguments = _unpacked(argument, len(bound.columns), binder)
@@ -251,7 +261,11 @@ def _in_subquery(
     set_types = [_nullable_as(c.type, t) for c, (_, t) in zip(bound.columns, sides, strict=True)]
     node = with_types(bound, set_types, binder.queries.names)
     result = _result_type(arguments) if arguments == (argument,) else types.UINT8
-    return InSubquery(result, tuple(left for left, _ in sides), node, negated)
+    compared = tuple(left for left, _ in sides)
+    subquery = correlated(
+        binder.queries, "in", result, node, context, arguments=compared, negated=negated
+    )
+    return subquery or InSubquery(result, compared, node, negated)
 
 
 def _comparable(

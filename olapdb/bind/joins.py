@@ -9,11 +9,11 @@ a constant key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from olapdb import functions
-from olapdb.bind import constants
+from olapdb.bind import asof, constants
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
@@ -21,17 +21,15 @@ from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
     InternalError,
     InvalidJoinOnExpression,
-    NoCommonType,
     NotSupportedError,
     UnknownIdentifier,
 )
-from olapdb.functions.base import Argument
-from olapdb.functions.numeric.comparison import comparison_type
 from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import all_of, truth
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
+from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, DataType, ExactFloat, is_nullable, is_number, make_nullable, plain
+from olapdb.types import UINT8, DataType, make_nullable
 
 BindSource = Callable[["QueryBinder", "sql.Relation | None", "BindContext"], Relation]
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
@@ -42,18 +40,20 @@ def bind_join(
 ) -> Relation:
     """Return the relation of a join.
 
-    Raises NotSupportedError for PASTE, ASOF, and for FULL with a condition other than equality."""
+    Raises NotSupportedError for FULL with a condition other than equality."""
     _refuse_unsupported(join)
     left = bind_source(queries, join.left, context)
     right = bind_source(queries, join.right, context)
+    if join.natural:
+        join = _with_common_columns(join, left, right)
     return _JoinBinder(queries, join, context, _Side(left), _Side(right)).relation()
 
 
 def _refuse_unsupported(join: sql.Join) -> None:
-    """Raise NotSupportedError if the join is PASTE, ASOF, ANY/SEMI/ANTI FULL or INNER ANTI."""
-    if join.kind == "PASTE" or join.strictness == "ASOF":
-        word = join.kind if join.kind == "PASTE" else join.strictness
-        raise NotSupportedError(f"{word} JOIN is not supported yet.", position=join.position)
+    """Raise NotSupportedError if the join is ANY/SEMI/ANTI FULL, INNER ANTI, or ASOF and neither
+    INNER nor LEFT."""
+    if join.strictness == "ASOF":
+        asof.refuse_kind(join)
     if join.kind == "FULL" and join.strictness in ("ANY", "SEMI", "ANTI"):
         raise NotSupportedError(
             f"{join.strictness} FULL JOIN is not supported; ClickHouse has none either.",
@@ -63,6 +63,16 @@ def _refuse_unsupported(join: sql.Join) -> None:
         raise NotSupportedError(
             "ANTI JOIN is LEFT or RIGHT.", hint="Write LEFT ANTI JOIN.", position=join.position
         )
+
+
+def _with_common_columns(join: sql.Join, left: Relation, right: Relation) -> sql.Join:
+    """Return a NATURAL JOIN with USING of the columns that both sides have, in the left one's order.
+
+    Without any it joins every row with every row."""
+    on_the_right = {column.name for column in right.starred()}
+    common = tuple(c.name for c in left.starred() if c.bare and c.name in on_the_right)
+    on = None if common else sql.Literal(1, position=join.position)
+    return replace(join, using=common, on=on, natural=False)
 
 
 @dataclass(eq=False)
@@ -110,6 +120,8 @@ class _JoinBinder:
             self.kind = "LEFT"
         self.nulls = context.flag("join_use_nulls")
         self.residual: list[Expression] = []
+        self.nearest: tuple[str, Expression, Expression] | None = None
+        """The inequality of an ASOF JOIN: its operator, left and right side."""
         self.left.outer = self.kind in ("RIGHT", "FULL")
         self.right.outer = self.kind in ("LEFT", "FULL")
 
@@ -118,6 +130,8 @@ class _JoinBinder:
         merged = list(self._bind_using()) if self.join.using else []
         if self.join.on is not None:
             self._bind_on(self.join.on)
+        if self.strictness == "ASOF":
+            self._add_inequality()
         hidden = set(self.join.using)
         for side in (self.left, self.right):
             side.derived = [self._derived(side, c, hidden) for c in side.relation.columns]
@@ -139,7 +153,10 @@ class _JoinBinder:
             marker = ColumnRef(make_nullable(UINT8) if self.nulls else UINT8, name)
         for name in self.join.using:
             pair = [self._using_column(side, name) for side in (self.left, self.right)]
-            self._add_key(pair[0].use(), pair[1].use())
+            if self.strictness == "ASOF" and name == self.join.using[-1]:
+                self.nearest = ("greaterOrEquals", pair[0].use(), pair[1].use())
+            else:
+                self._add_key(pair[0].use(), pair[1].use())
             left, right = (
                 self._derived(side, column, set())
                 for side, column in zip((self.left, self.right), pair, strict=True)
@@ -209,6 +226,8 @@ class _JoinBinder:
             if _is_over(first, right) and _is_over(second, left):
                 self._add_key(second, first)
                 return
+        if self.strictness == "ASOF" and self._place_asof(bound, node):
+            return
         if self.kind == "FULL":
             raise NotSupportedError(
                 "FULL JOIN takes equalities only.",
@@ -224,6 +243,38 @@ class _JoinBinder:
         else:
             self.residual.append(bound)
 
+    def _place_asof(self, bound: Expression, node: sql.Expression) -> bool:
+        """Add a condition of ASOF JOIN that is no equality; False for a filter of the right side.
+
+        A condition on the left side decides whether the row has a partner at all: it becomes a pair
+        of keys. Raises InvalidJoinOnExpression for a second condition between the sides."""
+        nearest = asof.inequality(bound, self.left.names, self.right.names)
+        if nearest is not None and self.nearest is None:
+            self.nearest = nearest
+            return True
+        used = columns_of(bound)
+        if used and used <= self.right.names:
+            return False
+        if nearest is not None or not used <= self.left.names:
+            raise InvalidJoinOnExpression(
+                "ASOF JOIN takes one inequality between its sides, and equalities.",
+                hint="Move other conditions to WHERE.",
+                position=node.position,
+            )
+        one = constants.unsigned_byte(1)
+        environment = self.queries.scope.environment
+        holds = constants.call("if", (bound, one, constants.unsigned_byte(0)), environment)
+        self._add_key(holds, one)
+        return True
+
+    def _add_inequality(self) -> None:
+        """Make the inequality of an ASOF JOIN its residual, with both sides of one type."""
+        keys = sum(bool(columns_of(key)) for key in self.right.keys)
+        operator, left, right = asof.check(self.join, keys, self.nearest)
+        left, right = self._of_one_type(left, right)
+        environment = self.queries.scope.environment
+        self.residual.append(asof.condition_of(operator, left, right, environment))
+
     def _may_filter(self, side: _Side) -> bool:
         """Return whether a condition of ON may drop rows of the side before the join.
 
@@ -235,13 +286,20 @@ class _JoinBinder:
 
     def _add_key(self, left: Expression, right: Expression) -> None:
         """Add a pair of key expressions, converted to a common type where they differ."""
-        if left.type.arrow != right.type.arrow:
-            common = _key_type(left.type, right.type)
-            environment = self.queries.scope.environment
-            left = constants.cast(left, _with_nulls_of(left, common), environment)
-            right = constants.cast(right, _with_nulls_of(right, common), environment)
+        left, right = self._of_one_type(left, right)
         self.left.keys.append(left)
         self.right.keys.append(right)
+
+    def _of_one_type(self, left: Expression, right: Expression) -> tuple[Expression, Expression]:
+        """Return two compared expressions, converted to a common type where they differ."""
+        if left.type.arrow == right.type.arrow:
+            return left, right
+        common = key_type(left.type, right.type)
+        environment = self.queries.scope.environment
+        return (
+            constants.cast(left, with_nulls_of(left, common), environment),
+            constants.cast(right, with_nulls_of(right, common), environment),
+        )
 
     # --- columns
 
@@ -300,6 +358,8 @@ class _JoinBinder:
                 return self._semi(left, right)
             case "ANTI":
                 return self._anti(left, right)
+            case "ASOF":
+                return self._node(kind, strictness, left, right)
             case "ANY" | "ALL":
                 self._refuse_residual(strictness == "ANY")
                 return self._node(kind, strictness, left, right)
@@ -307,8 +367,10 @@ class _JoinBinder:
                 raise InternalError(f"Unknown strictness {strictness}.")
 
     def _cross(self, left: _Side, right: _Side) -> plan.Node:
-        """Return a CROSS join of the two sides."""
+        """Return a CROSS or PASTE join of the two sides."""
         first, second = left.build(), right.build()
+        if self.join.kind == "PASTE":
+            return plan.Paste(first, second)
         schema = (*first.schema, *second.schema)
         return plan.Join(first, second, "CROSS", "ALL", (), (), None, schema)
 
@@ -387,10 +449,8 @@ class _JoinBinder:
 
 
 def _kind(join: sql.Join) -> Kind:
-    """Return the kind of a join whose PASTE has been refused already."""
-    if join.kind == "PASTE":
-        raise InternalError("PASTE JOIN was refused before.")
-    return join.kind
+    """Return the kind of a join. PASTE is CROSS: it has no condition and keeps all columns."""
+    return "CROSS" if join.kind == "PASTE" else join.kind
 
 
 def _unbuilt() -> plan.Node:
@@ -416,24 +476,3 @@ def _is_over(expression: Expression, names: frozenset[str]) -> bool:
 def _common(left: DataType, right: DataType) -> DataType:
     """Return the common type of two types. Raises NoCommonType if there is none."""
     return left if left == right else functions.common_type([left, right])
-
-
-def _key_type(left: DataType, right: DataType) -> DataType:
-    """Return the type at which to compare two keys.
-
-    Numbers without a common type (Int64 and UInt64) get one that compares them exactly. Raises
-    NoCommonType for other types."""
-    try:
-        common = _common(left, right)
-    except NoCommonType:
-        if not (is_number(left) and is_number(right)):
-            raise
-        common = None
-    if common is not None and not isinstance(plain(common), ExactFloat):
-        return common
-    return comparison_type("equals", Argument(left), Argument(right))
-
-
-def _with_nulls_of(expression: Expression, target: DataType) -> DataType:
-    """Return the plain `target`, nullable if the expression is nullable."""
-    return make_nullable(plain(target)) if is_nullable(expression.type) else plain(target)

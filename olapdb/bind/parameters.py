@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import ipaddress
 import uuid
 from collections.abc import Mapping, Sequence
 from zoneinfo import ZoneInfo
@@ -23,6 +24,8 @@ from olapdb.types import (
     DATE32,
     DATETIME,
     FLOAT64,
+    IPV4,
+    IPV6,
     NOTHING,
     STRING,
     UUID_TYPE,
@@ -148,6 +151,10 @@ def type_of(value: object) -> DataType:
             return DATE if _EPOCH.date() <= value <= _DATE_LAST else DATE32
         case uuid.UUID():
             return UUID_TYPE
+        case ipaddress.IPv4Address():
+            return IPV4
+        case ipaddress.IPv6Address():
+            return IPV6
         case list() | set() | frozenset():
             return Array(_common([type_of(v) for v in value]))
         case tuple():
@@ -157,8 +164,8 @@ def type_of(value: object) -> DataType:
         case _:
             raise InterfaceError(
                 f"A parameter cannot be a {type(value).__name__}.",
-                hint="Pass None, bool, int, float, str, Decimal, date, datetime, UUID, list, "
-                "tuple or dict.",
+                hint="Pass None, bool, int, float, str, Decimal, date, datetime, UUID, "
+                "an address of ipaddress, list, tuple or dict.",
             )
 
 
@@ -172,6 +179,8 @@ _CLASSES = (
     decimal.Decimal,
     datetime.date,
     uuid.UUID,
+    ipaddress.IPv4Address,
+    ipaddress.IPv6Address,
     list,
     tuple,
     dict,
@@ -181,7 +190,9 @@ _CLASSES = (
 
 
 def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
-    """Return the common type of values' types, `Nothing` for none; NULLs make it nullable."""
+    """Return the common type of values' types, `Nothing` for none; NULLs make it nullable.
+
+    Raises NoCommonType if there is none."""
     distinct = tuple(dict.fromkeys(types))
     if not distinct:
         return NOTHING
@@ -218,6 +229,10 @@ def _plain_value(value: object, environment: Environment) -> object:
             return value.decode()
         case uuid.UUID():
             return value.bytes
+        case ipaddress.IPv4Address():
+            return int(value)
+        case ipaddress.IPv6Address():
+            return value.packed
         case decimal.Decimal() if not value.is_finite():
             return float(value)
         case datetime.datetime() if value.tzinfo is None:

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from olapdb.bind.contracts import Binder, BoundQuery, OutputColumn
+from olapdb.bind.fill import with_fill
 from olapdb.bind.names import NameAllocator
 from olapdb.errors import BadArguments, InvalidLimitExpression, NotSupportedError, Position
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.types import Boolean, Float, Integer, plain
+
+_ROWS_MAX = (1 << 62) - 1
+"""The most rows of a LIMIT and an OFFSET: their sum is an integer of 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Order:
     descending: bool
     nulls_first: bool
     position: Position | None
+    fill: sql.Fill | None = None
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,12 @@ def bind_projection(
     if sort_keys:
         node = plan.Sort(node, sort_keys)
     if select.limit_by is not None:
-        count = _count(binder, select.limit_by.count, "LIMIT BY")
-        offset = _count(binder, select.limit_by.offset, "OFFSET") or 0
-        node = plan.LimitBy(node, count or 0, offset, by_keys)
+        node = _limit_by(select.limit_by, binder, node, by_keys)
     elif by_keys:
         node = plan.LimitBy(node, 1, 0, by_keys)
+    fills = [(key, o.fill) for key, o in zip(sort_keys, projection.orders, strict=True)]
+    shown_columns = {o.name: o.reference for o in outputs}
+    node = with_fill(select, binder, node, fills, shown_columns)
     node = _limited(select, binder, node, sort_keys)
     if has_hidden:
         node = plan.Project(node, tuple((r.name, r) for r in references))
@@ -91,11 +97,37 @@ def _limited(
         return node
     if select.with_ties and (not sort_keys or limit is None):
         raise BadArguments("WITH TIES needs ORDER BY and LIMIT.", position=select.position)
-    return plan.Limit(node, limit, offset, sort_keys if select.with_ties else ())
+    ties = sort_keys if select.with_ties else ()
+    numbers = (limit or 0, offset)
+    if any(isinstance(number, float) for number in numbers) and min(numbers) < 0:
+        raise NotSupportedError(
+            "A LIMIT that is a share of the rows cannot stand beside one from the end.",
+            position=select.position,
+        )
+    if any(isinstance(number, float) or number < 0 for number in numbers):
+        return plan.RelativeLimit(node, limit, offset, ties)
+    return plan.Limit(node, None if limit is None else int(limit), int(offset), ties)
 
 
-def _count(binder: Binder, node: sql.Expression | None, clause: str) -> int | None:
-    """Return the constant of a LIMIT or an OFFSET as an integer, None where there is no clause."""
+def _limit_by(
+    clause: sql.LimitBy, binder: Binder, node: plan.Node, keys: tuple[Expression, ...]
+) -> plan.LimitBy:
+    """Return the node under LIMIT … BY. Raises NotSupportedError for a share of the rows."""
+    count = _count(binder, clause.count, "LIMIT BY")
+    offset = _count(binder, clause.offset, "OFFSET")
+    if isinstance(count, float) or isinstance(offset, float):
+        raise NotSupportedError(
+            "LIMIT BY takes no share of the rows.",
+            hint="Compare row_number() OVER (PARTITION BY …) with count() OVER (PARTITION BY …).",
+            position=clause.position,
+        )
+    return plan.LimitBy(node, count or 0, offset or 0, keys)
+
+
+def _count(binder: Binder, node: sql.Expression | None, clause: str) -> int | float | None:
+    """Return the constant of a LIMIT or an OFFSET, None where there is no clause.
+
+    It is an integer of 64 bits, or a float between 0 and 1. Raises InvalidLimitExpression."""
     if node is None:
         return None
     bound = binder.bind(node)
@@ -103,23 +135,14 @@ def _count(binder: Binder, node: sql.Expression | None, clause: str) -> int | No
         raise InvalidLimitExpression(f"{clause} must be a constant.", position=node.position)
     value = bound.value.as_py()
     if isinstance(plain(bound.type), Float) and isinstance(value, float):
-        if not value.is_integer():
-            raise NotSupportedError(
-                f"{clause} {value}: a fraction of the rows is not supported.",
-                position=node.position,
-            )
-        value = int(value)
+        if 0 < value < 1:
+            return value
+        value = int(value) if value.is_integer() else None
     if not isinstance(plain(bound.type), Integer | Float | Boolean) or value is None:
         raise InvalidLimitExpression(
-            f"{clause} must be an integer, not {bound.type}.", position=node.position
+            f"{clause} must be an integer or a share between 0 and 1.", position=node.position
         )
-    if value < 0:
-        raise NotSupportedError(
-            f"A negative {clause} is not supported.",
-            hint="Reverse ORDER BY.",
-            position=node.position,
-        )
-    return int(value)
+    return min(int(value), _ROWS_MAX)
 
 
 class _Columns:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from olapdb.bind.aliases import aliases_of
 from olapdb.bind.contracts import BindContext
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation
+from olapdb.bind.result_names import result_name
 from olapdb.bind.scope import BindScope
 from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
-from olapdb.bind.stars import identifier_of, starred_columns
+from olapdb.bind.stars import expand_arguments, star_syntax, starred_columns
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.sql import nodes as sql
+from olapdb.sql.dictionary_functions import dictionary_name, dictionary_table, with_dictionary
 
 _Change = Callable[[sql.Node], sql.Node | None]
 
@@ -40,7 +43,9 @@ class _Qualifier:
         context = context.nested()
         match query:
             case sql.SetOperation():
-                items, inner = self._with_items(query.with_items, context)
+                items, inner = self._with_items(
+                    query.with_items, context, recursive=query.recursive
+                )
                 return replace(
                     query,
                     with_items=items,
@@ -53,26 +58,27 @@ class _Qualifier:
                 raise InternalError(f"The binder does not know {type(query).__name__}.")
 
     def _with_items(
-        self, items: Sequence[sql.WithItem], context: BindContext
+        self, items: Sequence[sql.WithItem], context: BindContext, *, recursive: bool = False
     ) -> tuple[tuple[sql.WithItem, ...], BindContext]:
         """Return the WITH items rewritten, and the context in which all are known."""
         qualified: list[sql.WithItem] = []
         for item in items:
             if item.query is not None:
-                qualified.append(replace(item, query=self.query(item.query, context)))
+                known = context.with_tables((item,), recursive=True) if recursive else context
+                qualified.append(replace(item, query=self.query(item.query, known)))
             else:
                 qualified.append(rewrite(item, self._changes(None, context)))
-            context = context.with_tables((item,))
+            context = context.with_tables((item,), recursive=recursive)
         return tuple(qualified), context
 
     def _select(self, select: sql.Select, context: BindContext) -> sql.Select:
         """Return the SELECT rewritten; stars are expanded over its FROM."""
-        items, _ = self._with_items(select.with_items, context)
+        items, _ = self._with_items(select.with_items, context, recursive=select.recursive)
         inner = with_clause(self.queries, select, context)
         binder = None
         if any(isinstance(n, sql.Star) for n in walk(select)):
             relation: Relation = bind_source(self.queries, select.source, inner)
-            binder = ExpressionBinder(self.queries, relation, inner)
+            binder = ExpressionBinder(self.queries, relation, inner, aliases_of(select))
         change = self._changes(binder, inner, _replaced_names(select))
         columns: list[sql.Expression] = []
         for column in select.columns:
@@ -86,8 +92,10 @@ class _Qualifier:
         """Return a column rewritten, a star as one column for each that it shows.
 
         `binder` resolves the star; None if the SELECT has no star."""
-        if not isinstance(column, sql.Star) or binder is None:
+        if binder is None:
             return [rewrite(column, change)]
+        if not isinstance(column, sql.Star):
+            return [rewrite(expand_arguments(binder, column), change)]
         return [rewrite(c, change) for c in _columns_of_star(binder, column)]
 
     def _changes(
@@ -114,6 +122,15 @@ class _Qualifier:
                 ):
                     named = replace(right, parts=(context.database, name))
                     return replace(node, left=rewrite(node.left, change), right=named)
+                case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
+                    database = reference.table.database or context.database
+                    named_table = replace(reference.table, database=database)
+                    return replace(reference, table=named_table)
+                case sql.Function() if (dictionary := dictionary_name(node)) is not None:
+                    database = dictionary.database or context.database
+                    return rewrite_children(
+                        with_dictionary(node, database, dictionary.name), change
+                    )
                 case sql.Function() if binder is not None and any(
                     isinstance(a, sql.Star) for a in node.arguments
                 ):
@@ -143,16 +160,12 @@ class _Qualifier:
 
 def _columns_of_star(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expression]:
     """Return each column of the star, with an alias where its result name is not its own."""
-    replaced = {alias.name: alias.expression for alias in star.replaced}
     columns: list[sql.Expression] = []
     for column in starred_columns(binder, star):
-        name = binder.relation.display(column)
-        if column.name in replaced:
-            columns.append(sql.Alias(replaced[column.name], name, position=star.position))
-            continue
-        identifier = identifier_of(binder, column, star)
-        plain = ".".join(identifier.parts) == name
-        columns.append(identifier if plain else sql.Alias(identifier, name, position=star.position))
+        syntax = star_syntax(binder, star, column)
+        name = result_name(binder, syntax) if star.applied else binder.relation.display(column)
+        plain = isinstance(syntax, sql.Identifier) and ".".join(syntax.parts) == name
+        columns.append(syntax if plain else sql.Alias(syntax, name, position=star.position))
     return columns
 
 

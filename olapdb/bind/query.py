@@ -28,6 +28,7 @@ MEANING = frozenset(
         "count_distinct_implementation",
         "asterisk_include_materialized_columns",
         "asterisk_include_alias_columns",
+        "totals_mode",
     }
 )
 """The settings that the binder reads: they change what a query means."""
@@ -49,7 +50,7 @@ class StatementBinder(QueryBinder):
 
     def _set_operation(self, query: sql.SetOperation, context: BindContext) -> BoundQuery:
         """Bind UNION, EXCEPT or INTERSECT; columns are matched by position."""
-        context = context.with_tables(query.with_items)
+        context = context.with_tables(query.with_items, recursive=query.recursive)
         inner = context.nested()
         mode = self._mode(query, context)
         if query.operator == "UNION":

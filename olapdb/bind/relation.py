@@ -22,10 +22,10 @@ Qualifier = tuple[str, ...]
 class RelationColumn:
     """A column of a relation, by the user's name for it.
 
-    `make` returns its expression over the relation's node. `qualifiers` are the forms before the
-    dot that name its table. `starred`: `*` shows it; `bare`: its name alone, without a qualifier,
-    finds it. `used`: an expression has read it. `state` returns a column of the states behind
-    finished values, None if it has none."""
+    `make` returns its expression over the relation's node. `qualifiers` are the ways to write its
+    table before the dot, such as (t,) and (db, t). `starred`: `*` shows it; `bare`: its name alone,
+    without a qualifier, finds it. `used`: an expression has read it. `state` returns the column of
+    aggregate states from which the values were finished, None if there is none."""
 
     name: str
     type: DataType
@@ -53,11 +53,17 @@ class RelationColumn:
         """The shortest name of the column's table, "" where it has none."""
         return ".".join(self.qualifiers[0]) if self.qualifiers else ""
 
+    def is_shown_as(self, qualifier: Qualifier) -> bool:
+        """Return whether the query shows the column's table by this name: not if an alias hides
+        it."""
+        return bool(self.qualifiers) and self.qualifiers[0] == qualifier[-1:]
+
 
 @dataclass(eq=False)
 class Relation:
     """Columns in `*` order, leftmost table first; a repeated name means the leftmost column.
 
+    `build` returns the plan node; it is called once all expressions over the relation are bound.
     `label` names the relation in error messages; `joins` counts the joins in it.
     """
 
@@ -82,6 +88,7 @@ class Relation:
         if not qualifier:
             return [c for c in named if c.bare]
         qualified = [c for c in named if qualifier in c.qualifiers]
+        qualified = [c for c in qualified if c.is_shown_as(qualifier)] or qualified
         return qualified or [c for c in self.by_name.get(".".join(parts), []) if c.bare]
 
     def find(self, parts: tuple[str, ...]) -> RelationColumn | None:
@@ -104,12 +111,12 @@ class Relation:
 
     def starred(self, qualifier: Qualifier = ()) -> Iterator[RelationColumn]:
         """Yield the columns of `*` or `t.*`; a qualified star shows those that USING hides, too."""
-        for column in self.columns:
-            if not qualifier:
-                shown = column.starred
-            else:
-                shown = qualifier in column.qualifiers and (column.starred or not column.bare)
-            if shown:
+        columns = self.columns
+        if qualifier:
+            named = [c for c in columns if qualifier in c.qualifiers]
+            columns = [c for c in named if c.is_shown_as(qualifier)] or named
+        for column in columns:
+            if column.starred or (qualifier and not column.bare):
                 yield column
 
     def has_qualifier(self, qualifier: Qualifier) -> bool:

@@ -47,6 +47,8 @@ class BindScope:
     environment: Environment = field(default_factory=Environment)
     parameters: Parameters = ()
     system_tables: Callable[[str, str], tuple[Field, ...] | None] = no_system_tables
+    temporary: frozenset[str] = frozenset()
+    """The names of the session's temporary tables, which a name without a database means first."""
     python_function: Callable[[str, str], ScalarDefinition | None] = no_python_functions
 
 

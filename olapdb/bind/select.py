@@ -13,35 +13,39 @@ from dataclasses import dataclass, replace
 
 from olapdb.bind import constants
 from olapdb.bind.aggregates import Grouping, implicit_keys, needs_groups, refuse_aggregates
-from olapdb.bind.aliases import aliases_of, may_hold_aliases
+from olapdb.bind.aliases import aliases_of
 from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
+from olapdb.bind.correlations import refuse_correlated
+from olapdb.bind.decorrelation import matching
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.grouping_sets import nullable_keys, rollup_or_cube
+from olapdb.bind.names import located
 from olapdb.bind.projection import Order, Projection, SelectItem, bind_projection
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
 from olapdb.bind.sources import bind_source
-from olapdb.bind.stars import expand_star
-from olapdb.bind.syntax import rewrite, walk
+from olapdb.bind.stars import expand_arguments, expand_star, untupled
+from olapdb.bind.totals import refuse_totals_without_groups, with_totals
 from olapdb.bind.windows import Windowing, refuse_windows
 from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.plan.conditions import all_of, conjuncts
+from olapdb.plan.expressions import ColumnRef, Constant, CorrelatedSubquery, Expression
+from olapdb.plan.expressions import walk as walk_expression
 from olapdb.sql import nodes as sql
 
 
 def bind_select(queries: QueryBinder, select: sql.Select, context: BindContext) -> BoundQuery:
-    """Bind one SELECT with all its clauses. Raises NotSupportedError for WITH TOTALS."""
-    if select.with_totals:
-        raise NotSupportedError("WITH TOTALS is not supported yet.", position=select.position)
+    """Bind one SELECT with all its clauses."""
     aliases = aliases_of(select)
     context = with_clause(queries, select, context)
     relation = bind_source(queries, select.source, context.nested(), aliases)
     binder = ExpressionBinder(queries, relation, context, aliases)
     binder.may_unnest = True
     binder.windows = _windows_of(select)
-    return _SelectBinder(queries, select, binder).bind()
+    with located(select.position):
+        return _SelectBinder(queries, select, binder).bind()
 
 
 def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
@@ -111,8 +115,11 @@ class _SelectBinder:
         if keys is not None or any(map(needs_groups, expressions)):
             grouping = self._grouping(keys or [])
             clauses = self._over_groups(clauses, grouping)
-            node = self._aggregate(node, grouping, rows)
+            aggregate = self._aggregate(node, grouping, rows)
+            node = with_totals(aggregate, select, clauses.having, self.binder.context)
             rows = Unnesting(self.queries.names)
+        elif select.with_totals:
+            refuse_totals_without_groups(select)
         return self._above_groups(node, clauses, rows)
 
     def _clauses(self, items: list[SelectItem]) -> _Clauses:
@@ -188,34 +195,14 @@ class _SelectBinder:
                 for star_column in expand_star(self.binder, column):
                     yield SelectItem(star_column.name, star_column.expression, column.position)
                 continue
-            for expanded in self._expand_columns(column):
-                bound = self.binder.bind(expanded)
-                name = result_name(self.binder, expanded)
-                yield SelectItem(name, bound, expanded.position)
-
-    def _expand_columns(self, column: sql.Expression) -> list[sql.Expression]:
-        """Return an expression once for each column that its `COLUMNS('re')` matches.
-
-        Without COLUMNS it is [column]. Raises NotSupportedError for two different patterns."""
-        stars = [
-            n
-            for n in walk(column, may_hold_aliases)
-            if isinstance(n, sql.Star) and n.pattern is not None
-        ]
-        if not stars:
-            return [column]
-        if len({s.pattern for s in stars}) > 1:
-            raise NotSupportedError(
-                "Several COLUMNS(…) in one expression are not supported.", position=column.position
-            )
-        expanded = []
-        for match in expand_star(self.binder, stars[0]):
-
-            def change(node: sql.Node, syntax: sql.Expression = match.syntax) -> sql.Node | None:
-                return syntax if isinstance(node, sql.Star) else None
-
-            expanded.append(rewrite(column, change))
-        return expanded
+            expanded = expand_arguments(self.binder, column)
+            elements = untupled(self.binder, expanded)
+            if elements is not None:
+                for name, syntax in elements:
+                    yield SelectItem(name, self.binder.bind(syntax), column.position)
+                continue
+            name = result_name(self.binder, expanded)
+            yield SelectItem(name, self.binder.bind(expanded), column.position)
 
     def _condition(self, node: sql.Expression | None, clause: str) -> Expression | None:
         """Bind PREWHERE or WHERE, None if it is absent.
@@ -286,7 +273,9 @@ class _SelectBinder:
     def _elements(self, node: sql.Expression) -> list[tuple[str, Expression]]:
         """Return a key as [(name, expression)]; a tuple as one pair for each of its elements.
 
-        A number in a tuple is a constant, not the position of a column."""
+        A number in a tuple is a constant, not the position of a column. A star is its columns."""
+        if isinstance(node, sql.Star):
+            return [(c.name, c.expression) for c in expand_star(self.binder, node)]
         if isinstance(node, sql.TupleLiteral):
             return [pair for e in node.elements for pair in self._elements(e)]
         return [(result_name(self.binder, node), self.binder.bind(node))]
@@ -312,8 +301,10 @@ class _SelectBinder:
 
         Raises NotSupportedError for COLLATE."""
         clause = self.select.order_by
-        if clause == "ALL":
-            yield from (Order(i.expression, False, False, i.position) for i in items)
+        if isinstance(clause, sql.OrderByAll):
+            for shown in items:
+                nulls_first = bool(clause.nulls_first)
+                yield Order(shown.expression, clause.descending, nulls_first, shown.position)
             return
         for order in clause:
             node = order.expression
@@ -324,9 +315,10 @@ class _SelectBinder:
                 )
             item = self._positional(node, items, "ORDER BY")
             bound = item.expression if item is not None else self.binder.bind(node)
-            if isinstance(bound, Constant):
+            if isinstance(bound, Constant) and order.fill is None:
                 continue
-            yield Order(bound, order.descending, bool(order.nulls_first), node.position)
+            nulls_first = bool(order.nulls_first)
+            yield Order(bound, order.descending, nulls_first, node.position, order.fill)
 
     def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
         """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …
@@ -338,6 +330,8 @@ class _SelectBinder:
                 "DISTINCT ON and LIMIT BY cannot be used together.", position=select.position
             )
         nodes = select.limit_by.by if select.limit_by is not None else select.distinct_on
+        if nodes == "ALL":
+            return [item.expression for item in items]
         bound = []
         for node in nodes:
             item = self._positional(node, items, "LIMIT BY")
@@ -346,7 +340,7 @@ class _SelectBinder:
 
     # --- building
 
-    def _aggregate(self, node: plan.Node, grouping: Grouping, rows: Unnesting) -> plan.Node:
+    def _aggregate(self, node: plan.Node, grouping: Grouping, rows: Unnesting) -> plan.Aggregate:
         """Return the Aggregate node; arrayJoin() calls in its inputs come below it.
 
         `rows` collects those calls. If all keys are constants and there is no aggregate, a constant
@@ -400,6 +394,7 @@ def _filtered(
                 position=select.position,
             )
         refuse_unnested(prewhere, "PREWHERE")
+        refuse_correlated(prewhere, "PREWHERE")
         if isinstance(node, plan.Scan) and not node.table.engine.is_merge_tree:
             raise IllegalPrewhere(
                 f"The engine {node.table.engine.name} does not support PREWHERE.",
@@ -409,7 +404,28 @@ def _filtered(
         node = with_prewhere(node, prewhere)
     if where is None:
         return node
-    return plan.Filter(rows.add_joins(node, (where,)), rows.rewrite(where))
+    if not any(isinstance(e, CorrelatedSubquery) for e in walk_expression(where)):
+        return plan.Filter(rows.add_joins(node, (where,)), rows.rewrite(where))
+    return _filtered_by_subqueries(node, where, rows)
+
+
+def _filtered_by_subqueries(node: plan.Node, where: Expression, rows: Unnesting) -> plan.Node:
+    """Return the rows of which WHERE holds, by a SEMI or ANTI join for each of its terms that is
+    EXISTS or IN of a correlated subquery. Terms without such a subquery come first."""
+    parts = conjuncts(where)
+    simple = [
+        p for p in parts if not any(isinstance(e, CorrelatedSubquery) for e in walk_expression(p))
+    ]
+    if simple:
+        node = plan.Filter(rows.add_joins(node, simple), rows.rewrite(all_of(simple)))
+    rest = []
+    for part in (p for p in parts if p not in simple):
+        matched = matching(node, rows.rewrite(part), rows.names)
+        if matched is None:
+            rest.append(part)
+        else:
+            node = matched
+    return plan.Filter(rows.add_joins(node, rest), rows.rewrite(all_of(rest))) if rest else node
 
 
 def _key_name(key: Expression, name: str) -> str:

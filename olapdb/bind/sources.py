@@ -12,20 +12,25 @@ from olapdb import errors
 from olapdb.bind import constants
 from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
+from olapdb.bind.dictionary_rows import bind_dictionary_rows, distinct_rows, find_dictionary
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.finished_states import FinishedStates
 from olapdb.bind.joins import bind_join
 from olapdb.bind.names import suggestion
 from olapdb.bind.partition_value import partition_value_column
+from olapdb.bind.recursive import bind_recursive, working_table
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.bind.system_tables import SYSTEM_DATABASES, system_relation
 from olapdb.bind.table_functions import bind_table_function
+from olapdb.bind.view_columns import as_columns
 from olapdb.bind.virtual import PART_COLUMNS, with_names
-from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import Cast, ColumnRef, Expression
+from olapdb.plan.expressions import ColumnRef, Expression
 from olapdb.sql import nodes as sql
+from olapdb.sql.dictionary_functions import dictionary_table
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import DataType
 
@@ -48,6 +53,10 @@ def bind_source(
             bound = queries.subquery(source.query, context)
             bound = _renamed(bound, source.column_aliases, source)
             return _query_relation(queries, bound, source.alias, "the subquery")
+        case sql.TableFunction() if (named := dictionary_table(source)) is not None:
+            database = named.table.database or context.database
+            find_dictionary(queries.scope.snapshot, database, named.table.name)
+            return _table_reference(queries, named, replace(context, tables={}))
         case sql.TableFunction():
             return bind_table_function(queries, source, context)
         case sql.Join():
@@ -85,7 +94,7 @@ def _table_reference(
     if name.database is None and (common := context.tables.get(name.name)) is not None:
         _refuse_final(source, "a WITH query")
         return _common_table(queries, common, source, context)
-    database = name.database or context.database
+    database = _database_of(queries, name, context)
     if database in SYSTEM_DATABASES:
         _refuse_final(source, "a system table")
         relation = system_relation(queries, source, database)
@@ -99,9 +108,16 @@ def _table_reference(
         case View():
             _refuse_final(source, "a view")
             relation = _view(queries, table, source, context)
-        case MaterializedView():
+        case MaterializedView() | RefreshableView():
             relation = _materialized_view(queries, table, source, context)
     return with_names(queries, relation, table.database, table.name, _qualifiers(source, table))
+
+
+def _database_of(queries: QueryBinder, name: sql.TableName, context: BindContext) -> str:
+    """Return the database of a name: that of temporary tables if it is one's, else the current one."""
+    if name.database is not None:
+        return name.database
+    return TEMPORARY_DATABASE if name.name in queries.scope.temporary else context.database
 
 
 def find_object(snapshot: Snapshot, name: sql.TableName, database: str) -> SchemaObject:
@@ -135,8 +151,24 @@ def _refuse_final(source: sql.TableReference, what: str) -> None:
 def _common_table(
     queries: QueryBinder, common: CommonTable, source: sql.TableReference, context: BindContext
 ) -> Relation:
-    """Return the relation of a WITH query, bound in the context where it was defined."""
+    """Return the relation of a WITH query, bound anew in the context of its definition.
+
+    A recursive query gives the rows of all its steps. Within its own repeated branches it gives the
+    rows of the step before. Raises UnsupportedRecursion if it is no set operation."""
     assert common.item.query is not None
+    label = common.item.name
+    if common.working is not None:
+        rows = working_table(queries, common.working)
+        return _query_relation(queries, rows, source.alias or label, label)
+    if common.recursive:
+        if not isinstance(common.item.query, sql.SetOperation):
+            raise errors.UnsupportedRecursion(
+                f"WITH RECURSIVE {label} has no first step.",
+                hint="Write SELECT … UNION ALL SELECT … FROM it.",
+                position=common.item.position,
+            )
+        recursion = bind_recursive(queries, common, context)
+        return _query_relation(queries, recursion, source.alias or label, label)
     inner = replace(common.context, depth=context.depth)
     bound = queries.subquery(common.item.query, inner)
     bound = _renamed(bound, common.item.column_aliases, source)
@@ -146,35 +178,27 @@ def _common_table(
 def _view(
     queries: QueryBinder, view: View, source: sql.TableReference, context: BindContext
 ) -> Relation:
-    """Bind the view's query in a context of its own: it sees no WITH name or alias of the reader."""
+    """Bind the view's query in a context of its own: it sees no WITH name or alias of the reader.
+
+    A dictionary gives one row for each key."""
+    if view.dictionary:
+        rows = distinct_rows(queries, view, bind_dictionary_rows(queries, view, context))
+        label = f"{view.database}.{view.name}"
+        return _query_relation(queries, rows, None, label, _qualifiers(source, view))
     own = BindContext(view.database, queries.scope.settings, depth=context.depth)
     bound = queries.subquery(parse_query(view.query), own)
     if len(view.columns) == len(bound.columns):
-        bound = _as_columns(queries, bound, view.columns)
+        bound = as_columns(queries, bound, view.columns)
     return _query_relation(
         queries, bound, None, f"{view.database}.{view.name}", _qualifiers(source, view)
     )
 
 
-def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, ...]) -> BoundQuery:
-    """Return the query with the names and types of `columns`, which CREATE VIEW recorded."""
-    expressions: dict[str, Expression] = {}
-    outputs = []
-    changes = False
-    for output, column in zip(bound.columns, columns, strict=True):
-        reference: Expression = output.reference
-        unique = output.unique
-        if output.type != column.type:
-            changes = True
-            reference, unique = Cast(column.type, reference), queries.names.unique(column.name)
-        expressions[unique] = reference
-        outputs.append(replace(output, unique=unique, name=column.name, type=column.type))
-    node = plan.Project(bound.node, tuple(expressions.items())) if changes else bound.node
-    return BoundQuery(node, tuple(outputs))
-
-
 def _materialized_view(
-    queries: QueryBinder, view: MaterializedView, source: sql.TableReference, context: BindContext
+    queries: QueryBinder,
+    view: MaterializedView | RefreshableView,
+    source: sql.TableReference,
+    context: BindContext,
 ) -> Relation:
     """Return the view's target as a relation with the view's columns and types.
 

@@ -1,17 +1,28 @@
-"""`*`, `t.*` and `COLUMNS('re')`, with EXCEPT and REPLACE, expanded into columns."""
+"""`*`, `t.*` and `COLUMNS(…)`, with EXCEPT, REPLACE and APPLY, expanded into columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
 from olapdb.bind.relation import RelationColumn
-from olapdb.errors import BadArguments, CannotCompileRegexp, NoSuchColumn, UnknownIdentifier
+from olapdb.bind.result_names import result_name
+from olapdb.bind.syntax import rewrite, walk
+from olapdb.errors import (
+    BadArguments,
+    CannotCompileRegexp,
+    IllegalTypeOfArgument,
+    NoSuchColumn,
+    NumberOfArgumentsDoesntMatch,
+    ProgrammingError,
+    UnknownIdentifier,
+)
 from olapdb.plan.expressions import Expression
 from olapdb.sql import nodes as sql
+from olapdb.types import Tuple, plain
 
 
 @dataclass(frozen=True)
@@ -26,23 +37,135 @@ class StarColumn:
 def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
     """Yield the columns of a star, bound, in the order of FROM.
 
-    Raises UnknownIdentifier for an unknown table, NoSuchColumn for an unknown column of EXCEPT or
-    REPLACE."""
-    replaced = {alias.name: alias.expression for alias in star.replaced}
+    Raises UnknownIdentifier for an unknown table, NoSuchColumn for an unknown column of EXCEPT,
+    REPLACE or COLUMNS."""
     for column in starred_columns(binder, star):
-        name = binder.relation.display(column)
-        syntax = replaced.get(column.name)
-        if syntax is not None:
-            yield StarColumn(name, binder.bind(syntax), syntax)
+        syntax = star_syntax(binder, star, column)
+        if star.applied:
+            yield StarColumn(result_name(binder, syntax), binder.bind(syntax), syntax)
+        elif isinstance(syntax, sql.Identifier):
+            yield StarColumn(binder.relation.display(column), column.use(), syntax)
         else:
-            yield StarColumn(name, column.use(), identifier_of(binder, column, star))
+            yield StarColumn(binder.relation.display(column), binder.bind(syntax), syntax)
+
+
+def star_syntax(binder: Binder, star: sql.Star, column: RelationColumn) -> sql.Expression:
+    """Return what a star says of one of its columns: REPLACE, then the functions of APPLY."""
+    replaced = (alias for alias in star.replaced if alias.name == column.name)
+    alias = next(replaced, None)  # the first REPLACE of a column counts, as in ClickHouse
+    syntax = identifier_of(binder, column, star) if alias is None else alias.expression
+    for function in star.applied:
+        syntax = _applied(function, syntax)
+    return syntax
+
+
+def _applied(function: sql.Lambda, argument: sql.Expression) -> sql.Expression:
+    """Return the lambda's body with its argument replaced.
+
+    An inner lambda whose parameters have names that the argument reads gets others."""
+    name = function.arguments[0]
+    taken = {part.parts[0] for part in walk(argument) if isinstance(part, sql.Identifier)}
+
+    def change(node: sql.Node) -> sql.Node | None:
+        """Return the argument for its name; an inner lambda of that name hides it."""
+        if isinstance(node, sql.Identifier) and node.parts == (name,):
+            return argument
+        if not isinstance(node, sql.Lambda):
+            return None
+        if name in node.arguments:
+            return node
+        if taken.isdisjoint(node.arguments):
+            return None
+        fresh = _with_fresh_parameters(node, taken)
+        return replace(fresh, body=rewrite(fresh.body, change))
+
+    return rewrite(function.body, change)
+
+
+def _with_fresh_parameters(function: sql.Lambda, taken: Collection[str]) -> sql.Lambda:
+    """Return the same lambda with parameters of which none is `taken`."""
+    names = {argument: f"{argument}'" for argument in function.arguments}
+    while not names.keys().isdisjoint(names.values()) or set(taken) & set(names.values()):
+        names = {argument: f"{fresh}'" for argument, fresh in names.items()}
+
+    def rename(node: sql.Node) -> sql.Node | None:
+        """Return an identifier of a parameter under its new name; an inner lambda may hide it."""
+        if isinstance(node, sql.Identifier) and node.parts[0] in names:
+            return replace(node, parts=(names[node.parts[0]], *node.parts[1:]))
+        hides = isinstance(node, sql.Lambda) and not names.keys().isdisjoint(node.arguments)
+        return node if hides else None
+
+    return replace(function, arguments=tuple(names.values()), body=rewrite(function.body, rename))
+
+
+def expand_arguments(binder: Binder, node: sql.Expression) -> sql.Expression:
+    """Return the expression with each star inside it written out, as several arguments of its
+    call: `greatest(*)` is `greatest(a, b)`. A star that is the whole expression stays."""
+
+    def change(inner: sql.Node) -> sql.Node | None:
+        """Return a call, a tuple or an array with its stars written out."""
+        if isinstance(inner, sql.Query):
+            return inner
+        match inner:
+            case sql.Function(arguments=items) if _has_star(items):
+                arguments = _written_out(binder, items, change)
+                is_count = inner.name.lower() == "count" and not inner.distinct
+                return replace(inner, arguments=() if is_count else arguments)
+            case sql.TupleLiteral(elements=items) | sql.ArrayLiteral(elements=items) if _has_star(
+                items
+            ):
+                return replace(inner, elements=_written_out(binder, items, change))
+            case _:
+                return None
+
+    return rewrite(node, change)
+
+
+def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expression]] | None:
+    """Return the elements of `untuple(t)` as (result name, syntax); None for any other expression.
+
+    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument for what is no tuple."""
+    call = node.expression if isinstance(node, sql.Alias) else node
+    if not isinstance(call, sql.Function) or call.name.lower() != "untuple":
+        return None
+    if len(call.arguments) != 1:
+        raise NumberOfArgumentsDoesntMatch(f"untuple takes one tuple, {len(call.arguments)} given.")
+    data_type = plain(binder.bind(call.arguments[0]).type)
+    if not isinstance(data_type, Tuple):
+        raise IllegalTypeOfArgument(f"untuple takes a tuple, not {data_type}.")
+    elements: list[tuple[str, sql.Expression]] = []
+    for field in data_type.field_names:
+        syntax = sql.Function("tupleElement", (call.arguments[0], sql.Literal(field)))
+        alias = f"{node.name}.{field}" if isinstance(node, sql.Alias) else None
+        elements.append((alias or result_name(binder, syntax), syntax))
+    return elements
+
+
+def _has_star(items: Sequence[sql.Expression]) -> bool:
+    """Return whether a star is among the expressions."""
+    return any(isinstance(item, sql.Star) for item in items)
+
+
+def _written_out(
+    binder: Binder, items: Sequence[sql.Expression], change: Callable[[sql.Node], sql.Node | None]
+) -> tuple[sql.Expression, ...]:
+    """Return the expressions changed, a star as one expression for each of its columns."""
+    written: list[sql.Expression] = []
+    for item in items:
+        if isinstance(item, sql.Star):
+            columns = starred_columns(binder, item)
+            written += [star_syntax(binder, item, column) for column in columns]
+        else:
+            written.append(rewrite(item, change))
+    return tuple(written)
 
 
 def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
     """Return the columns of a star without those of EXCEPT; the scan does not read them yet.
 
-    Raises UnknownIdentifier for an unknown table, NoSuchColumn for an unknown name in EXCEPT or
-    REPLACE or a pattern without a match, BadArguments if there are no columns."""
+    Raises UnknownIdentifier for an unknown table, NoSuchColumn for an unknown name in EXCEPT,
+    REPLACE or COLUMNS or a pattern without a match, BadArguments if there are no columns or a name
+    of EXCEPT STRICT or REPLACE STRICT is unknown."""
     relation = binder.relation
     if star.qualifier and not relation.has_qualifier(star.qualifier):
         raise UnknownIdentifier(
@@ -54,37 +177,50 @@ def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
     if not columns and star.pattern is None:
         raise BadArguments("There is nothing that * could stand for.", position=star.position)
     names = {c.name for c in columns}
-    for name in (*star.excluded, *(alias.name for alias in star.replaced)):
+    for name in (*star.names, *star.excluded, *(alias.name for alias in star.replaced)):
         if name not in names:
-            raise NoSuchColumn(
-                f"There is no column {name!r} in the star that EXCEPT or REPLACE is about.",
-                hint=suggestion(name, names),
-                position=star.position,
-            )
+            raise _unknown(name, names, star)
+    if star.names:
+        columns = [c for name in star.names for c in columns if c.name == name]
     if star.pattern is not None:
-        pattern = _compiled(star)
+        pattern = _compiled(star.pattern, star)
         columns = [c for c in columns if pattern.search(c.name)]
         if not columns:
             raise NoSuchColumn(
                 f"No column matches COLUMNS('{star.pattern}').", position=star.position
             )
-    return [c for c in columns if c.name not in star.excluded]
+    hidden = [_compiled(text, star) for text in star.excluded_patterns]
+    return [
+        c
+        for c in columns
+        if c.name not in star.excluded and not any(p.search(c.name) for p in hidden)
+    ]
+
+
+def _unknown(name: str, names: Collection[str], star: sql.Star) -> ProgrammingError:
+    """Return the error for a name in EXCEPT, REPLACE or COLUMNS that is no column of the star."""
+    kind = BadArguments if star.strict else NoSuchColumn
+    return kind(
+        f"There is no column {name!r} in the star that EXCEPT, REPLACE or COLUMNS is about.",
+        hint=suggestion(name, names),
+        position=star.position,
+    )
 
 
 def identifier_of(binder: Binder, column: RelationColumn, star: sql.Star) -> sql.Identifier:
     """Return an identifier for the column: its name, with its table if the name is not enough."""
     parts: tuple[str, ...] = (column.name,)
-    if binder.relation.find(parts) is not column and column.qualifiers:
+    hidden = column.name in binder.aliases or binder.relation.find(parts) is not column
+    if hidden and column.qualifiers:
         parts = (*column.qualifiers[0], column.name)
     return sql.Identifier(parts, position=star.position)
 
 
-def _compiled(star: sql.Star) -> re.Pattern[str]:
-    """Return the regular expression of COLUMNS('…'). Raises CannotCompileRegexp if it is none."""
+def _compiled(pattern: str, star: sql.Star) -> re.Pattern[str]:
+    """Return a regular expression of COLUMNS or EXCEPT. Raises CannotCompileRegexp if it is none."""
     try:
-        return re.compile(star.pattern or "")
+        return re.compile(pattern)
     except re.error as error:
         raise CannotCompileRegexp(
-            f"COLUMNS('{star.pattern}') is not a regular expression: {error}.",
-            position=star.position,
+            f"'{pattern}' is not a regular expression: {error}.", position=star.position
         ) from error

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from olapdb import functions
 from olapdb.bind import constants
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
+from olapdb.bind.correlations import correlated
 from olapdb.bind.names import NameAllocator
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import AggregateCall, Cast, ColumnRef, Expression, ScalarSubquery
@@ -22,19 +23,27 @@ def scalar_subquery(queries: QueryBinder, query: sql.Query, context: BindContext
     if len(bound.columns) == 1:
         (column,) = bound.columns
         node = with_types(bound, [column.type], queries.names)
-        return ScalarSubquery(make_nullable(column.type), node)
+        data_type = make_nullable(column.type)
+        return correlated(queries, "scalar", data_type, node, context) or ScalarSubquery(
+            data_type, node
+        )
     environment = queries.scope.environment
     packed = constants.call("tuple", tuple(c.reference for c in bound.columns), environment)
     names = tuple(c.name for c in bound.columns)
     if isinstance(packed.type, Tuple) and len(set(names)) == len(names):
         packed = Cast(Tuple(packed.type.elements, names), packed)
     name = queries.names.unique("tuple")
-    return ScalarSubquery(packed.type, plan.Project(bound.node, ((name, packed),)))
+    node = plan.Project(bound.node, ((name, packed),))
+    subquery = correlated(queries, "scalar", packed.type, node, context)
+    return subquery or ScalarSubquery(packed.type, node)
 
 
 def exists(queries: QueryBinder, query: sql.Query, context: BindContext) -> Expression:
     """Bind `EXISTS (SELECT …)` as a UInt8: a count over at most one row."""
     bound = queries.subquery(query, context)
+    subquery = correlated(queries, "exists", UINT8, bound.node, context)
+    if subquery is not None:
+        return subquery
     count = functions.resolve_aggregate("count", (), ())
     name = queries.names.unique("count()")
     counted = plan.Aggregate(
@@ -50,7 +59,10 @@ def exists(queries: QueryBinder, query: sql.Query, context: BindContext) -> Expr
 
 
 def with_types(query: BoundQuery, types: Sequence[DataType], names: NameAllocator) -> plan.Node:
-    """Return a node with exactly the query's columns, in order, cast to these types."""
+    """Return a node with exactly the query's columns, in order, cast to these types.
+
+    A column that is cast, or that comes a second time, gets a new unique name. So callers find the
+    columns by position. The query's own node is returned if it fits already."""
     schema = query.node.schema
     targets = list(zip(query.columns, types, strict=True))
     if [(f.name, f.type) for f in schema] == [(c.unique, t) for c, t in targets]:

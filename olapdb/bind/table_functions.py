@@ -17,7 +17,15 @@ from olapdb.types import UINT8, UINT64, DataType, Tuple
 
 _SERIES = ("generate_series", "generateseries")
 _NUMBERS = ("numbers", "numbers_mt", "zeros", "zeros_mt")
-_FUNCTIONS = ("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "values")
+_FUNCTIONS = (
+    "numbers",
+    "numbers_mt",
+    "zeros",
+    "zeros_mt",
+    "generate_series",
+    "values",
+    "dictionary",
+)
 _ELSEWHERE = {
     "s3": "Read files with Spark, or with pyarrow, and INSERT them.",
     "file": "Read files with pyarrow, and INSERT them.",

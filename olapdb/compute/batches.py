@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.functions.base import Column
-from olapdb.functions.kernels.columns import as_array
+from olapdb.functions.kernels.columns import as_array, true_positions
 from olapdb.plan.nodes import Node, Schema
 from olapdb.types import DataType
 
@@ -102,7 +102,7 @@ def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
         return batch.slice(0, 0)
     if not batch.num_columns:
         return rows_only(rows)
-    return batch.filter(keep)
+    return batch.take(pa.array(true_positions(keep)))
 
 
 def checked(batches: Iterable[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -15,16 +16,21 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from olapdb import errors
+from olapdb.compute.profile import QueryProfile
+from olapdb.compute.spill.files import TemporaryData, TemporaryDataLimits
 from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import QueryStatistics
+from olapdb.storage.column_cache import process_columns
 from olapdb.threads import ThreadPool
 
 if TYPE_CHECKING:
+    from olapdb.compute.dictionary_rows import DictionaryRows
     from olapdb.compute.hash_table import Lookup
     from olapdb.compute.shared_group_codes import SharedCodes
+    from olapdb.plan.nodes import Node
     from olapdb.storage.store import Store
 
 __all__ = [
@@ -45,8 +51,8 @@ LOOK_AHEAD_PER_THREAD = 2
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-Subqueries = dict[int, "pa.Scalar | Lookup"]
-"""The answers of subqueries by their number: a scalar, or the set of an IN."""
+Subqueries = dict[int, "pa.Scalar | Lookup | DictionaryRows"]
+"""The answers of subqueries by their number: a scalar, the set of an IN, a dictionary."""
 
 
 SystemReader = Callable[[str, Sequence[str], Mapping[str, frozenset[str]]], "pa.Table"]
@@ -64,7 +70,8 @@ def no_system_tables(
 class MemoryTracker:
     """The memory that operators of a query hold: hash tables, sort buffers, join sides, sets.
 
-    `limit_bytes` 0 is no limit.  Batches on their way from one operator to the next are bounded
+    `limit_bytes` 0 is no limit.  What the queries need comes before the process's cache of columns,
+    which gives way where both together exceed half of the machine's memory.  Batches on their way from one operator to the next are bounded
     by the look-ahead and not counted.  Thread-safe.
     """
 
@@ -85,10 +92,19 @@ class MemoryTracker:
                     f"Memory limit for the query exceeded: {what} would bring it to"
                     f" {total:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
                     hint="Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half"
-                    " of the machine's), or let the query read, group or join fewer rows at once.",
+                    " of the machine's), let the query read, group or join fewer rows at once, or let"
+                    " it spill to disk: max_bytes_ratio_before_external_group_by, …_sort, …_join and"
+                    " …_distinct are 0.5 unless they were changed.",
                 )
             self.used_bytes = total
             self.peak_bytes = max(self.peak_bytes, total)
+        if more_bytes > 0:
+            _make_room(total)
+
+    @property
+    def available_bytes(self) -> int:
+        """Return the bytes that the query may still hold."""
+        return self.limit_bytes - self.used_bytes if self.limit_bytes else sys.maxsize
 
     def account(self, what: str) -> MemoryAccount:
         """Return an empty account for the operator `what`, to use in a `with` block."""
@@ -100,6 +116,16 @@ class MemoryAccount:
 
     def __init__(self, tracker: MemoryTracker, what: str) -> None:
         self._tracker, self._what, self._held_bytes = tracker, what, 0
+
+    @property
+    def available_bytes(self) -> int:
+        """Return the bytes that the operator may hold: those it has, and what the query has left."""
+        return self._held_bytes + self._tracker.available_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        """Return the bytes that the account counts."""
+        return self._held_bytes
 
     def set(self, held_bytes: int) -> None:
         """Count `held_bytes` for the operator instead of the last amount.
@@ -127,7 +153,7 @@ class ExecutionContext:
 
     `blocks[table id]` is read instead of the table (a view's trigger); `parts[table id]` restricts
     a table to those parts (a backfill chunk, a replay); `codes` are group codes that several queries
-    over one block share.  `store` may be None if no stored table is read.  `close`, or the end of
+    over one block share.  `totals` has the row of WITH TOTALS by the `id` of its Aggregate.  `store` may be None if no stored table is read.  `close`, or the end of
     the result, ends its threads.
     """
 
@@ -143,6 +169,14 @@ class ExecutionContext:
     cancelled: threading.Event = field(default_factory=threading.Event)
     subqueries: Subqueries = field(default_factory=dict)
     codes: SharedCodes | None = None
+    totals: dict[int, pa.RecordBatch] = field(default_factory=dict)
+    working: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    """The rows of the last step of each WITH RECURSIVE, by its key."""
+    join_filters: bool = False
+    """True if the keys of a join's held side drop rows where the other side is read. Views read
+    their rows without, so that batches are cut alike wherever a view is computed."""
+    profile: QueryProfile | None = None
+    """The times and rows of the plan's nodes under EXPLAIN ANALYZE, else None."""
     batch_rows: int = BATCH_ROWS
     clock: Callable[[], float] = time.monotonic
 
@@ -150,9 +184,10 @@ class ExecutionContext:
         self._started = self.clock()
         self._process_id = os.getpid()
         self._pool: ThreadPool | None = None
+        self._temporary: TemporaryData | None = None
         self.settings = settings = Settings.of(self.settings)
         if not self.memory.limit_bytes:
-            self.memory.limit_bytes = settings.integer("max_memory_usage") or _half_of_memory()
+            self.memory.limit_bytes = memory_limit(settings)
         # Only a smaller max_block_size changes anything: batches follow the parts' row groups.
         block_rows = settings.integer("max_block_size")
         if block_rows < int(SESSION_SETTINGS["max_block_size"].default):
@@ -171,6 +206,29 @@ class ExecutionContext:
                 hint="Narrow it by the partition or sorting key, or raise the setting.",
             )
 
+    def count_selection(
+        self, node: Node, parts: tuple[int, int], granules: tuple[int, int]
+    ) -> None:
+        """Add the (total, read) parts and granules of a scan to the statistics."""
+        self.statistics.add_selection(*parts, *granules)
+        if self.profile is not None:
+            self.profile.of(node).selection = (*parts, *granules)
+
+    def note(self, node: Node, text: str) -> None:
+        """Let EXPLAIN ANALYZE show a line about what the node does."""
+        if self.profile is not None:
+            self.profile.of(node).notes.append(text)
+
+    def watched(self, batches: Iterator[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
+        """Return the batches of a node; where EXPLAIN ANALYZE runs, they are counted."""
+        return batches if self.profile is None else self.profile.watch(batches, node)
+
+    def runs_within(self, node: Node, *inputs: Node) -> None:
+        """Let EXPLAIN ANALYZE show that the node's operator does the work of some inputs too."""
+        if self.profile is not None:
+            for below in inputs:
+                self.profile.of(below).runner = node
+
     def require_store(self) -> Store:
         """Return the store; raise InternalError if the context has none."""
         if self.store is None:
@@ -182,6 +240,21 @@ class ExecutionContext:
         if self.snapshot is None:
             raise errors.InternalError("A stored table is read, but the context has no snapshot.")
         return self.snapshot
+
+    def temporary(self) -> TemporaryData:
+        """Return the query's temporary files, in a folder of the warehouse unless `tmp_path` names
+        one. `close` closes them."""
+        if self._temporary is None:
+            settings = Settings.of(self.settings)
+            folder = self.store.temporary_folder if self.store is not None else None
+            folder = settings.text("tmp_path") or folder
+            limits = TemporaryDataLimits(
+                settings.integer("max_temporary_data_on_disk_size_for_query"),
+                settings.integer("min_free_disk_space_for_temporary_data"),
+                settings.text("temporary_files_codec"),
+            )
+            self._temporary = TemporaryData(folder, limits, self.statistics)
+        return self._temporary
 
     def check(self) -> None:
         """Raise QueryWasCancelled or TimeoutExceeded if the query must end.
@@ -210,6 +283,8 @@ class ExecutionContext:
         `work` must not wait for other work of this context.  A single item runs in the caller's
         thread, so that a small query starts none.  At most `threads * 2` answers wait.
         """
+        if self.profile is not None:
+            work = self.profile.task(work)
         source = iter(items)
         futures: deque[Future[Answer]] = deque()
         try:
@@ -249,12 +324,29 @@ class ExecutionContext:
         return self._pool
 
     def close(self) -> None:
-        """End the threads after their current work, and complete the statistics. Idempotent."""
+        """End the threads after their current work, remove the temporary files, and complete the
+        statistics. Idempotent."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
+        if self._temporary is not None:
+            self._temporary.close()
         self.statistics.elapsed_seconds = self.clock() - self._started
         self.statistics.memory_peak_bytes = self.memory.peak_bytes
+
+
+def memory_limit(settings: Settings) -> int:
+    """Return `max_memory_usage` in bytes, by default half of the machine's memory; 0 means no
+    limit."""
+    return settings.integer("max_memory_usage") or _half_of_memory()
+
+
+def _make_room(query_bytes: int) -> None:
+    """Shrink the cache of columns so that it fits into half of the machine's memory beside a query's
+    bytes."""
+    half_bytes, columns = _half_of_memory(), process_columns()
+    if half_bytes and columns.bytes > half_bytes - query_bytes:
+        columns.shrink_to(half_bytes - query_bytes)
 
 
 @cache

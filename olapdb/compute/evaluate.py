@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from olapdb.compute.batch_seed import seed_of
 from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import Subqueries
+from olapdb.compute.dictionary_calls import dictionary_value
+from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import Lookup, any_null
 from olapdb.compute.short_circuit import evaluate_lazily, needs_laziness
 from olapdb.errors import InternalError
@@ -68,9 +70,19 @@ def evaluate(
             )
         case expressions.ScalarSubquery(number=number):
             answer = _answer(subqueries, number)
-            if isinstance(answer, Lookup):
+            if not isinstance(answer, pa.Scalar):
                 raise InternalError("A scalar subquery was run as a set.")
             return answer
+        case expressions.DictionaryCall(number=number):
+            rows = _answer(subqueries, number)
+            if not isinstance(rows, DictionaryRows):
+                raise InternalError("A dictionary was run as a subquery.")
+            return dictionary_value(
+                expression,
+                batch,
+                rows,
+                lambda argument, part: evaluate(argument, part, environment, subqueries),
+            )
         case _:
             raise InternalError(f"Unknown expression {type(expression).__name__}.")
 
@@ -292,7 +304,7 @@ def _in_subquery(
         evaluate_array(argument, batch, environment, subqueries)
         for argument in expression.arguments
     ]
-    is_member = pa.array(members.find(columns, batch.num_rows) >= 0)
+    is_member = pa.array(members.contains(columns, batch.num_rows))
     nullable_columns = columns if is_nullable(expression.type) else []
     return _in_with_nulls(is_member, nullable_columns, expression.negated)
 
@@ -329,14 +341,8 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
     return pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
 
 
-def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup:
+def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup | DictionaryRows:
     """Return the result of the subquery; raise InternalError if it has not run."""
     if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")
     return subqueries[number]
-
-
-def true_positions(keep: pa.BooleanArray) -> np.ndarray:
-    """Return the positions of the rows that a mask keeps; int64."""
-    plain_keep = pc.fill_null(keep, False).to_numpy(zero_copy_only=False)
-    return np.flatnonzero(plain_keep)

@@ -1,7 +1,7 @@
 """Group codes of rows, for GROUP BY, JOIN, DISTINCT and IN.
 
-NULL equals NULL here, NaN equals NaN; 0.0 and -0.0 differ, as in ClickHouse's hash tables.  Arrow
-hashes everything; nothing loops over rows.
+NULL equals NULL here, NaN equals NaN; 0.0 and -0.0 differ, as in ClickHouse's hash tables.  Compiled
+kernels number the rows (`native/grouping.py`), Arrow and numpy where there are none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.arrow_buffers import empty, progression
+from olapdb.native import grouping
+from olapdb.native.library import library
 from olapdb.threads import ThreadPool, cores
 
 RADIX_MAX = 1 << 62
@@ -55,20 +57,27 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     dense = _dense(flat, max(rows, tuning.DENSE_RADIX_MIN))
     if dense is not None:
         return number_by_table(*dense)
+    if library() is not None:
+        packed = grouping.pack(flat, RADIX_MAX) if len(flat) > 1 else None
+        if packed is not None:
+            return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
+        return _by_hashing(flat)
     if rows >= tuning.SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
         return _by_slices(flat, rows, threads or cores())
     return _by_hashing(flat)
 
 
 def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
-    """Group the rows of flat columns: encode each column, then combine the codes."""
+    """Group the rows of flat columns: number each column, then combine the codes."""
+    if len(flat) == 1:
+        return number(flat[0])
     codes, count = encode(flat[0])
     for leaf in flat[1:]:
         leaf_codes, leaf_count = encode(leaf)
         codes, count = _combine(codes, count, leaf_codes, leaf_count)
-    if len(flat) > 1:
-        codes, count = encode(pa.array(codes))
-    return Factorised(codes, first_rows(codes))
+    if count <= max(len(codes), tuning.DENSE_RADIX_MIN):
+        return number_by_table(codes, count)
+    return number(pa.array(codes))
 
 
 def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
@@ -135,6 +144,8 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
 def number_by_table(codes: np.ndarray, radix: int) -> Factorised:
     """Number codes below `radix` (int64) by first appearance, through a table of that size."""
     rows = len(codes)
+    if library() is not None:
+        return Factorised(*grouping.number_dense(codes, radix))
     first_row_of_code = np.full(radix, rows, np.int64)
     np.minimum.at(first_row_of_code, codes, progression(0, 1, rows, np.int64))
     firsts = np.sort(first_row_of_code[first_row_of_code < rows])
@@ -149,8 +160,10 @@ def number_by_table(codes: np.ndarray, radix: int) -> Factorised:
 def _dense(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int] | None:
     """Pack each row's values into one number; return the numbers and their bound.
 
-    Returns None unless all columns are integers, dates or times without NULL, and the bound is at
-    most `radix_max`."""
+    Returns None unless all columns are integers, dates or times, and the bound is at most
+    `radix_max`; without compiled kernels also for columns with NULLs."""
+    if library() is not None:
+        return grouping.pack(leaves, radix_max)
     packed: np.ndarray | None = None
     radix = 1
     for leaf in leaves:
@@ -195,8 +208,26 @@ def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
     return numbers
 
 
+def number(column: pa.Array) -> Factorised:
+    """Group the equal values of a flat column."""
+    numbered = grouping.number(column) if library() is not None else None
+    if numbered is not None:
+        return Factorised(*numbered)
+    codes, _ = _encode_by_arrow(column)
+    return Factorised(codes, first_rows(codes))
+
+
 def encode(column: pa.Array) -> tuple[np.ndarray, int]:
     """Return the code of each value by first appearance, int64, and the number of codes."""
+    if library() is None:
+        return _encode_by_arrow(column)
+    dense = grouping.pack([column], max(len(column), tuning.DENSE_RADIX_MIN))
+    groups = number(column) if dense is None else number_by_table(*dense)
+    return groups.codes, groups.count
+
+
+def _encode_by_arrow(column: pa.Array) -> tuple[np.ndarray, int]:
+    """Return what `encode` does, by Arrow's hash table."""
     encoded = column.dictionary_encode("encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, len(encoded.dictionary)

@@ -18,6 +18,8 @@ import pyarrow as pa
 from olapdb.compute.ordering import equal_values
 from olapdb.compute.row_hash import chunk_rows, has_distinct_hashes, row_hashes
 from olapdb.config import tuning
+from olapdb.native import hashes as compiled_hashes
+from olapdb.native.library import library
 from olapdb.threads import ThreadPool
 
 BUCKETED_GROUPS = 1 << 20
@@ -198,6 +200,11 @@ class HashIndex:
         ]
         hashes = row_hashes(leaves, rows)
         is_exact = self.is_exact and not (with_null and leaves[0].null_count)
+        if library() is not None:
+            groups = compiled_hashes.find(hashes, self.hashes, self.buckets)
+            found = np.zeros(0, np.int64) if is_exact else np.flatnonzero(groups >= 0)
+            if not len(found) or self._equal(groups[found], leaves, found).all():
+                return groups
         bits = (len(self.buckets) - 1).bit_length() - 1
         bucket = (hashes >> np.uint64(64 - bits)).astype(np.int64)
         group, stop = np.take(self.buckets, bucket), np.take(self.buckets, bucket + 1)
@@ -209,10 +216,7 @@ class HashIndex:
             is_match = np.take(self.hashes, group) == hashes
             if not is_exact and is_match.any():
                 matches = np.flatnonzero(is_match)
-                indexed = (
-                    group[matches] if self.rows is None else np.take(self.rows, group[matches])
-                )
-                is_match[matches] = _equal_rows(self.leaves, indexed, leaves, searched[matches])
+                is_match[matches] = self._equal(group[matches], leaves, searched[matches])
             groups[searched[is_match]] = group[is_match]
             group = group + 1
             open_rows = np.flatnonzero(~is_match & (group < stop))
@@ -223,6 +227,13 @@ class HashIndex:
                 hashes[open_rows],
             )
         return groups
+
+    def _equal(
+        self, groups: np.ndarray, leaves: Sequence[pa.Array], rows: np.ndarray
+    ) -> np.ndarray:
+        """Return whether group `groups[i]` equals row `rows[i]` of the leaves; bool."""
+        indexed = groups if self.rows is None else np.take(self.rows, groups)
+        return _equal_rows(self.leaves, indexed, leaves, rows)
 
 
 def _have_distinct_hashes(leaves: Sequence[pa.Array], *, without_null: bool) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,13 @@ def build_bytes(columns: Sequence[pa.Array], rows: int) -> int:
     for column in columns:
         total_bytes += int(column.nbytes) * (BUILD_ARRAY_COPIES if _has_list(column.type) else 1)
     return total_bytes
+
+
+def estimate_build_bytes(types: Sequence[pa.DataType], rows: int, nbytes: int) -> int:
+    """Return `build_bytes` of columns of these types that are not computed yet, and have at most
+    `nbytes`."""
+    copies = BUILD_ARRAY_COPIES if any(_has_list(arrow) for arrow in types) else 1
+    return rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(types)) + copies * nbytes
 
 
 class Lookup:
@@ -139,6 +147,37 @@ class Lookup:
             codes = step.apply(codes, leaf)
         return self._without_null(codes, columns, rows)
 
+    def contains(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """Return whether the set has each row; bool, shape (rows,). A NULL is in no set."""
+        table = self._members
+        if table is None or columns[0].type != self._columns[0].type or columns[0].null_count:
+            return self.find(columns, rows) >= 0
+        offsets = _words(columns[0]) - table.low
+        # The last value of the table stands for all numbers beyond it.
+        positions = np.minimum(offsets, np.uint64(len(table.members) - 1))
+        is_member: np.ndarray = table.members.take(positions)
+        return is_member
+
+    @cached_property
+    def _members(self) -> _MemberTable | None:
+        """A table of the numbers of a small range that are in the set; None for other sets. Made at
+        the first use, and of bounded size: it does not count in `nbytes`."""
+        if len(self._columns) != 1 or not self.count or (self.matches_null and self.has_null):
+            return None
+        values = self.values(0)
+        if not (pa.types.is_integer(values.type) or pa.types.is_date32(values.type)):
+            return None
+        if values.null_count:
+            values = values.drop_null()
+        ends = pc.min_max(values.view(pa.int32()) if pa.types.is_date32(values.type) else values)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if high - low >= tuning.MEMBER_TABLE_BYTES_MAX:
+            return None
+        first = np.uint64(low % (1 << 64))
+        members = np.zeros(high - low + 2, bool)
+        members[_words(values) - first] = True
+        return _MemberTable(first, members)
+
     @property
     def rescans_for_each_batch(self) -> bool:
         """Return whether `find` passes over the whole set for each batch."""
@@ -186,6 +225,22 @@ class Lookup:
             steps.append(_LookupStep(_Values(values), len(values), _Values(pairs.dictionary)))
             codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return steps
+
+
+@dataclass(frozen=True)
+class _MemberTable:
+    """A bool for each number from `low` on, and False for those beyond."""
+
+    low: np.uint64
+    members: np.ndarray
+
+
+def _words(column: pa.Array) -> np.ndarray:
+    """Return integers or days without NULL as 64-bit words, negative ones in two's complement."""
+    values = (column.view(pa.int32()) if pa.types.is_date32(column.type) else column).to_numpy()
+    wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
+    words: np.ndarray = wide.view(np.uint64)
+    return words
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.group_codes import lists_as_bytes
+from olapdb.config import tuning
+from olapdb.native.library import library
+from olapdb.native.sorting import SortColumn, sort_order
 
 
 @dataclass(frozen=True)
@@ -26,24 +29,33 @@ def sort_indices(columns: Sequence[OrderColumn], rows: int) -> pa.Array:
 
     Within the NULL-and-NaN end of a key, NaN lies next to the values, as in ClickHouse.
     """
-    names: list[str] = []
-    arrays: list[pa.Array] = []
-    keys: list[tuple[str, str, str]] = []
-    for column in columns:
-        for leaf in _sortable(column.values):
-            name = str(len(names))
-            names.append(name)
-            arrays.append(leaf)
-            keys.append(
-                (
-                    name,
-                    "descending" if column.descending else "ascending",
-                    "at_start" if column.nulls_first else "at_end",
-                )
-            )
-    if not keys or rows <= 1:
+    leaves = [
+        SortColumn(leaf, column.descending, column.nulls_first)
+        for column in columns
+        for leaf in _sortable(column.values)
+    ]
+    if not leaves or rows <= 1:
         return pa.array(np.arange(rows, dtype=np.uint64))
-    return pc.sort_indices(pa.RecordBatch.from_arrays(arrays, names=names), sort_keys=keys)
+    if rows >= tuning.RADIX_SORT_ROWS_MIN and library() is not None:
+        order = sort_order(leaves, rows)
+        if order is not None:
+            return pa.array(order)
+    return _sort_by_arrow(leaves)
+
+
+def _sort_by_arrow(columns: Sequence[SortColumn]) -> pa.Array:
+    """Return the positions of the rows in sorted order, stable; UInt64."""
+    names = [str(at) for at in range(len(columns))]
+    keys = [
+        (
+            name,
+            "descending" if column.descending else "ascending",
+            "at_start" if column.nulls_first else "at_end",
+        )
+        for name, column in zip(names, columns, strict=True)
+    ]
+    batch = pa.RecordBatch.from_arrays([column.values for column in columns], names=names)
+    return pc.sort_indices(batch, sort_keys=keys)
 
 
 def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:

@@ -12,7 +12,7 @@ SettingValue = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class SettingDefinition:
-    """A setting. `only` lists the implemented values where not all are; `neutral` ones mean nothing
+    """A setting. It is at least `minimum` and less than `below`. `only` lists the implemented values where not all are; `neutral` ones mean nothing
     in process."""
 
     name: str
@@ -20,6 +20,7 @@ class SettingDefinition:
     description: str
     scope: Literal["session", "table"] = "session"
     minimum: int | None = None
+    below: float | None = None
     only: tuple[SettingValue, ...] | None = None
     neutral: bool = False
 
@@ -37,6 +38,8 @@ class SettingDefinition:
         if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
             kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments
             raise kind(f"Setting {self.name} is at least {self.minimum}, not {parsed}.")
+        if self.below is not None and not isinstance(parsed, str) and not parsed < self.below:
+            raise BadArguments(f"Setting {self.name} is less than {self.below:g}, not {parsed}.")
         if self.only is not None and parsed not in self.only:
             choices = ", ".join(repr(v) for v in self.only)
             raise NotSupportedError(

@@ -6,6 +6,27 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from olapdb.config.definition import SettingDefinition, SettingValue
+from olapdb.config.formats import FORMAT_SETTINGS
+
+
+def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDefinition]:
+    """Return the settings that say when an operation spills to disk."""
+    return (
+        SettingDefinition(
+            f"max_bytes_before_external_{operation}",
+            0,
+            f"Bytes that {title} may hold before it spills to disk; 0: the ratio alone decides.",
+            minimum=0,
+        ),
+        SettingDefinition(
+            f"max_bytes_ratio_before_external_{operation}",
+            0.5,
+            f"The same as a fraction of max_memory_usage; both 0: {title} never spills.",
+            minimum=0,
+            below=1.0,
+        ),
+    )
+
 
 _DEFINED = (
     SettingDefinition(
@@ -35,6 +56,34 @@ _DEFINED = (
         0,
         "Bytes that a query may hold; 0 means half of the machine's.",
         minimum=0,
+    ),
+    *_external("group_by", "GROUP BY"),
+    *_external("sort", "ORDER BY and window functions"),
+    *_external("join", "JOIN"),
+    *_external("distinct", "DISTINCT, EXCEPT, INTERSECT and LIMIT BY"),
+    SettingDefinition(
+        "max_temporary_data_on_disk_size_for_query",
+        0,
+        "Bytes that a query may have in temporary files at a time; 0 means no limit.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "min_free_disk_space_for_temporary_data",
+        0,
+        "Bytes of the disk that temporary files must leave free.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "temporary_files_codec",
+        "LZ4",
+        "Compression of temporary files.",
+        only=("LZ4", "ZSTD", "NONE"),
+    ),
+    SettingDefinition(
+        "tmp_path",
+        "",
+        "The folder of temporary files; '' is tmp in the warehouse, or the system's for a warehouse"
+        " in memory or opened read-only.",
     ),
     SettingDefinition(
         "max_execution_time",
@@ -107,6 +156,29 @@ _DEFINED = (
         "group_by_use_nulls",
         False,
         "Keys that are not in a row's grouping set are NULL instead of their type's default.",
+    ),
+    SettingDefinition(
+        "use_with_fill_by_sorting_prefix",
+        True,
+        "WITH FILL fills the values of each prefix, which is the keys of ORDER BY before it.",
+        only=(True,),
+    ),
+    SettingDefinition(
+        "max_recursive_cte_evaluation_depth",
+        1000,
+        "More steps of a WITH RECURSIVE are an error.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "totals_mode",
+        "after_having_exclusive",
+        "Whether WITH TOTALS is about all groups (before_having) or about those that HAVING keeps.",
+        only=(
+            "before_having",
+            "after_having_exclusive",
+            "after_having_inclusive",
+            "after_having_auto",
+        ),
     ),
     SettingDefinition(
         "force_grouping_standard_compatibility",
@@ -185,6 +257,18 @@ _DEFINED = (
     ),
     SettingDefinition(
         "use_skip_indexes", True, "Whether SELECT skips granules by the skip indexes."
+    ),
+    SettingDefinition(
+        "query_plan_optimize_join_order_limit",
+        10,
+        "Relations, at most 12, up to which every order of inner joins is considered; 0 keeps the "
+        "written order.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "enable_join_runtime_filters",
+        True,
+        "Whether the keys of a join's right side drop rows where its left side is read.",
     ),
     SettingDefinition("optimizer", True, "Whether plans are optimized; for tests that compare."),
     SettingDefinition(
@@ -310,6 +394,12 @@ _DEFINED = (
         "Skip indexes, separated by commas: a SELECT that does not use each is an error.",
     ),
     SettingDefinition(
+        "stop_refreshable_materialized_views_on_startup",
+        False,
+        "SYSTEM STOP VIEWS suspends schedules, and is stored.",
+        only=(False,),
+    ),
+    SettingDefinition(
         "allow_materialized_view_with_bad_select",
         False,
         "A view whose query does not bind would never fire: CREATE its tables first.",
@@ -379,7 +469,7 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
 
 _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
     # The same whatever they say: plain views are always inlined, nothing has a definer, a target
-    # cannot be dropped before its views, and there are no replicas and no REFRESH.
+    # cannot be dropped before its views, and there are no replicas.
     ("analyzer_inline_views", False),
     ("default_materialized_view_sql_security", "DEFINER"),
     ("default_normal_view_sql_security", "INVOKER"),
@@ -390,7 +480,6 @@ _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
     ("os_threads_nice_value_materialized_view", 0),
     ("parallel_replicas_allow_materialized_views", True),
     ("parallel_replicas_allow_view_over_mergetree", False),
-    ("stop_refreshable_materialized_views_on_startup", False),
     ("use_async_executor_for_materialized_views", False),
     # ClickHouse has them still, without meaning.
     ("allow_experimental_alter_materialized_view_structure", True),
@@ -414,6 +503,6 @@ _ACCEPTED = tuple(
 )
 
 SESSION_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
-    {definition.name: definition for definition in (*_DEFINED, *_ACCEPTED)}
+    {definition.name: definition for definition in (*_DEFINED, *FORMAT_SETTINGS, *_ACCEPTED)}
 )
 """The settings of queries and sessions by name."""

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from olapdb.config.definition import SettingDefinition, SettingValue
+from olapdb.config.formats import AT_CONNECT_ONLY
 from olapdb.config.session import SESSION_SETTINGS
 from olapdb.config.table import TABLE_SETTINGS
-from olapdb.errors import NotSupportedError, ReadOnly, UnknownSetting
+from olapdb.errors import NotSupportedError, ReadOnly, ReadonlySetting, UnknownSetting
 from olapdb.threads import cores
 
 
@@ -58,7 +59,14 @@ class Settings(Mapping[str, SettingValue]):
         return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
 
     def refuse_if_readonly(self, changes: Mapping[str, object]) -> None:
-        """Raise ReadOnly if the setting `readonly` forbids one of these changes."""
+        """Raise ReadOnly if the setting `readonly` forbids one of these changes, ReadonlySetting for
+        a setting that only connect() takes."""
+        for name in AT_CONNECT_ONLY:
+            if name in changes and changes[name] != self[name]:
+                raise ReadonlySetting(
+                    f"A statement cannot change the setting {name}.",
+                    hint=f"olapdb.connect(…, settings={{'{name}': …}}) sets it.",
+                )
         level = self.integer("readonly")
         for name, value in changes.items() if level else ():
             if (level == 1 or name == "readonly") and lookup(name).parse(value) != self[name]:

@@ -51,9 +51,26 @@ MERGE_ROWS_MIN = 1_000_000
 """Merge the partial states of a GROUP BY when they hold this many rows, and again at twice what was
 left: each row is merged a bounded number of times."""
 
+RADIX_SORT_ROWS_MIN = 2_048
+"""Sort integers, dates and times digit by digit from here on, where kernels are compiled. 2,048 rows take
+as long as in Arrow's sort, 65,536 a tenth, 1,000,000 a tenth (three columns: a quarter)."""
+
 TOP_ROWS_MIN = 16_384
 """Cut the rows of ORDER BY … LIMIT back when twice the limit are held, but no fewer than this: the
 cost of one sort is spread over them."""
+
+JOIN_ORDER_ROWS_MIN = 20_000
+"""Choose the order of inner joins from this many rows of all tables on. Of fewer any order is fast,
+and choosing takes longer."""
+
+MEMBER_TABLE_BYTES_MAX = 1 << 22
+"""Find integers and days in the set of an IN by a table of all numbers in its span up to this size:
+a tenth of the time of hashing them."""
+
+JOIN_FILTER_ROWS_MIN = 16_384
+JOIN_FILTER_PASS_PERCENT_MAX = 20
+"""Drop rows of a table of at least so many rows by the keys of a join's other side, if at most that
+part of the keys is expected to remain: each row that remains is looked up twice."""
 
 # --- reading -------------------------------------------------------------------------------------
 
@@ -68,6 +85,14 @@ LARGE_TASK_ROWS = 131_072
 MANY_ROWS = 1_000_000
 """The same where a scan has at least MANY_ROWS: all threads have tasks anyway, and a task holds the
 interpreter's lock while it begins and ends."""
+
+LATE_ROWS_MAX = 65_536
+"""Read the columns that neither conditions nor sort keys need after ORDER BY … LIMIT or LIMIT, for
+its rows alone, where these are at most so many."""
+
+ROWS_PER_LATE_ROW_MIN = 16
+"""Pick the rows that conditions keep out of the other columns, in place of filtering these, where
+there are so many rows for each."""
 
 JOINED_PIECE_ROWS_MIN = 16_384
 """Join the chunks of a block that are smaller than this on average: a batch has its own cost."""
@@ -86,6 +111,9 @@ and so many for each value. Fewer rows are evaluated one by one."""
 MIN_MAX_ROWS_MIN = 4_096
 """Narrow a text column down to rows that may be least or greatest from here on; Arrow compares
 fewer texts in less time than the sample takes."""
+
+SKETCH_ROWS_MIN = 1_000
+"""Write sketches of distinct values with parts of so many rows. They take 350 bytes a column."""
 
 CALENDAR_ROWS_MIN = 1_000
 """Make a table of the calendar days of a column from here on, where the span has fewer days."""
@@ -119,19 +147,26 @@ _NEVER = 1 << 62
 
 OFF: Final[Mapping[str, int]] = MappingProxyType(
     {
+        "JOIN_ORDER_ROWS_MIN": _NEVER,
+        "MEMBER_TABLE_BYTES_MAX": 0,
+        "JOIN_FILTER_ROWS_MIN": _NEVER,
         "DENSE_RADIX_MIN": 0,
         "SLICED_ROWS_MIN": _NEVER,
         "SHARED_CODES_ROWS_MIN": _NEVER,
         "RENUMBER_RADIX_MAX": 0,
         "INDEXED_VALUES_MIN": _NEVER,
         "MERGE_ROWS_MIN": _NEVER,
+        "RADIX_SORT_ROWS_MIN": _NEVER,
         "TOP_ROWS_MIN": _NEVER,
         "READ_AT_ONCE_ROWS_MAX": 0,
+        "LATE_ROWS_MAX": -1,
+        "ROWS_PER_LATE_ROW_MIN": _NEVER,
         "MANY_ROWS": _NEVER,
         "JOINED_PIECE_ROWS_MIN": 0,
         "LISTED_VALUES_MAX": 0,
         "MONOTONIC_ROWS_MIN": _NEVER,
         "MIN_MAX_ROWS_MIN": _NEVER,
+        "SKETCH_ROWS_MIN": _NEVER,
         "CALENDAR_ROWS_MIN": _NEVER,
         "PARALLEL_COLUMNS_ROWS_MIN": _NEVER,
         "BESIDE_ROWS_MIN": _NEVER,
@@ -145,6 +180,10 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
 
 EAGER: Final[Mapping[str, int]] = MappingProxyType(
     {
+        "JOIN_ORDER_ROWS_MIN": 0,
+        "MEMBER_TABLE_BYTES_MAX": 1 << 23,
+        "JOIN_FILTER_ROWS_MIN": 0,
+        "JOIN_FILTER_PASS_PERCENT_MAX": _NEVER,
         "DENSE_RADIX_MIN": 1 << 16,
         "SLICED_ROWS_MIN": 2,
         "SLICE_ROWS": 2,
@@ -152,8 +191,11 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "INDEXED_VALUES_MIN": 1,
         "HASHED_ROWS": 2,
         "MERGE_ROWS_MIN": 2,
+        "RADIX_SORT_ROWS_MIN": 2,
         "TOP_ROWS_MIN": 1,
         "READ_AT_ONCE_ROWS_MAX": _NEVER,
+        "LATE_ROWS_MAX": _NEVER,
+        "ROWS_PER_LATE_ROW_MIN": 1,
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
         "MANY_ROWS": 8,
@@ -162,6 +204,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "MONOTONIC_ROWS_MIN": 1,
         "MONOTONIC_ROWS_PER_VALUE_MIN": 1,
         "MIN_MAX_ROWS_MIN": 1,
+        "SKETCH_ROWS_MIN": 1,
         "CALENDAR_ROWS_MIN": 0,
         "PARALLEL_COLUMNS_ROWS_MIN": 0,
         "BESIDE_ROWS_MIN": 1,

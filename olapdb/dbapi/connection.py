@@ -28,6 +28,7 @@ def connect(
     settings: Mapping[str, object] | None = None,
     read_only: bool = False,
     durability: Durability = "full",
+    uncompressed_cache_size: int | None = None,
 ) -> Connection:
     """Open the warehouse folder `path` (created if missing), or one in memory.
 
@@ -35,12 +36,17 @@ def connect(
     processes may have it open too.  `settings` hold for every statement of the connection. With
     durability "full" a committed statement survives a crash of the machine; with "process" only a
     crash of the process, and no commit waits for the disk.  All connections of a process to one
-    folder must agree on it, else InterfaceError.  Raises CannotOpenWarehouse for a folder that is
+    folder must agree on it, else InterfaceError.  `uncompressed_cache_size` sets the bytes of decoded
+    columns that this process keeps, for all its warehouses: an eighth of the machine's memory until a
+    connection says otherwise, 0 to keep none.  Raises CannotOpenWarehouse for a folder that is
     no warehouse of a known version.
     """
-    from olapdb.database import Database  # loads the engine: 2 s that `import olapdb` saves
+    # Loads the engine: 2 s that `import olapdb` saves.
+    from olapdb.database import Database, set_uncompressed_cache_size
 
     location = MEMORY if path is None else os.fspath(path)
+    if uncompressed_cache_size is not None:
+        set_uncompressed_cache_size(uncompressed_cache_size)
     opened = Database.open(location, read_only=read_only, durability=durability)
     try:
         return Connection(opened, opened.session(database, settings or {}))
@@ -190,13 +196,14 @@ class Connection:
         self.session.cancel()
 
     def close(self) -> None:
-        """Close the connection. Idempotent. The last one of a process to a folder closes the
-        warehouse."""
+        """Close the connection and drop its temporary tables. Idempotent. The last one of a process
+        to a folder closes the warehouse."""
         if self._database is None:
             return
         try:
             while self._before_close:
                 self._before_close.pop()()
+            self._session.close()
         finally:
             opened, self._database = self._database, None
             opened.release()

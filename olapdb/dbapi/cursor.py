@@ -11,8 +11,9 @@ import pyarrow as pa
 from olapdb.dbapi.rows import Rows
 from olapdb.dbapi.types import display_size, precision_and_scale
 from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError, Warning
-from olapdb.result import QueryStatistics, Result
+from olapdb.result import QueryStatistics, Result, python_values
 from olapdb.types import DataType, is_nullable
+from olapdb.types.arrow import exported_schema
 
 if TYPE_CHECKING:
     import pandas
@@ -102,6 +103,15 @@ class Cursor:
         """The rows, parts and granules that the last statement has read so far."""
         return QueryStatistics() if self._result is None else self._result.statistics
 
+    @property
+    def totals(self) -> Row | None:
+        """The row that WITH TOTALS adds, which is not among the rows to fetch; None without it."""
+        if self._result is None or self._result.totals is None:
+            return None
+        columns = self._result.totals.columns
+        pairs = zip(columns, self._result.types, strict=True)
+        return tuple(python_values(column, data_type)[0] for column, data_type in pairs)
+
     def fetchone(self) -> Row | None:
         """Return the next row. None if there are no more."""
         return next(self._rows_expected(), None)
@@ -123,14 +133,15 @@ class Cursor:
     # --- Arrow
 
     def fetch_arrow_table(self) -> pa.Table:
-        """Return all remaining rows. Fields carry their ClickHouse type in the metadata."""
+        """Return all remaining rows; an Enum is a string. Fields carry their ClickHouse type in the
+        metadata."""
         result = self._result_expected()
-        return pa.Table.from_batches(list(self._rest.rest()), schema=result.schema)
+        return pa.Table.from_batches(list(self._rest.rest()), schema=_arrow_schema(result))
 
     def fetch_record_batch(self) -> pa.RecordBatchReader:
         """Return the remaining rows as a stream."""
         result = self._result_expected()
-        return pa.RecordBatchReader.from_batches(result.schema, self._rest.rest())
+        return pa.RecordBatchReader.from_batches(_arrow_schema(result), self._rest.rest())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the remaining rows for any reader of Arrow streams: `pa.table(cursor)`,
@@ -141,6 +152,23 @@ class Cursor:
         """Return all remaining rows as a pandas frame (pandas must be installed)."""
         frame: pandas.DataFrame = self.fetch_arrow_table().to_pandas()
         return frame
+
+    # --- text
+
+    def fetch_text(self, output_format: str = "") -> bytes:
+        """Return all remaining rows in a format of ClickHouse (`CSVWithNames`, `Pretty`, …): the
+        one that is given, else the statement's FORMAT, else TabSeparated.
+
+        Raises UnknownFormat, and ProgrammingError for a statement that is no query."""
+        return b"".join(self.stream_text(output_format))
+
+    def stream_text(self, output_format: str = "") -> Iterator[bytes]:
+        """Return what `fetch_text` does, piece by piece: `file.writelines(cursor.stream_text())`."""
+        result = self._result_expected()
+        output = result.output
+        if output is None:
+            raise ProgrammingError("The last statement was no query: its rows have no format.")
+        return output.write(result, self._rest.rest_as_stored(), output_format or output.format)
 
     # --- the rest of PEP 249
 
@@ -197,3 +225,8 @@ class Cursor:
         if not self._result.has_columns:
             raise ProgrammingError("The last statement returned no rows to fetch.")
         return self._result
+
+
+def _arrow_schema(result: Result) -> pa.Schema:
+    """Return the schema of a result's batches as users get them."""
+    return exported_schema(result.names, result.types)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from olapdb.result import Result, python_values
 from olapdb.types import FixedString, plain
+from olapdb.types.arrow import exported, exported_schema, has_enum
 
 
 class Rows:
@@ -28,12 +29,32 @@ class Rows:
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Return all rows not fetched yet as batches; no rows remain afterwards."""
+        return _exported(self.rest_as_stored(), self._drawing.result)
+
+    def rest_as_stored(self) -> Iterator[pa.RecordBatch]:
+        """Return all rows not fetched yet as the engine has them, an Enum as its number; no rows
+        remain afterwards."""
         drawing = self._drawing
         batches, self._rows = drawing.source(), iter(())
         remaining = sum(1 for _ in drawing.pending)
-        if drawing.drawn is None or not remaining:
-            return batches
-        return chain([drawing.drawn.slice(drawing.drawn.num_rows - remaining)], batches)
+        if drawing.drawn is not None and remaining:
+            started = drawing.drawn.slice(drawing.drawn.num_rows - remaining)
+            batches = chain([started], batches)
+        return batches
+
+
+def _exported(batches: Iterator[pa.RecordBatch], result: Result) -> Iterator[pa.RecordBatch]:
+    """Return the batches as users get them: an Enum's texts instead of its numbers."""
+    if not any(map(has_enum, result.types)):
+        return batches
+    schema = exported_schema(result.names, result.types)
+    return (
+        pa.RecordBatch.from_arrays(
+            [exported(c, t) for c, t in zip(batch.columns, result.types, strict=True)],
+            schema=schema,
+        )
+        for batch in batches
+    )
 
 
 class _Drawing:
@@ -54,8 +75,10 @@ class _Drawing:
 
 
 def _draw(drawing: _Drawing) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows as tuples, and note in `drawing` the batch they come from. FixedString becomes
-    text if it is UTF-8."""
+    """Yield the rows as tuples of Python values; a FixedString is text if it is UTF-8, else bytes.
+
+    Sets `drawing.drawn` to the batch of the last row, and `drawing.pending` to the iterator over
+    the rows of that batch that are not yielded yet."""
     types = drawing.result.types
     texts = [_text if isinstance(plain(t), FixedString) else None for t in types]
     for batch in drawing.source():

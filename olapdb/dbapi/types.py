@@ -29,7 +29,10 @@ class TypeObject:
         return self.name
 
 
-STRING = TypeObject("STRING", lambda t: isinstance(t, types.String | types.UUID))
+STRING = TypeObject(
+    "STRING",
+    lambda t: isinstance(t, types.String | types.UUID | types.Enum | types.IPv4 | types.IPv6),
+)
 BINARY = TypeObject("BINARY", lambda t: isinstance(t, types.FixedString))
 NUMBER = TypeObject(
     "NUMBER",

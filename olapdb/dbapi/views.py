@@ -320,7 +320,7 @@ class ViewHandle:
 
 def _views(snapshot: Snapshot) -> list[MaterializedView]:
     """Return the materialized views of all databases."""
-    return [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
+    return list(snapshot.objects_of(MaterializedView))
 
 
 def _full_name(view: MaterializedView) -> str:

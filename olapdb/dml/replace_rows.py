@@ -36,7 +36,7 @@ from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
-from olapdb.model.changes import AddPart, Change, RemoveParts
+from olapdb.model.changes import AddPart, RemoveParts
 from olapdb.model.part import Part
 from olapdb.model.requirements import PartsOfPartitionAre, Requirement
 from olapdb.model.schema import Table
@@ -52,6 +52,9 @@ COMPARED_ROWS_MAX = 8_000_000
 slices of views become stale."""
 
 Blocks = Callable[[Snapshot], Iterable[pa.Table]]
+Also = Callable[[Snapshot, int], CommitDraft]
+"""A function from the snapshot and the number of new rows to what the same commit also requires and
+changes."""
 
 
 def replace_rows(
@@ -60,13 +63,16 @@ def replace_rows(
     replacing: nodes.Replacing,
     blocks: Blocks,
     parameters: Parameters = None,
+    *,
+    also: Also | None = None,
 ) -> InsertResult:
     """Insert the rows of `blocks`, and remove those that they replace, in one commit with every
     view.
 
     `blocks` gives the rows, complete blocks of the table, at a pinned snapshot; it is called again
     after a conflict. Slices of views which removed rows had reached become stale; views fire on the
-    added rows. Two NULL keys are equal. Nothing is committed if the same rows leave and come.
+    added rows. Two NULL keys are equal. Nothing is committed if the same rows leave and
+    come, and `also` is None.
 
     Raises HaveDependentObjects for the target of a view, NotSupportedError for a table that
     deduplicates, and the errors of INSERT and DELETE.
@@ -85,7 +91,7 @@ def replace_rows(
         table = stored_table(snapshot, table_id, "INSERT … REPLACE")
         _refuse(table, snapshot)
         with Staging(origin) as staging:
-            exchange = _Exchange(origin, staging, snapshot, table, replacing, parameters)
+            exchange = _Exchange(origin, staging, snapshot, table, replacing, parameters, also)
             return exchange.run(blocks(snapshot))
 
     return retry_commit(origin.services, attempt, policy)
@@ -120,6 +126,7 @@ class _Exchange:
     table: Table
     replacing: nodes.Replacing
     parameters: Parameters
+    also: Also | None = None
     _around: TriggerContext = field(init=False)
     _keys: ReplacementKeys = field(init=False)
 
@@ -145,11 +152,12 @@ class _Exchange:
             raise
         staged = stager.staged(self.table.id, rows)
         self.staging.adopt(staged.paths)
-        if not rows and not leaving:
+        if not rows and not leaving and self.also is None:
             return InsertResult(0, 0, None)
         failpoint("insert.staged")
         wait_for_merges(staged, self.snapshot)
-        commit = self._publish(staged, leaving)
+        also = CommitDraft() if self.also is None else self.also(self.snapshot, rows)
+        commit = self._publish(staged, leaving, also)
         failpoint("insert.committed")
         log_executions(self.origin, staged, self.snapshot, committed=True)
         return InsertResult(rows, staged.block_count, commit, views=staged.views)
@@ -239,15 +247,18 @@ class _Exchange:
 
     # --- the commit
 
-    def _publish(self, staged: StagedInsert, leaving: Sequence[tuple[Part, np.ndarray]]) -> int:
-        """Commit the staged rows with the removal of those in `leaving`; return its number."""
+    def _publish(
+        self, staged: StagedInsert, leaving: Sequence[tuple[Part, np.ndarray]], also: CommitDraft
+    ) -> int:
+        """Commit the staged rows with the removal of those in `leaving` and with `also`; return the
+        commit's number."""
         unchanged = PartsOfPartitionAre(
             self.table.id,
             None,
             tuple(sorted(part.id for part in self.snapshot.parts(self.table.id))),
         )
-        requirements: list[Requirement] = [*staged.requirements, unchanged]
-        changes: list[Change] = list(with_statements(staged.changes, self.origin))
+        requirements: list[Requirement] = [*staged.requirements, unchanged, *also.requirements]
+        changes = [*with_statements(staged.changes, self.origin), *also.changes]
         if not leaving:
             draft = CommitDraft([self.origin.lease, *requirements], changes)
             write = TableWrite(

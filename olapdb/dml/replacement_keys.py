@@ -16,7 +16,14 @@ from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
-from olapdb.plan.expressions import ColumnRef, InSubquery, ScalarSubquery, columns_of, walk
+from olapdb.plan.expressions import (
+    ColumnRef,
+    DictionaryCall,
+    InSubquery,
+    ScalarSubquery,
+    columns_of,
+    walk,
+)
 from olapdb.sql import nodes
 from olapdb.types import Date, Date32, Integer, String, plain
 
@@ -41,7 +48,7 @@ class ReplacementKeys:
         )
         self._expressions = [bind_expression(key, table, scope) for key in replacing.keys]
         if any(
-            isinstance(part, InSubquery | ScalarSubquery)
+            isinstance(part, InSubquery | ScalarSubquery | DictionaryCall)
             for key in self._expressions
             for part in walk(key)
         ):

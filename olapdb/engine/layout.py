@@ -97,9 +97,11 @@ class TableLayout:
 
     @cached_property
     def keys_within_partitions(self) -> bool:
-        """Return whether rows of equal sorting key are always in one partition.
+        """Return whether rows of equal sorting key are certainly in one partition.
 
-        If so, the rows of all partitions may be combined together."""
+        They are if every column of the partition key is an item of the sorting key, of a type whose
+        equal values are identical. Then the rows of all partitions may be combined together. False
+        may also mean that it is not known."""
         exact_columns = {
             expression.name
             for expression in self.sorting_expressions

@@ -31,6 +31,8 @@ _KEY_TYPES = (
     types.Date32,
     types.DateTime,
     types.UUID,
+    types.IPv4,
+    types.IPv6,
     types.String,
     types.FixedString,
 )
@@ -54,7 +56,7 @@ class NestedMap:
 def nested_maps(layout: TableLayout) -> tuple[NestedMap, ...]:
     """Return the nested maps of a table: arrays named `…Map.x` outside its sorting and partition keys.
 
-    The first array is a key, and others whose names end with ID, Key or Type."""
+    The first array of a map is a key. So is each array whose name ends with ID, Key or Type."""
     arrays: dict[str, list[Column]] = {}
     for column in layout.table.stored_columns:
         name, separator, _ = column.name.partition(".")
@@ -101,13 +103,15 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
 
     With one key, keys whose values are all zero are dropped in every row.  With several keys, a row
     alone in its group is unchanged, and only keys that were added up to zero are dropped.  `rows` are
-    in the order of their groups.
+    in the order of their groups.  Raises SizesOfArraysDoNotMatch if arrays of a row differ in
+    length, DecimalOverflow if a sum exceeds its precision.
     """
     map_columns = {name: single_chunk(rows.column(name)) for name in nested_map.names}
     entries = {name: values.flatten() for name, values in map_columns.items()}
     owners = np.repeat(groups.codes, _lengths(nested_map, map_columns))
     several_keys = len(nested_map.keys) > 1
-    # Entries with different numbers stay separate, in their order: those of rows to leave unchanged.
+    # Only entries of one number merge. In a row that stays unchanged each entry has its own number,
+    # so that its entries also keep their order.
     entry_numbers = np.arange(owners.size) if several_keys else np.zeros(owners.size, np.int64)
     entry_numbers[groups.sizes[owners] > 1] = 0
     order = sort_indices(

@@ -25,6 +25,22 @@ class CannotParseUUID(DataError, name="CANNOT_PARSE_UUID", code=376):
     """A text that is not a UUID."""
 
 
+class UnknownElementOfEnum(DataError, name="UNKNOWN_ELEMENT_OF_ENUM", code=691):
+    """A text or number that an Enum does not have."""
+
+
+class CannotParseIPv4(DataError, name="CANNOT_PARSE_IPV4", code=675):
+    """A text that is not an IPv4 address."""
+
+
+class CannotParseEscapeSequence(DataError, name="CANNOT_PARSE_ESCAPE_SEQUENCE", code=25):
+    """A pattern of LIKE that ends in a backslash."""
+
+
+class CannotParseIPv6(DataError, name="CANNOT_PARSE_IPV6", code=676):
+    """A text that is not an IPv6 address."""
+
+
 class CannotParseBool(DataError, name="CANNOT_PARSE_BOOL", code=467):
     """A text that is not a Bool."""
 
@@ -97,3 +113,7 @@ class IncorrectResultOfScalarSubquery(
     DataError, name="INCORRECT_RESULT_OF_SCALAR_SUBQUERY", code=125
 ):
     """A scalar subquery that returned more than one row."""
+
+
+class CannotExtractTableStructure(DataError, name="CANNOT_EXTRACT_TABLE_STRUCTURE", code=636):
+    """Data in a format, whose columns cannot be found."""

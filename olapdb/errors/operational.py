@@ -13,6 +13,10 @@ class TimeoutExceeded(OperationalError, name="TIMEOUT_EXCEEDED", code=159):
     """A statement that ran longer than its time limit."""
 
 
+class TooSlow(OperationalError, name="TOO_SLOW", code=160):
+    """A call that would wait longer than a limit allows."""
+
+
 class QueryWasCancelled(OperationalError, name="QUERY_WAS_CANCELLED", code=394):
     """A statement that a KILL QUERY, a cancel or the end of the process stopped."""
 
@@ -23,6 +27,10 @@ class TooManyParts(OperationalError, name="TOO_MANY_PARTS", code=252):
 
 class TooManyRows(OperationalError, name="TOO_MANY_ROWS", code=158):
     """A statement that reads, or a result that has, more rows than a limit allows."""
+
+
+class TooManyRowsOrBytes(OperationalError, name="TOO_MANY_ROWS_OR_BYTES", code=396):
+    """A query with more temporary data on disk than a limit allows."""
 
 
 class TooDeepRecursion(OperationalError, name="TOO_DEEP_RECURSION", code=306):
@@ -112,3 +120,19 @@ class BackfillIncomplete(OperationalError, name="BACKFILL_INCOMPLETE", code=2009
     """
 
     rows: tuple[object, ...] = ()
+
+
+class RefreshFailed(OperationalError, name="REFRESH_FAILED", code=730):
+    """A refresh of a view that its query or its commit ended; the view keeps its rows."""
+
+
+class FileAlreadyExists(OperationalError, name="FILE_ALREADY_EXISTS", code=504):
+    """A file that a statement would overwrite, but is not told to."""
+
+
+class CannotStat(OperationalError, name="CANNOT_STAT", code=400):
+    """A file that a statement reads, but that does not exist."""
+
+
+class CannotAppendToFile(OperationalError, name="CANNOT_APPEND_TO_FILE", code=641):
+    """A file of a format that has one result, to which a statement would append."""

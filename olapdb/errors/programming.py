@@ -73,6 +73,30 @@ class TableAlreadyExists(ProgrammingError, name="TABLE_ALREADY_EXISTS", code=57)
     """A table name that is already taken."""
 
 
+class DictionaryAlreadyExists(ProgrammingError, name="DICTIONARY_ALREADY_EXISTS", code=387):
+    """A name that a dictionary has."""
+
+
+class IncorrectDictionaryDefinition(
+    ProgrammingError, name="INCORRECT_DICTIONARY_DEFINITION", code=489
+):
+    """A dictionary without a clause that it needs, or with clauses that do not fit."""
+
+
+class UnknownElementInConfig(ProgrammingError, name="UNKNOWN_ELEMENT_IN_CONFIG", code=137):
+    """A layout of dictionaries that does not exist."""
+
+
+class CannotDropDictionaryAsTable(
+    ProgrammingError, name="CANNOT_DETACH_DICTIONARY_AS_TABLE", code=520
+):
+    """DROP TABLE of a dictionary."""
+
+
+class NoHierarchy(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
+    """A walk up or down a dictionary that has no hierarchy."""
+
+
 class DatabaseAlreadyExists(ProgrammingError, name="DATABASE_ALREADY_EXISTS", code=82):
     """A database name that is already taken."""
 
@@ -167,6 +191,10 @@ class QueryNotSupportedInMaterializedView(
     """A query that a materialized view cannot have."""
 
 
+class InvalidWithFillExpression(ProgrammingError, name="INVALID_WITH_FILL_EXPRESSION", code=475):
+    """A WITH FILL whose bounds, step or column cannot be used."""
+
+
 class BadTypeOfField(ProgrammingError, name="BAD_TYPE_OF_FIELD", code=169):
     """A column whose type does not fit its use."""
 
@@ -225,6 +253,10 @@ class CannotCompileRegexp(ProgrammingError, name="CANNOT_COMPILE_REGEXP", code=4
     """A regular expression that does not compile."""
 
 
+class EmptyDataPassed(ProgrammingError, name="EMPTY_DATA_PASSED", code=92):
+    """A type or statement without the elements that it needs."""
+
+
 class UnexpectedAstStructure(ProgrammingError, name="UNEXPECTED_AST_STRUCTURE", code=223):
     """An expression of a form that its place does not allow."""
 
@@ -269,6 +301,10 @@ class RecursiveFunction(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
     """A call of a function that users made, whose body leads back to it."""
 
 
+class UnsupportedRecursion(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
+    """A WITH RECURSIVE that is no UNION ALL of a first step and repeated ones."""
+
+
 class FunctionAlreadyExists(ProgrammingError, name="FUNCTION_ALREADY_EXISTS", code=609):
     """CREATE FUNCTION of a name that a function has."""
 
@@ -305,3 +341,25 @@ class BadDataPartName(ProgrammingError, name="BAD_DATA_PART_NAME", code=233):
 
 class NoSuchDataPart(ProgrammingError, name="NO_SUCH_DATA_PART", code=232):
     """A part name that does not exist."""
+
+
+class BadDatabaseForTemporaryTable(
+    ProgrammingError, name="BAD_DATABASE_FOR_TEMPORARY_TABLE", code=442
+):
+    """A temporary table with the name of a database in front."""
+
+
+class UnknownFormat(ProgrammingError, name="UNKNOWN_FORMAT", code=73):
+    """A format that does not exist."""
+
+
+class FormatNotForInput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_INPUT", code=257):
+    """A format that is only written."""
+
+
+class FormatNotForOutput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_OUTPUT", code=399):
+    """A format that is only read."""
+
+
+class PathNotAllowed(ProgrammingError, name="DATABASE_ACCESS_DENIED", code=291):
+    """A path outside of the folders that statements may read and write."""

@@ -3,10 +3,15 @@
 run(plan, context) -> Result
 run_node(node, context) -> Iterator[pa.RecordBatch]
 explain_indexes(plan, context) -> lines of EXPLAIN indexes = 1
+estimate_reads(plan, context) -> rows of EXPLAIN ESTIMATE
+analyzed_lines(plan, context, seconds, estimate) -> lines of EXPLAIN ANALYZE
+pipeline_lines(plan, context) -> lines of EXPLAIN PIPELINE
 """
 
 from olapdb.compute.context import ExecutionContext, MemoryTracker, QueryStatistics, SystemReader
-from olapdb.execute.pruning.explain_indexes import explain_indexes
+from olapdb.execute.explain_analyze import analyzed_lines
+from olapdb.execute.explain_pipeline import pipeline_lines
+from olapdb.execute.pruning.explain_indexes import estimate_reads, explain_indexes
 from olapdb.execute.run import run, run_node
 
 __all__ = [
@@ -14,7 +19,10 @@ __all__ = [
     "MemoryTracker",
     "QueryStatistics",
     "SystemReader",
+    "analyzed_lines",
+    "estimate_reads",
     "explain_indexes",
+    "pipeline_lines",
     "run",
     "run_node",
 ]

@@ -14,13 +14,18 @@ import pyarrow as pa
 from olapdb.compute.batches import checked
 from olapdb.compute.context import ExecutionContext
 from olapdb.errors import InternalError
-from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys
+from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
 from olapdb.execute.operators.array_join import array_join_batches
 from olapdb.execute.operators.distinct import distinct_batches, set_difference_batches
+from olapdb.execute.operators.fill import fill_batches
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join import join_batches
+from olapdb.execute.operators.late_rows import late_limit_batches, late_top_batches
 from olapdb.execute.operators.limit import limit_batches, limit_by_batches
+from olapdb.execute.operators.paste import paste_batches
 from olapdb.execute.operators.project import project_batches
+from olapdb.execute.operators.recursion import recursive_batches, working_batches
+from olapdb.execute.operators.relative_limit import relative_limit_batches
 from olapdb.execute.operators.scan import counted_batch, scan_batches
 from olapdb.execute.operators.sort import sort_batches
 from olapdb.execute.operators.sources import numbers_batches, system_batches, values_batches
@@ -28,6 +33,7 @@ from olapdb.execute.operators.subqueries import RunNode, answer_subqueries
 from olapdb.execute.operators.union import union_batches
 from olapdb.execute.operators.window import window_batches
 from olapdb.plan import nodes
+from olapdb.plan.totals import totals_plan
 from olapdb.plan.tree import subqueries_of, walk_nodes
 from olapdb.result import Result
 
@@ -42,12 +48,24 @@ def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
         answer_subqueries(plan.root, context, run_node)
         batches = run_node(plan.root, context)
         first = next(batches, None)
+        totals = _totals(plan, context)
     except BaseException:
         context.close()
         raise
-    result = Result(plan.names, plan.types, _output(plan, first, batches), context.statistics)
+    result = Result(
+        plan.names, plan.types, _output(plan, first, batches), context.statistics, totals=totals
+    )
     result.on_close(context.close)
     return result
+
+
+def _totals(plan: nodes.Plan, context: ExecutionContext) -> pa.RecordBatch | None:
+    """Return the row of WITH TOTALS with the output's columns, None for a query without it."""
+    totals = totals_plan(plan.root)
+    if totals is None:
+        return None
+    rows = pa.Table.from_batches(list(run_node(totals, context)), totals.arrow_schema)
+    return _select(rows.combine_chunks().to_batches()[0], [field for field, _ in plan.output])
 
 
 def is_simple(plan: nodes.Plan) -> bool:
@@ -78,7 +96,7 @@ def run_node(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordB
     """Yield the node's batches, each of its schema and of at most a batch's rows.
 
     Subqueries of its expressions must have been answered (`answer_subqueries`)."""
-    return checked(_operator(node, context, run_node), node)
+    return context.watched(checked(_operator(node, context, run_node), node), node)
 
 
 def _operator(
@@ -96,6 +114,8 @@ def _operator(
             return project_batches(node, run_child(child, context), context)
         case nodes.Aggregate(child=child):
             return aggregate_batches(node, _input(node, child, context, run_child), context)
+        case nodes.TotalsRow(aggregate=aggregate):
+            return totals_batches(node, lambda: run_child(aggregate, context), context)
         case nodes.SystemScan():
             return system_batches(node, context)
         case nodes.Values():
@@ -104,18 +124,32 @@ def _operator(
             return numbers_batches(node, context)
         case nodes.ArrayJoin(child=child):
             return array_join_batches(node, run_child(child, context), context)
-        case nodes.Join(left=left, right=right):
-            return join_batches(node, run_child(left, context), run_child(right, context), context)
+        case nodes.Join(right=right):
+            return join_batches(
+                node, lambda plan: run_child(plan, context), run_child(right, context), context
+            )
         case nodes.Sort(child=child):
-            return sort_batches(node, run_child(child, context), context)
+            late = late_top_batches(node, context)
+            return late or sort_batches(node, run_child(child, context), context)
+        case nodes.Fill(child=child):
+            return fill_batches(node, run_child(child, context), context)
         case nodes.Window(child=child):
             return window_batches(node, run_child(child, context), context)
         case nodes.Limit(child=child):
-            return limit_batches(node, run_child(child, context), context)
+            late = late_limit_batches(node, context)
+            return late or limit_batches(node, run_child(child, context), context)
+        case nodes.RelativeLimit(child=child):
+            return relative_limit_batches(node, run_child(child, context), context)
+        case nodes.Paste(left=left, right=right):
+            return paste_batches(node, run_child(left, context), run_child(right, context), context)
         case nodes.LimitBy(child=child):
             return limit_by_batches(node, run_child(child, context), context)
         case nodes.Distinct(child=child):
             return distinct_batches(node, run_child(child, context), context)
+        case nodes.RecursiveUnion():
+            return recursive_batches(node, context, run_child)
+        case nodes.WorkingTable():
+            return working_batches(node, context)
         case nodes.Union(inputs=inputs):
             return union_batches(node, [run_child(child, context) for child in inputs], context)
         case nodes.SetDifference(left=left, right=right):
@@ -140,9 +174,12 @@ def _input(
         if pa.DictionaryType not in map(type, block.schema.types):
             return run_child(child, context)
     elif (counted := counted_batch(child, context)) is not None:
-        return iter((counted,))
+        return context.watched(iter((counted,)), child)
     coded = coded_keys(node, child)
-    return scan_batches(child, context, coded) if coded else run_child(child, context)
+    if not coded:
+        return run_child(child, context)
+    context.note(child, "Codes: text keys come as the parts' dictionaries have them")
+    return context.watched(scan_batches(child, context, coded), child)
 
 
 def _output(

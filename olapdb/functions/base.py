@@ -15,6 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from olapdb.native import accumulate
+from olapdb.native.library import library
 from olapdb.types import AggregateFunction, DataType
 
 Column: TypeAlias = pa.Array | pa.Scalar
@@ -88,7 +90,22 @@ class Groups:
         """The number of rows of each group; shape (count,)."""
         if self.count == 1:
             return np.array([self.codes.size])
+        codes = self.kernel_codes
+        if library() is not None and codes is not None:
+            return accumulate.count(None, len(codes), codes, self.count)
         return np.bincount(self.codes, minlength=self.count)
+
+    @cached_property
+    def kernel_codes(self) -> np.ndarray | None:
+        """The codes as compiled kernels take them: None if all rows are in one group.
+
+        Kernels write where a code points, so that each is checked to be a group."""
+        if self.count == 1:
+            return None
+        codes = np.ascontiguousarray(self.codes, np.int64)
+        if codes.size and int(codes.view(np.uint64).max()) >= self.count:  # -1 is the largest
+            raise IndexError(f"A code is not in 0 … {self.count - 1}.")
+        return codes
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -139,6 +156,12 @@ class Aggregate(ABC):
         once.
         """
         return None
+
+    @property
+    def skips_nulls(self) -> bool:
+        """Return whether `state` of one argument skips NULLs while it reads, so that dropping the
+        rows first would cost more."""
+        return False
 
     @abstractmethod
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

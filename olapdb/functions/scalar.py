@@ -108,7 +108,7 @@ class ScalarDefinition:
 
 
 def _translating_errors(call: ScalarCall, describe: Callable[[], str]) -> ScalarCall:
-    """Return the call with a kernel that raises errors of Python and Arrow as ours."""
+    """Return the call with a kernel that raises errors of Python and Arrow as `olapdb.errors`."""
 
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Run the kernel; raise a foreign error as one of `olapdb.errors`."""
@@ -157,7 +157,7 @@ def standard_call(
 ) -> ScalarCall:
     """Return the call of a kernel with the treatment that `define` describes.
 
-    The result of a NULL of no type is NULL, without a call of the kernel.
+    If an argument is a bare NULL, the result is NULL, and the kernel is not called.
     """
     types = tuple(plain(a.type) for a in arguments)
     if any(isinstance(t, Nothing) for t in types):
@@ -186,8 +186,9 @@ def null_safe(
 ) -> Column:
     """Run a kernel on the rows without NULL, and on one row if all arguments are constants.
 
-    Rows with a NULL are NULL in the result. Results that cannot be NULL (Array, Map) are computed
-    of the type's default in place of NULL. A DataError names its row in the whole column.
+    Rows with a NULL are NULL in the result. An Array or Map cannot be NULL: for such a result the
+    kernel gets the default of the argument's type in place of NULL. The `row` of a DataError counts
+    all rows, also those with a NULL.
     """
     constant = bool(values) and all(isinstance(v, pa.Scalar) for v in values)
     rows = 1 if constant else invocation.rows
@@ -200,7 +201,7 @@ def null_safe(
     ]
     valid = columns.all_valid(arrays, rows)
     if valid is not None and isinstance(invocation.result, Array | Map):
-        # these cannot be NULL: ClickHouse computes them of the default under the NULL
+        # As ClickHouse does: the result cannot be NULL, so the kernel reads the default instead.
         arrays = [_nulls_as_default(a, t) for a, t in zip(arrays, invocation.types, strict=True)]
         valid = None
     if valid is None:

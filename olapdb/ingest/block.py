@@ -139,54 +139,60 @@ class BlockMaker:
         return column.type
 
 
+@dataclass(frozen=True, slots=True)
+class InsertedData:
+    """The data of an INSERT: its columns are `columns` by position (None: by name), of the
+    ClickHouse types `types` (None: those of `type_of_arrow`). With `null_as_default` a NULL becomes
+    the default of a column that is not Nullable."""
+
+    data: Data
+    columns: Sequence[str] | None = None
+    types: Sequence[DataType] | None = None
+    null_as_default: bool = False
+
+
 def make_blocks(
     table: Table,
-    data: Data,
+    inserted: InsertedData,
     *,
     snapshot: Snapshot,
     environment: Environment,
     settings: Mapping[str, object] | None = None,
     cache: Cache | None = None,
-    columns: Sequence[str] | None = None,
-    types: Sequence[DataType] | None = None,
-    null_as_default: bool = False,
 ) -> Iterator[pa.Table]:
-    """Yield blocks of the table from data whose columns are `columns` by position (None: by name).
+    """Yield blocks of the table from the data of an INSERT.
 
-    `types` are the ClickHouse types of the data's columns; None takes those of `type_of_arrow`.
     Small batches are joined until they have `min_insert_block_size_rows` or `_bytes`, and blocks
     are cut at `max_insert_block_size`.  Empty data gives no block.  Raises NoSuchColumn,
     NumberOfColumnsDoesntMatch and DataError.
     """
     cache = cache or Cache()
     defaults = DefaultColumns.of(table, snapshot, environment, cache)
-    names = None if columns is None else tuple(columns)
     known = Settings.of(settings)
     max_rows = known.integer("max_insert_block_size")
     min_rows = min(known.integer("min_insert_block_size_rows"), max_rows)
     min_bytes = known.integer("min_insert_block_size_bytes")
-    threads = known.threads
     lossy = allows_lossy(known)
     maker: BlockMaker | None = None
     first_row = 0
-    for rows in _cut_blocks(_tables(data), max_rows, min_rows, min_bytes):
+    for rows in _cut_blocks(_tables(inserted.data), max_rows, min_rows, min_bytes):
         if maker is None:
-            schema = rows.schema
+            names = inserted.columns
             key = (
                 "maker",
                 table.id,
                 table.version,
-                schema,
-                names,
-                tuple(types or ()),
-                null_as_default,
+                rows.schema,
+                None if names is None else tuple(names),
+                tuple(inserted.types or ()),
+                inserted.null_as_default,
                 lossy,
                 environment.zone,
             )
             maker = cache.get_or_make(
-                key, partial(_maker, table, schema, names, types, defaults, null_as_default, lossy)
+                key, partial(_maker, table, rows.schema, inserted, defaults, lossy)
             )
-        arrays = _plain_arrays(rows, threads)
+        arrays = _plain_arrays(rows, known.threads)
         yield maker.make(arrays, rows.num_rows, environment, first_row)
         first_row += rows.num_rows
 
@@ -197,20 +203,14 @@ def allows_lossy(settings: Mapping[str, object] | None) -> bool:
 
 
 def _maker(
-    table: Table,
-    schema: pa.Schema,
-    names: tuple[str, ...] | None,
-    types: Sequence[DataType] | None,
-    defaults: DefaultColumns,
-    null_as_default: bool,
-    lossy: bool,
+    table: Table, schema: pa.Schema, inserted: InsertedData, defaults: DefaultColumns, lossy: bool
 ) -> BlockMaker:
-    """Return a block maker for data of `schema` whose columns are called `names`.
+    """Return a block maker for the INSERT's data, which has `schema`.
 
-    Takes the schema's names if `names` is None, and its Arrow types if `types` is None. Raises
-    NumberOfColumnsDoesntMatch if the counts of names and columns differ.
+    Raises NumberOfColumnsDoesntMatch if the counts of names and columns differ.
     """
-    names = tuple(schema.names) if names is None else names
+    names = tuple(schema.names if inserted.columns is None else inserted.columns)
+    types = inserted.types
     if len(names) != len(schema):
         raise errors.NumberOfColumnsDoesntMatch(
             f"The data have {len(schema)} columns, the INSERT into {table.database}.{table.name}"
@@ -218,7 +218,7 @@ def _maker(
             hint="Give one value for each column, or list the columns after the table's name.",
         )
     given = tuple(types) if types is not None else tuple(type_of_arrow(f.type) for f in schema)
-    return BlockMaker(table, names, given, defaults, null_as_default, lossy)
+    return BlockMaker(table, names, given, defaults, inserted.null_as_default, lossy)
 
 
 def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
@@ -326,7 +326,11 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _plain_arrow(kind: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that blocks use for this one: no dictionaries, large or view types."""
+    """Return the Arrow type in which blocks hold a column of this type.
+
+    A dictionary becomes its value type. Texts and binary of any length become string, large and
+    fixed-size lists become list, float16 becomes float32, date64 becomes date32. A timestamp
+    without a zone gets UTC. Other types stay."""
     if pa.types.is_dictionary(kind):
         return _plain_arrow(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):

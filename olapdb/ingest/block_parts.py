@@ -90,5 +90,7 @@ def inline_bytes_limit(table: Table, rows: pa.Table, snapshot: Snapshot, setting
     parts = snapshot.parts(table.id) if limit else ()
     if len(parts) < INLINE_PARTS_UNCOUNTED:
         return limit
-    inline_bytes = sum(part.bytes for part in parts if part.inline)
+    inline_bytes = snapshot.derived(  # once for all parts that the INSERT writes
+        ("inline bytes", table.id), lambda: sum(part.bytes for part in parts if part.inline)
+    )
     return limit if inline_bytes + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0

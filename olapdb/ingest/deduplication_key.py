@@ -15,9 +15,12 @@ WINDOW_ROWS_MAX = 100_000_000
 and 1.6 GB in the catalog."""
 _KEY_TYPES = (
     types.Integer,
+    types.Enum,
     types.String,
     types.FixedString,
     types.UUID,
+    types.IPv4,
+    types.IPv6,
     types.Date,
     types.Date32,
     types.DateTime,
@@ -149,7 +152,7 @@ def _key_column(table: Table, name: str) -> Column:
     if not isinstance(types.plain(column.type), _KEY_TYPES):
         raise errors.BadTypeOfField(
             f"deduplicate_by names {name} of {where}, whose type {column.type} is no identity.",
-            hint="Use whole numbers, strings, UUIDs, dates, times or decimals.",
+            hint="Use whole numbers, strings, UUIDs, addresses, dates, times or decimals.",
         )
     return column
 
@@ -160,7 +163,7 @@ def _hash_form(column: Column) -> str:
     Columns of different types with one form, such as integers of any width, have equal hashes.
     """
     kind = types.plain(column.type)
-    if isinstance(kind, types.Integer | types.Boolean):
+    if isinstance(kind, types.Integer | types.Enum | types.Boolean):
         return "integer"
     if isinstance(kind, types.Date | types.Date32):
         return "date"

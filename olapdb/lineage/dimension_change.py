@@ -46,9 +46,9 @@ SLICES_MAX = 1_000
 def dimension_views(snapshot: Snapshot, table_ids: Collection[str]) -> list[MaterializedView]:
     """Return the views that read one of the tables as a dimension, not as their source."""
     return [
-        item
-        for item in snapshot.objects()
-        if isinstance(item, MaterializedView) and not set(table_ids).isdisjoint(item.dimension_ids)
+        view
+        for view in snapshot.objects_of(MaterializedView)
+        if not set(table_ids).isdisjoint(view.dimension_ids)
     ]
 
 
@@ -148,7 +148,11 @@ class _Lookup:
     _unseen: list[Requirement] = field(default_factory=list)
 
     def stale_slices(self) -> StaleSlices | None:
-        """Return the slices; None if they are unknown, so that all is stale."""
+        """Return the slices of the view's target that the changed dimensions reach.
+
+        Returns None if all of the target counts as stale: the slices are unknown, are more than
+        SLICES_MAX, or need too many source rows, or the view fails on these rows. Raises
+        QueryWasCancelled. `requirements` is complete only after this call."""
         changes = {i: c for i, c in self.table_changes.items() if i in self.view.dimension_ids}
         slices = StaleSlices.of(self.view)
         if not changes:

@@ -137,7 +137,10 @@ class DimensionImpact:
         return optimize(replace(self.bound.plan, root=root))
 
     def _changed_rows(self, site: JoinSite) -> pa.Table:
-        """Return the distinct rows of the site's side that differ between before and after."""
+        """Return the distinct rows of the site's side that the change adds, removes or alters.
+
+        An altered row comes twice, as it was and as it is. A row whose number alone changes comes
+        once, or is left out where only its presence counts."""
         side = site.side
         plan = Plan(side, tuple((f.name, f.name) for f in side.schema))
         row_wise = is_row_wise_side(side, frozenset(self.changes))

@@ -33,7 +33,8 @@ Path = tuple[int, ...]
 class JoinSite:
     """A join with a dimension, or a node with `arguments IN (SELECT … FROM dimension)`.
 
-    `side` is the plan of the dimension's rows that the source's rows meet."""
+    `side` is the plan of the dimension's rows that the source's rows meet; the arguments of
+    `subquery` are compared with its first columns."""
 
     path: Path
     side: nodes.Node
@@ -152,12 +153,37 @@ def _sites_in_expressions(
                         _has_subquery_over(a, changed) for a in part.arguments
                     )
                     yield JoinSite(path, plan, subquery=part) if is_known else None
+                case expressions.DictionaryCall(plan=plan) if _reads(plan, changed):
+                    yield _dictionary_site(node, part, changed, path)
+
+
+def _dictionary_site(
+    node: nodes.Node, call: expressions.DictionaryCall, changed: frozenset[str], path: Path
+) -> JoinSite | None:
+    """Return the site of a lookup in a dictionary: a row meets the dictionary's rows of its key.
+
+    Returns None for a walk along a hierarchy, which meets rows of other keys too."""
+    is_known = call.kind in ("get", "has") and isinstance(
+        node, nodes.Filter | nodes.Project | nodes.Aggregate | nodes.Scan
+    )
+    is_known = is_known and all(_is_row_wise(child) for child in node.children())
+    if not is_known or any(_has_subquery_over(a, changed) for a in call.arguments):
+        return None
+    columns = call.plan.schema[: call.shape.keys]
+    keys = nodes.Project(
+        call.plan, tuple((c.name, expressions.ColumnRef(c.type, c.name)) for c in columns)
+    )
+    looked_up = call.arguments[: call.shape.keys]
+    by_key = expressions.InSubquery(UINT8, looked_up, keys, False)
+    return JoinSite(path, call.plan, subquery=by_key)
 
 
 def _has_subquery_over(expression: expressions.Expression, changed: frozenset[str]) -> bool:
     """Return whether a subquery in the expression reads one of the `changed` tables."""
     return any(
-        isinstance(one, expressions.ScalarSubquery | expressions.InSubquery)
+        isinstance(
+            one, expressions.ScalarSubquery | expressions.InSubquery | expressions.DictionaryCall
+        )
         and _reads(one.plan, changed)
         for one in expressions.walk(expression)
     )
@@ -247,6 +273,7 @@ def _with_matching_keys(
     node: nodes.Node, subquery: expressions.InSubquery, matched: pa.Table
 ) -> nodes.Node:
     """Return the node with its input restricted to rows whose IN arguments are among `matched`."""
+    matched = matched.select(list(range(len(subquery.arguments))))
     values = nodes.Values(subquery.plan.schema, matched)
     conditions: list[expressions.Expression] = [
         condition

@@ -11,7 +11,7 @@ from olapdb.plan.expressions import Call, walk
 from olapdb.plan.nodes import Aggregate, Node
 from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.storage.column_statistics import bounds_hold
-from olapdb.types import DataType, Integer, is_nullable, plain
+from olapdb.types import DataType, Enum, Integer, is_nullable, plain
 
 _WIDTH_FUNCTIONS = frozenset(
     {"bitNot", "bitShiftLeft", "bitShiftRight", "hex", "intHash32", "intHash64", "toTypeName"}
@@ -39,6 +39,10 @@ def same_result(before: DataType, after: DataType, *, joined: bool) -> bool:
     old, new = plain(before), plain(after)
     if isinstance(old, Integer) and isinstance(new, Integer):
         same = bounds_hold(before, after)
+    elif isinstance(old, Enum) and isinstance(new, Enum) and old.bits == new.bits:
+        # The first element is what stands where there is no value: rows without a partner, parts
+        # that lack the column, minIf of no row.
+        same = bounds_hold(before, after) and old.elements[0] == new.elements[0]
     else:
         same = old == new
     # FillNullsStep rewrites rows whose NULL becomes a value, and invalidates them one by one.

@@ -306,7 +306,7 @@ def _read(
     """
     services, table = origin.services, layout.table
     names = [c.name for c in table.stored_columns]
-    reader = PartReader(services.store, snapshot, part, table, environment)
+    reader = PartReader(services.store, snapshot, part, table, environment, caches=False)
 
     def defaults() -> DefaultColumns:
         """Bind the table's default columns, for parts that lack a column."""

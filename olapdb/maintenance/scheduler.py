@@ -273,6 +273,10 @@ class MergeScheduler:
         except FAILURES as error:
             self._failed("", error)
 
+    def record_failure(self, error: Exception) -> None:
+        """Record an error of background work that belongs to no table."""
+        self._failed("", error)
+
     def _may_merge(self, table_id: str) -> bool:
         """Return whether merges of the table may run: not stopping, and not paused."""
         return not (self._stopping.is_set() or self._merge_pauses.paused(table_id))

@@ -20,18 +20,19 @@ def contributed_blocks(
     one than before, and blocks of one table say nothing about another's."""
     everywhere: list[BlockRange] = []
     by_partition: dict[str, list[BlockRange]] = {}
-    for part in parts:
-        for contribution in part.contributions:
-            if contribution.view_id != view_id:
-                continue
-            if source_id is not None and contribution.source_id != source_id:
-                continue
-            ranges = (
-                everywhere
-                if contribution.source_partition is None
-                else by_partition.setdefault(contribution.source_partition, [])
-            )
-            ranges.extend(named_ranges(contribution))
+    # Parts of one swap share contributions; each counts once.
+    different = {id(entry): entry for part in parts for entry in part.contributions}
+    for contribution in different.values():
+        if contribution.view_id != view_id:
+            continue
+        if source_id is not None and contribution.source_id != source_id:
+            continue
+        ranges = (
+            everywhere
+            if contribution.source_partition is None
+            else by_partition.setdefault(contribution.source_partition, [])
+        )
+        ranges.extend(named_ranges(contribution))
     return Coverage(
         view_id, union_ranges(everywhere), {p: union_ranges(r) for p, r in by_partition.items()}
     )

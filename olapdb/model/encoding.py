@@ -22,6 +22,7 @@ from olapdb.model.schema import (
     KeyItem,
     MaterializedView,
     PastColumn,
+    RefreshableView,
     SchemaObject,
     SkipIndex,
     Table,
@@ -205,10 +206,11 @@ def decode_part(row: Sequence[Any]) -> Part:
 
 # --- schema ---------------------------------------------------------------------------------------
 
-_KINDS: dict[str, type[Table] | type[View] | type[MaterializedView]] = {
+OBJECT_KINDS: dict[str, type[SchemaObject]] = {
     "table": Table,
     "view": View,
     "materialized_view": MaterializedView,
+    "refreshable_view": RefreshableView,
 }
 
 
@@ -233,8 +235,8 @@ def decode_function(text: str) -> UserFunction:
 
 
 def object_kind(schema_object: SchemaObject) -> str:
-    """Return "table", "view" or "materialized_view"."""
-    return next(kind for kind, cls in _KINDS.items() if type(schema_object) is cls)
+    """Return the name of the object's class among the catalog's kinds: a key of `OBJECT_KINDS`."""
+    return next(kind for kind, cls in OBJECT_KINDS.items() if type(schema_object) is cls)
 
 
 def encode_columns(columns: Iterable[Column]) -> Json:
@@ -257,7 +259,15 @@ def encode_object(schema_object: SchemaObject) -> str:
                 body["engine"] = [value.name, list(value.arguments)]
             case "indexes":
                 body["indexes"] = [
-                    [i.name, i.expression, i.type, list(i.columns), i.argument, i.granularity]
+                    [
+                        i.name,
+                        i.expression,
+                        i.type,
+                        list(i.columns),
+                        i.argument,
+                        i.granularity,
+                        list(i.parameters),
+                    ]
                     for i in value
                 ]
             case "past":
@@ -284,7 +294,8 @@ def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
                 arguments[name] = Engine(value[0], tuple(value[1]))
             case "indexes":
                 arguments[name] = tuple(
-                    SkipIndex(n, e, t, tuple(columns), *rest) for n, e, t, columns, *rest in value
+                    SkipIndex(n, e, t, tuple(columns), *map(_tuples, rest))  # type: ignore[arg-type]
+                    for n, e, t, columns, *rest in value
                 )
             case "past":
                 arguments[name] = tuple(PastColumn(*past) for past in value)
@@ -292,7 +303,7 @@ def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
                 arguments[name] = tuple(KeyItem(e, d) for e, d in value)
             case _:
                 arguments[name] = _tuples(value)
-    return _KINDS[kind](**arguments)  # type: ignore[arg-type]
+    return OBJECT_KINDS[kind](**arguments)  # type: ignore[arg-type]
 
 
 def decode_columns(value: Iterable[list[object]], parse_type: ParseType) -> tuple[Column, ...]:

@@ -16,11 +16,13 @@ def fingerprint(
     target_partition: str,
     raised: frozenset[str] = frozenset(),
 ) -> str:
-    """Return a hash of everything that a verdict about the partition depends on.
+    """Return a hash of what a verdict about the partition depends on, invalidations apart.
 
     New source blocks matter only by the rows that they add to the partition (or to the gap, about
-    which no verdict speaks), so the partition's newest block represents them.  `raised`: compute it
-    as after a commit that raises the data version of these target partitions.
+    which no verdict speaks), so the partition's newest block represents them. Source rows that
+    leave or change matter by the invalidations of their commit, which name the partitions that they
+    reached: see `check_is_current`. `raised`: compute it as after a commit that raises the data
+    version of these target partitions.
     """
     # Computed once for all partitions of the target: there may be thousands.
     writers = snapshot.derived(
@@ -39,14 +41,11 @@ def fingerprint(
 
 
 def _writers(view: MaterializedView, snapshot: Snapshot) -> list[object]:
-    """Return the facts to hash: definitions and inputs (data versions, newest blocks of dimensions)
-    of all views that write the view's target."""
+    """Return the facts to hash: definitions and dimensions (data versions, newest blocks) of all
+    views that write the view's target."""
     facts: list[object] = []
     for writer in snapshot.views_into(view.target_id):
-        partitions = {part.partition_id for part in snapshot.parts(writer.source_id)}
-        versions = [(p, snapshot.data_version(writer.source_id, p)) for p in sorted(partitions)]
-        whole = snapshot.data_version(writer.source_id, "")
-        facts.append((writer.id, writer.version, whole, [v for v in versions if v[1]]))
+        facts.append((writer.id, writer.version))
         for table_id in writer.dimension_ids:
             newest = _newest_blocks(snapshot, table_id)
             versions_there = tuple(snapshot.data_version(table_id, p) for p in sorted(newest))
@@ -77,5 +76,27 @@ def newest(snapshot: Snapshot, table_id: str, partition: str | None) -> tuple[in
 
 
 def check_is_current(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
-    """Return whether nothing that the verdict depends on has changed since."""
+    """Return whether nothing that the verdict depends on has changed since.
+
+    An UPDATE or DELETE of source rows invalidates the partitions that these rows reached, so the
+    verdicts about the others hold. The REPLAY that clears an invalidation raises the partition's
+    data version; a comparison that clears it replaces the verdict.
+    """
+    if is_stale(snapshot, view.target_id, check.target_partition):
+        return False
     return check.fingerprint == fingerprint(view, snapshot, check.target_partition)
+
+
+def is_stale(snapshot: Snapshot, table_id: str, partition: str) -> bool:
+    """Return whether an invalidation of a view that writes the table names the partition, or the
+    whole table. A VIEW FAILED note names a gap, not a stale slice."""
+    stale = snapshot.derived(
+        ("stale partitions", table_id),
+        lambda: frozenset(
+            note.target_partition
+            for writer in snapshot.views_into(table_id)
+            for note in snapshot.invalidations(writer.id)
+            if note.cause != "VIEW FAILED"
+        ),
+    )
+    return partition in stale or None in stale

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from olapdb.errors import InternalError
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
@@ -50,6 +50,10 @@ class FrozenSnapshot:
         """Return the held objects (of one database), by database and name."""
         chosen = (i for i in self.items.values() if database is None or i.database == database)
         return sorted(chosen, key=lambda item: (item.database, item.name))
+
+    def objects_of(self, kind: type[KindOfObject]) -> Iterable[KindOfObject]:
+        """Return the held objects of one class, by database and name."""
+        return [item for item in self.objects() if isinstance(item, kind)]
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
         """Return the held views that the table triggers, by database and name."""

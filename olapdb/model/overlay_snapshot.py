@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from olapdb.model.changes import AddPart
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
@@ -69,6 +69,12 @@ class OverlaySnapshot:
         items = [item for item in self.base.objects() if not self._is_hidden(item)]
         items = sorted((*items, *self.changed.values()), key=_qualified_name)
         return [item for item in items if database in (None, item.database)]
+
+    def objects_of(self, kind: type[KindOfObject]) -> Iterable[KindOfObject]:
+        """Return the objects of one class as changed by the overlay, by database and name."""
+        items = [item for item in self.base.objects_of(kind) if not self._is_hidden(item)]
+        items += [item for item in self.changed.values() if isinstance(item, kind)]
+        return sorted(items, key=_qualified_name)
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
         """Return the views that the table triggers, as changed by the overlay."""

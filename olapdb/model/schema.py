@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
 from olapdb.types import DataType, quote_identifier, stored_type
@@ -147,14 +147,15 @@ class DatabaseEntry:
     comment: str = ""
 
 
-IndexType: TypeAlias = Literal["minmax", "set", "bloom_filter"]
+IndexType: TypeAlias = Literal["minmax", "set", "bloom_filter", "tokenbf_v1", "ngrambf_v1"]
 
 
 @dataclass(frozen=True, slots=True)
 class SkipIndex:
     """A skip index. `expression` is SQL text over `columns`; `argument` is the maximum number of
     values of a set (0: any) or the rate of false positives of a bloom_filter; `granularity` is in
-    granules."""
+    granules. `parameters` are those of a filter of words (bytes, hashes, seed) or n-grams (n, bytes,
+    hashes, seed)."""
 
     name: str
     expression: str
@@ -162,12 +163,15 @@ class SkipIndex:
     columns: tuple[str, ...]
     argument: float = 0.0
     granularity: int = 1
+    parameters: tuple[int, ...] = ()
 
     @property
     def type_full(self) -> str:
         """The type as SQL text: `set(100)`."""
         if self.type == "minmax":
             return "minmax"
+        if self.parameters:
+            return f"{self.type}({', '.join(map(str, self.parameters))})"
         text = str(int(self.argument)) if self.type == "set" else repr(self.argument)
         return f"{self.type}({text})"
 
@@ -219,7 +223,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A plain view: `query` is its SELECT with every table name qualified."""
+    """A plain view: `query` is its SELECT with every table name qualified.
+
+    A dictionary is a view over its source whose columns are its key, then its attributes.
+    `dictionary` is then its CREATE DICTIONARY, of which `query` replaces the source; else ""."""
 
     id: str
     database: str
@@ -229,6 +236,7 @@ class View:
     comment: str = ""
     version: int = 1
     created_ms: int = 0
+    dictionary: str = ""
     revision: int = field(default=0, compare=False)
 
     def renamed(self, database: str, name: str) -> View:
@@ -302,7 +310,57 @@ class MaterializedView:
         return replace(self, database=database, name=name)
 
 
-SchemaObject: TypeAlias = Table | View | MaterializedView
+@dataclass(frozen=True, slots=True)
+class RefreshableView:
+    """A materialized view that is no trigger: its query fills `target_id` on a schedule.
+
+    A refresh exchanges the target's rows for those of `query`, or adds them (`append`).  `query` is
+    frozen as that of a `MaterializedView`; `settings` and `zone` are those of CREATE.  `refresh` is
+    the REFRESH clause as SQL text without DEPENDS ON, whose views are `depends_on` by id.  `inner`
+    means that the view owns its target.  The other fields are the state after the last attempt;
+    times are milliseconds since the epoch, 0 for never.
+    """
+
+    id: str
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    query: str
+    target_id: str
+    refresh: str
+    depends_on: tuple[str, ...] = ()
+    append: bool = False
+    inner: bool = False
+    settings: tuple[tuple[str, str | int | float | bool], ...] = ()
+    zone: str = "UTC"
+    comment: str = ""
+    version: int = 1
+    created_ms: int = 0
+    stopped: bool = False
+    """True if SYSTEM STOP VIEW suspended the schedule."""
+    scheduled_from_ms: int = 0
+    """The time from which the next refresh is computed; 0: it is due now."""
+    last_attempt_ms: int = 0
+    last_success_ms: int = 0
+    last_success_duration_ms: int = 0
+    written_rows: int = 0
+    retry: int = 0
+    """The number of failed attempts at the present refresh."""
+    exception: str = ""
+    """The error of the last attempt, "" if it succeeded."""
+    revision: int = field(default=0, compare=False)
+
+    def needs(self, object_id: str) -> bool:
+        """Return whether the object is the view's target, or a view that must refresh first."""
+        return object_id == self.target_id or object_id in self.depends_on
+
+    def renamed(self, database: str, name: str) -> RefreshableView:
+        """Return the view under another name."""
+        return replace(self, database=database, name=name)
+
+
+SchemaObject: TypeAlias = Table | View | MaterializedView | RefreshableView
+KindOfObject = TypeVar("KindOfObject", bound=SchemaObject)
 """`revision` is the number of the commit that last put the object: any change raises it, while
 `version` counts only changes of the object's meaning. A changed object is put back with the
 revision that was read, and the put conflicts if another commit changed it meanwhile. 0: not put

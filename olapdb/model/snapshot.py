@@ -8,7 +8,14 @@ from typing import Protocol, TypeVar
 from olapdb.errors import Position, UnknownTable
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import (
+    DatabaseEntry,
+    KindOfObject,
+    MaterializedView,
+    RefreshableView,
+    SchemaObject,
+    Table,
+)
 from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
@@ -47,6 +54,11 @@ class Snapshot(Protocol):
 
     def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
         """Return the objects (of one database), ordered by database and name."""
+        ...
+
+    def objects_of(self, kind: type[KindOfObject]) -> Iterable[KindOfObject]:
+        """Return the objects of one class, ordered by database and name. A catalog then reads no
+        others."""
         ...
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
@@ -114,7 +126,7 @@ class Snapshot(Protocol):
 
 
 def target_of(
-    snapshot: Snapshot, view: MaterializedView, position: Position | None = None
+    snapshot: Snapshot, view: MaterializedView | RefreshableView, position: Position | None = None
 ) -> Table:
     """Return the table that the view writes.
 

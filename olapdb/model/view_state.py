@@ -184,8 +184,8 @@ class Retained:
 class Check:
     """A verdict of reconciliation about one target partition, at one snapshot.
 
-    It lapses when the source's data versions or blocks, or the target's parts, change:
-    `fingerprint` is a hash of those, see `olapdb.views.proof.reconcile`.
+    It lapses when the definition, a dimension or the partition changes, of which `fingerprint` is a
+    hash, and while an invalidation names the partition: see `olapdb.model.fingerprints`.
     """
 
     view_id: str

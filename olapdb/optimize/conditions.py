@@ -6,13 +6,46 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, transform, walk
+from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InValues, transform, walk
 
 
 def is_repeatable(expression: Expression) -> bool:
     """Return whether the expression may be evaluated elsewhere, or twice: rand() may not."""
     return all(
         not (isinstance(e, Call) and e.function.volatility == "row") for e in walk(expression)
+    )
+
+
+_TOTAL = frozenset(
+    {
+        "and",
+        "or",
+        "not",
+        "equals",
+        "notEquals",
+        "less",
+        "lessOrEquals",
+        "greater",
+        "greaterOrEquals",
+        "isNull",
+        "isNotNull",
+        "like",
+        "notLike",
+        "ilike",
+        "notILike",
+        "startsWith",
+        "endsWith",
+    }
+)
+
+
+def is_total(expression: Expression) -> bool:
+    """Return whether evaluation is cheap and cannot fail: comparisons of columns and constants.
+
+    Such a condition may also be evaluated on rows that another condition would have dropped."""
+    return all(
+        isinstance(e, ColumnRef | Constant | InValues) or (isinstance(e, Call) and e.name in _TOTAL)
+        for e in walk(expression)
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from olapdb.errors import InternalError
-from olapdb.optimize.cross_to_inner import cross_to_inner
+from olapdb.optimize.factor_disjunctions import factor_disjunctions
 from olapdb.optimize.fold_conditions import fold_conditions
+from olapdb.optimize.join_by_equalities import join_by_equalities
 from olapdb.optimize.merge_projects import merge_projects
 from olapdb.optimize.narrow_system_scans import narrow_system_scans
 from olapdb.optimize.prune_columns import prune_columns
@@ -20,7 +21,8 @@ from olapdb.plan.tree import bottom_up, map_subqueries
 RULES: tuple[Callable[[Node], Node], ...] = (
     merge_projects,
     fold_conditions,
-    cross_to_inner,
+    factor_disjunctions,
+    join_by_equalities,
     push_predicates,
     narrow_system_scans,
     unpack_tuples,

@@ -37,14 +37,14 @@ def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
             child = _prune(node.child, needed | columns_of(node.predicate))
             return replace(node, child=child)
         case nodes.Project():
-            kept_expressions = tuple((n, e) for n, e in node.expressions if n in needed)
-            child = _prune(node.child, _used(e for _, e in kept_expressions))
-            return nodes.Project(child, kept_expressions)
+            return _project(node, needed)
         case nodes.ArrayJoin():
             beside = tuple(f for f in node.kept if f.name in needed)
             used = frozenset(f.name for f in beside) | _used(e for _, e in node.arrays)
             return replace(node, child=_prune(node.child, used), kept=beside)
         case nodes.Aggregate():
+            if node.totals is not None and node.totals.having is not None:
+                needed |= columns_of(node.totals.having)
             aggregates = tuple((n, a) for n, a in node.aggregates if n in needed)
             arguments = (e for _, call in aggregates for e in call.arguments)
             used = _used([*(e for _, e in node.keys), *arguments])
@@ -53,9 +53,15 @@ def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
             return _window(node, needed)
         case nodes.Join():
             return _join(node, needed)
-        case nodes.Sort() | nodes.Limit():
+        case nodes.Paste():
+            return _paste(node, needed)
+        case nodes.Sort() | nodes.Limit() | nodes.RelativeLimit():
             keys = node.keys if isinstance(node, nodes.Sort) else node.ties
             used = needed | _used(k.expression for k in keys)
+            return replace(node, child=_prune(node.child, used))
+        case nodes.Fill():
+            read = _used((node.key, *node.prefix, *(e for _, e in node.interpolated)))
+            used = needed | read | {name for name, _ in node.interpolated}
             return replace(node, child=_prune(node.child, used))
         case nodes.LimitBy():
             return replace(node, child=_prune(node.child, needed | _used(node.keys)))
@@ -63,12 +69,25 @@ def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
             if node.keys:
                 return replace(node, child=_prune(node.child, needed | _used(node.keys)))
             return replace(node, child=_all(node.child))
+        case nodes.RecursiveUnion():
+            return replace(node, first=_all(node.first), repeated=_all(node.repeated))
+        case nodes.WorkingTable():
+            return node
         case nodes.Union():
             return _union(node, needed)
         case nodes.SetDifference():
             return replace(node, left=_all(node.left), right=_all(node.right))
         case _:
             raise InternalError(f"Unknown plan node {type(node).__name__}.")
+
+
+def _paste(node: nodes.Paste, needed: Names) -> nodes.Paste:
+    """Return a PASTE JOIN of the needed columns of both sides."""
+    sides = []
+    for side in (node.left, node.right):
+        kept = tuple(field for field in side.schema if field.name in needed)
+        sides.append(_exactly(_prune(side, frozenset(f.name for f in kept)), kept))
+    return replace(node, left=sides[0], right=sides[1])
 
 
 def _used(expressions: Iterable[Expression]) -> Names:
@@ -101,6 +120,17 @@ def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
         types=tuple(t for _, t in kept),
         predicate_columns=tuple((u, *columns[u]) for u in only_read),
     )
+
+
+def _project(node: nodes.Project, needed: Names) -> nodes.Node:
+    """Return the Project of the needed columns; its pruned child if it only orders all of those."""
+    kept = tuple((n, e) for n, e in node.expressions if n in needed)
+    child = _prune(node.child, _used(e for _, e in kept))
+    renames = any(not isinstance(e, ColumnRef) or e.name != name for name, e in kept)
+    names = {name for name, _ in kept}
+    if not renames and (not names or names == {f.name for f in child.schema}):
+        return child
+    return nodes.Project(child, kept)
 
 
 def _values(node: nodes.Values, needed: Names) -> nodes.Values:

@@ -83,8 +83,9 @@ def _through_aggregate(node: nodes.Aggregate, conditions: list[Expression]) -> n
     """Move conditions below an Aggregate if they read only keys: they drop whole groups.
 
     Nothing moves without keys, where no rows still make a group, nor with grouping sets, where a
-    key is NULL or its default in the other sets."""
-    keys = {} if node.sets else dict(node.keys)
+    key is NULL or its default in the other sets, nor WITH TOTALS, which a later WHERE does not
+    change."""
+    keys = {} if node.sets or node.totals is not None else dict(node.keys)
     down: list[Expression] = []
     stay: list[Expression] = []
     for condition in conditions:
@@ -118,6 +119,7 @@ def _through_join(node: nodes.Join, conditions: list[Expression]) -> nodes.Node:
     right_names = {f.name for f in node.right.schema}
     to_left = node.kind in ("INNER", "LEFT", "CROSS") and not _picks_rows(node)
     to_right = node.kind in ("INNER", "RIGHT", "CROSS") and not _picks_rows(node)
+    to_right = to_right and node.strictness != "ASOF"  # another row would be the nearest
     left: list[Expression] = []
     right: list[Expression] = []
     stay: list[Expression] = []

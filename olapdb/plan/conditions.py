@@ -18,12 +18,33 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return [condition]
 
 
+def disjuncts(condition: Expression) -> list[Expression]:
+    """Return the conditions of which one must hold: `a OR (b OR c)` gives a, b, c."""
+    if isinstance(condition, Call) and condition.name == "or":
+        return [one for argument in condition.arguments for one in disjuncts(argument)]
+    return [condition]
+
+
 def all_of(conditions: Sequence[Expression]) -> Expression:
     """Return the conjunction of at least one condition."""
-    if len(conditions) == 1:
-        return conditions[0]
-    resolved = functions.resolve_scalar("and", [Argument(c.type) for c in conditions])
-    return Call(resolved.type, "and", tuple(conditions), resolved)
+    return conditions[0] if len(conditions) == 1 else scalar_call("and", conditions)
+
+
+def any_of(conditions: Sequence[Expression]) -> Expression:
+    """Return the disjunction of at least one condition."""
+    return conditions[0] if len(conditions) == 1 else scalar_call("or", conditions)
+
+
+def equal(left: Expression, right: Expression) -> Expression:
+    """Return `left = right`."""
+    return scalar_call("equals", (left, right))
+
+
+def scalar_call(name: str, arguments: Sequence[Expression]) -> Expression:
+    """Return a call of a scalar function, resolved for the arguments' types."""
+    described = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
+    resolved = functions.resolve_scalar(name, described)
+    return Call(resolved.type, name, tuple(arguments), resolved)
 
 
 def all_of_any(conditions: Sequence[Expression]) -> Expression | None:

@@ -44,7 +44,7 @@ def explain(plan: nodes.Plan, annotate: Annotate | None = None) -> list[str]:
 def _lines(node: nodes.Node, depth: int, annotate: Annotate) -> Iterator[str]:
     """Yield the lines of a node, its subqueries and its inputs, indented by `depth`."""
     indent = "  " * depth
-    yield indent + _title(node)
+    yield indent + title(node)
     for fact in (*_facts(node), *annotate(node)):
         yield f"{indent}    {fact}"
     for number, plan in enumerate(subqueries_of(node), start=1):
@@ -54,7 +54,7 @@ def _lines(node: nodes.Node, depth: int, annotate: Annotate) -> Iterator[str]:
         yield from _lines(child, depth + 1, annotate)
 
 
-def _title(node: nodes.Node) -> str:
+def title(node: nodes.Node) -> str:
     """Return the first line of a node, such as `Join (LEFT)`."""
     match node:
         case nodes.Scan():
@@ -72,20 +72,30 @@ def _title(node: nodes.Node) -> str:
         case nodes.ArrayJoin():
             return f"ArrayJoin ({'LEFT ' if node.left else ''}ARRAY JOIN)"
         case nodes.Aggregate():
-            return "Aggregating"
+            return "Aggregating" if node.totals is None else "Aggregating (WITH TOTALS)"
+        case nodes.TotalsRow():
+            return "Totals"
         case nodes.Join():
             strictness = "" if node.strictness == "ALL" else f"{node.strictness} "
             return f"Join ({strictness}{node.kind})"
+        case nodes.Paste():
+            return "Paste"
         case nodes.Sort():
             return "Sorting"
+        case nodes.Fill():
+            return "Filling"
         case nodes.Window():
             return "Window"
-        case nodes.Limit():
+        case nodes.Limit() | nodes.RelativeLimit():
             return "Limit"
         case nodes.LimitBy():
             return "LimitBy"
         case nodes.Distinct():
             return "Distinct"
+        case nodes.RecursiveUnion():
+            return f"RecursiveUnion ({node.key})"
+        case nodes.WorkingTable():
+            return f"ReadFromLastStep ({node.key})"
         case nodes.Union():
             return "Union"
         case nodes.SetDifference():
@@ -126,6 +136,8 @@ def _facts(node: nodes.Node) -> Iterator[str]:
                 yield f"Sets: {', '.join(sets)}"
             if node.aggregates:
                 yield f"Aggregates: {', '.join(_call(c) for _, c in node.aggregates)}"
+            if node.totals is not None and node.totals.having is not None:
+                yield f"Totals of groups with: {show(node.totals.having)}"
         case nodes.Join():
             pairs = zip(node.left_keys, node.right_keys, strict=True)
             if node.left_keys:
@@ -136,11 +148,15 @@ def _facts(node: nodes.Node) -> Iterator[str]:
             yield f"Sort: {_keys(node.keys)}"
             if node.limit is not None:
                 yield f"Limit: {node.limit}"
+        case nodes.Fill():
+            yield f"Fill: {_fill(node)}"
+            if node.interpolated:
+                yield f"Interpolate: {', '.join(_named(n, e) for n, e in node.interpolated)}"
         case nodes.Window():
             yield f"Partition by: {', '.join(show(e) for e in node.partition_by) or 'none'}"
             yield f"Order by: {_keys(node.order_by) or 'none'}"
             yield f"Functions: {', '.join(_window_call(c) for _, c in node.calls)}"
-        case nodes.Limit():
+        case nodes.Limit() | nodes.RelativeLimit():
             if node.count is not None:
                 yield f"Limit: {node.count}{' WITH TIES' if node.ties else ''}"
             if node.offset:
@@ -166,6 +182,14 @@ def _keys(keys: Sequence[nodes.SortKey]) -> str:
         f"{' NULLS FIRST' if k.nulls_first else ''}"
         for k in keys
     )
+
+
+def _fill(node: nodes.Fill) -> str:
+    """Return what WITH FILL fills as text, in the units in which the column is stored."""
+    step = f"{node.months} months" if node.months else str(node.step)
+    clauses = {"FROM": node.start, "TO": node.stop, "STEP": step, "STALENESS": node.staleness}
+    written = (f"{word} {value}" for word, value in clauses.items() if value is not None)
+    return " ".join((node.key.name, "DESC" if node.descending else "ASC", *written))
 
 
 def _call(call: expressions.AggregateCall) -> str:
@@ -224,6 +248,10 @@ def show(expression: expressions.Expression) -> str:
             return f"{sides if len(arguments) == 1 else f'({sides})'} {word} (subquery)"
         case expressions.ScalarSubquery():
             return "(subquery)"
+        case expressions.DictionaryCall(kind=kind, shape=shape):
+            column = () if kind != "get" else (expression.plan.schema[expression.attribute].name,)
+            shown = [shape.name, *column, *map(show, expression.children())]
+            return f"dictionary {kind}({', '.join(shown)})"
         case _:
             raise InternalError(f"Unknown expression {type(expression).__name__}.")
 

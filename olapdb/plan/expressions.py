@@ -167,6 +167,78 @@ class InSubquery(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class DictionaryShape:
+    """What the columns of a dictionary's plan are: `keys` key columns, then the two bounds of its
+    range if it is `ranged`, then attributes.
+
+    `latest`: of several ranges that hold a value the last one counts, else the first. `parent` is
+    the position of the parent's key, -1 without hierarchy; at the parent `root` a hierarchy ends.
+    `depends` are (id, revision) of all objects that the plan was bound from."""
+
+    name: str
+    keys: int
+    ranged: bool
+    latest: bool
+    parent: int
+    root: object
+    depends: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryCall(Expression):
+    """A value that a dictionary has for the key of a row; its rows are read once, before the
+    enclosing plan runs.
+
+    `kind` get: the attribute in column `attribute` of the plan; the value of `default` for a key
+    that the dictionary lacks. has: whether it has the key. hierarchy, children, descendants: keys
+    above or below the key, of `levels` (0: all) steps. is_in: whether the key is below the last
+    argument. `arguments` are the key's columns, then the value in the range. A NULL argument gives
+    NULL. Of several rows with one key the greatest counts."""
+
+    kind: Literal["get", "has", "hierarchy", "is_in", "children", "descendants"]
+    arguments: tuple[Expression, ...]
+    default: Expression | None
+    plan: Node
+    shape: DictionaryShape
+    attribute: int = -1
+    levels: int = 0
+    number: int = field(default_factory=_new_number, compare=False, repr=False)
+    """As in ScalarSubquery; calls of one dictionary in a query share it."""
+
+    def children(self) -> tuple[Expression, ...]:
+        """Return the arguments, then the default if there is one."""
+        return (*self.arguments, *(() if self.default is None else (self.default,)))
+
+
+@dataclass(frozen=True, slots=True)
+class OuterColumn(Expression):
+    """A value of the enclosing query's row in a correlated subquery, by a name of its own.
+
+    No plan that runs contains one: the binder makes joins of correlated subqueries."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelatedSubquery(Expression):
+    """A subquery that reads columns of the enclosing query, until the binder makes a join of it.
+
+    `kind` scalar: its value; exists; in: `arguments IN (plan)`. `outer` are the values, over the
+    enclosing query's rows, of the plan's OuterColumns named in `parameters`. No plan contains one."""
+
+    kind: Literal["scalar", "exists", "in"]
+    plan: Node
+    arguments: tuple[Expression, ...]
+    outer: tuple[Expression, ...]
+    parameters: tuple[str, ...]
+    negated: bool = False
+
+    def children(self) -> tuple[Expression, ...]:
+        """Return the left side of IN, then the outer values."""
+        return (*self.arguments, *self.outer)
+
+
+@dataclass(frozen=True, slots=True)
 class Unnested(Expression):
     """arrayJoin(argument): an element of an array, until the binder replaces it by an ArrayJoin.
 
@@ -269,6 +341,13 @@ def with_children(expression: Expression, children: tuple[Expression, ...]) -> E
             return replace(expression, argument=children[0])
         case InSubquery():
             return replace(expression, arguments=children)
+        case DictionaryCall():
+            count = len(expression.arguments)
+            default = children[count] if expression.default is not None else None
+            return replace(expression, arguments=children[:count], default=default)
+        case CorrelatedSubquery():
+            count = len(expression.arguments)
+            return replace(expression, arguments=children[:count], outer=children[count:])
         case WindowExpression():
             arguments, partition = len(expression.arguments), len(expression.partition_by)
             return replace(

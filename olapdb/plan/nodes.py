@@ -13,7 +13,7 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.model.schema import Table
-from olapdb.plan.expressions import AggregateCall, Expression, WindowCall, element_type
+from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, WindowCall, element_type
 from olapdb.types import UINT64, Array, DataType, Map, Tuple, make_nullable, plain
 
 
@@ -181,12 +181,23 @@ class ArrayJoin(Node):
         return (self.child,)
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """WITH TOTALS of an Aggregate: which of its groups the totals are about.
+
+    `having`, over the Aggregate's schema, chooses them; None is all groups (no HAVING, or the
+    setting totals_mode = 'before_having')."""
+
+    having: Expression | None = None
+
+
 @dataclass(frozen=True)
 class Aggregate(Node):
     """Groups of rows with equal `keys`, and their aggregates; without keys one row, even over no
     input.
 
     `empty_without_rows`: GROUP BY over constants only, where no input row gives no group.
+    `totals`: WITH TOTALS, the row over all groups, which a `TotalsRow` reads afterwards.
     With `sets` (ROLLUP, CUBE, GROUPING SETS) it groups by each set of key names; keys that are not
     in a row's set have their type's default, or NULL with `nullable_keys`.
     Schema: keys, then aggregates, then the number of the row's set where there are sets.
@@ -199,6 +210,7 @@ class Aggregate(Node):
     sets: tuple[tuple[str, ...], ...] = ()
     set_name: str = ""
     nullable_keys: bool = False
+    totals: Totals | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -217,12 +229,27 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True)
+class TotalsRow(Node):
+    """The one row of totals of an Aggregate with `totals`: its keys are NULL or their defaults.
+
+    It is computed while the Aggregate runs; the Aggregate is no child, so as not to run twice."""
+
+    aggregate: Aggregate
+
+    @property
+    def schema(self) -> Schema:
+        """Return the columns of the Aggregate."""
+        return self.aggregate.schema
+
+
+@dataclass(frozen=True)
 class Join(Node):
     """A hash join on pairs of equal-typed keys (NULL matches nothing), then `residual`.
 
     `kind` INNER, LEFT, RIGHT, FULL, CROSS; strictness ALL, ANY, SEMI, ANTI, ASOF.  Rows without a
     partner get the other side's default values, or NULL where that side's field in `schema` is
-    Nullable (join_use_nulls).  Schema: left's fields, then right's (SEMI, ANTI: left's).
+    Nullable (join_use_nulls).  Of ASOF the residual is the inequality, a Call over the left side and
+    the right side in this order, and chooses the nearest row.  Schema: left's fields, then right's (SEMI, ANTI: left's).
     """
 
     left: Node
@@ -254,12 +281,61 @@ class SortKey:
 
 
 @dataclass(frozen=True)
+class Paste(Node):
+    """PASTE JOIN: the first row of both sides side by side, the second, …, until one side ends."""
+
+    left: Node
+    right: Node
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Return the columns of the left side, then those of the right side."""
+        return (*self.left.schema, *self.right.schema)
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
 class Sort(Node):
     """The child's rows in the order of the keys, stable; with `limit` only so many of them."""
 
     child: Node
     keys: tuple[SortKey, ...]
     limit: int | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """Return the input's columns."""
+        return self.child.schema
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Fill(Node):
+    """ORDER BY … WITH FILL: the child's rows, sorted by `prefix` and `key`, with rows for missing
+    values of the key.
+
+    Numbers are in the units in which the column is stored. The values of each prefix are `start`
+    (else the first row's), then each `step`, or each `months` where these are not 0, up to before
+    `stop` (else the last row's), and with `staleness` only less than it behind a row. A filled row
+    has the prefix of its group, computes `interpolated` from the row before it, and has defaults.
+    """
+
+    child: Node
+    key: ColumnRef
+    descending: bool
+    nulls_first: bool
+    prefix: tuple[ColumnRef, ...]
+    start: int | float | None
+    stop: int | float | None
+    step: int | float
+    months: int
+    staleness: int | float | None
+    ticks_per_day: int
+    interpolated: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -313,8 +389,32 @@ class Limit(Node):
 
 
 @dataclass(frozen=True)
+class RelativeLimit(Node):
+    """LIMIT and OFFSET that depend on how many rows there are; no count is no limit.
+
+    A negative number counts rows from the end: OFFSET drops the last, LIMIT keeps the last of the
+    others. A float between 0 and 1 is that share of all rows, rounded up. `ties` are the keys of the
+    sort below: rows beside the kept ones, which OFFSET did not drop, are kept where they are equal."""
+
+    child: Node
+    count: int | float | None
+    offset: int | float = 0
+    ties: tuple[SortKey, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """Return the input's columns."""
+        return self.child.schema
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
 class LimitBy(Node):
-    """The rows offset … offset + count of each distinct value of `keys`."""
+    """The rows offset … offset + count of each distinct value of `keys`.
+
+    Negative numbers count from the end, as those of a RelativeLimit."""
 
     child: Node
     count: int
@@ -363,6 +463,42 @@ class Union(Node):
 
 
 @dataclass(frozen=True)
+class RecursiveUnion(Node):
+    """WITH RECURSIVE: the rows of `first`, then those of `repeated` over the rows of the step before,
+    which its `WorkingTable`s of the same `key` read, until a step has none.
+
+    Beyond `depth_max` steps it is an error. Columns are by position, and have the types of `fields`."""
+
+    first: Node
+    repeated: Node
+    key: str
+    depth_max: int
+    fields: Schema
+
+    @property
+    def schema(self) -> Schema:
+        """Return `fields`, which name the inputs' columns by position."""
+        return self.fields
+
+    def children(self) -> tuple[Node, ...]:
+        """Return the first step and the repeated one."""
+        return (self.first, self.repeated)
+
+
+@dataclass(frozen=True)
+class WorkingTable(Node):
+    """The rows of the last step of the `RecursiveUnion` of the same key, by position."""
+
+    key: str
+    fields: Schema
+
+    @property
+    def schema(self) -> Schema:
+        """Return the columns of a step."""
+        return self.fields
+
+
+@dataclass(frozen=True)
 class SetDifference(Node):
     """EXCEPT and INTERSECT; `distinct` drops duplicates, else multiplicities of the left side count
     as in ClickHouse."""
@@ -394,6 +530,10 @@ class Plan:
     root: Node
     output: tuple[tuple[str, str], ...]
     tables: tuple[tuple[str, int], ...] = ()
+    correlated: bool = False
+    """True if the query had correlated subqueries, which the plan has as joins."""
+    joined_tables: tuple[Table, ...] = ()
+    """The tables whose sizes decide the order of inner joins; () where there is no order to choose."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:

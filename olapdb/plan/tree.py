@@ -21,13 +21,17 @@ def with_inputs(node: nodes.Node, inputs: tuple[nodes.Node, ...]) -> nodes.Node:
             | nodes.Aggregate()
             | nodes.Sort()
             | nodes.Limit()
+            | nodes.RelativeLimit()
             | nodes.LimitBy()
             | nodes.Distinct()
             | nodes.Window()
+            | nodes.Fill()
         ):
             return replace(node, child=inputs[0])
-        case nodes.Join() | nodes.SetDifference():
+        case nodes.Join() | nodes.SetDifference() | nodes.Paste():
             return replace(node, left=inputs[0], right=inputs[1])
+        case nodes.RecursiveUnion():
+            return replace(node, first=inputs[0], repeated=inputs[1])
         case nodes.Union():
             return replace(node, inputs=inputs)
         case _:
@@ -43,7 +47,8 @@ def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
             return tuple(e for _, e in pairs)
         case nodes.Aggregate(keys=keys, aggregates=aggregates):
             arguments = (a for _, call in aggregates for a in call.arguments)
-            return (*(e for _, e in keys), *arguments)
+            having = None if node.totals is None else node.totals.having
+            return (*(e for _, e in keys), *arguments, *(() if having is None else (having,)))
         case nodes.Join():
             residual = () if node.residual is None else (node.residual,)
             return (*node.left_keys, *node.right_keys, *residual)
@@ -52,7 +57,9 @@ def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
         case nodes.Window(partition_by=partition_by, order_by=order_by, calls=calls):
             read = (a for _, call in calls for a in call.arguments)
             return (*partition_by, *(k.expression for k in order_by), *read)
-        case nodes.Limit(ties=ties):
+        case nodes.Fill():
+            return (node.key, *node.prefix, *(e for _, e in node.interpolated))
+        case nodes.Limit(ties=ties) | nodes.RelativeLimit(ties=ties):
             return tuple(k.expression for k in ties)
         case nodes.LimitBy(keys=keys) | nodes.Distinct(keys=keys):
             return keys
@@ -60,10 +67,14 @@ def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
             return tuple(e for e in (predicate, prewhere) if e is not None)
         case (
             nodes.Union()
+            | nodes.Paste()
             | nodes.SetDifference()
             | nodes.Values()
             | nodes.Numbers()
             | nodes.SystemScan()
+            | nodes.TotalsRow()
+            | nodes.RecursiveUnion()
+            | nodes.WorkingTable()
         ):
             return ()
         case _:
@@ -87,6 +98,7 @@ def map_expressions(node: nodes.Node, change: Change) -> nodes.Node:
                 node,
                 keys=tuple((n, change(e)) for n, e in node.keys),
                 aggregates=tuple((n, _map_call(c, change)) for n, c in node.aggregates),
+                totals=_map_totals(node.totals, change),
             )
         case nodes.Join():
             return replace(
@@ -107,7 +119,9 @@ def map_expressions(node: nodes.Node, change: Change) -> nodes.Node:
                     for n, c in node.calls
                 ),
             )
-        case nodes.Limit():
+        case nodes.Fill():
+            return replace(node, interpolated=tuple((n, change(e)) for n, e in node.interpolated))
+        case nodes.Limit() | nodes.RelativeLimit():
             return replace(node, ties=_map_keys(node.ties, change)) if node.ties else node
         case nodes.LimitBy() | nodes.Distinct():
             return replace(node, keys=tuple(change(e) for e in node.keys))
@@ -124,6 +138,13 @@ def map_expressions(node: nodes.Node, change: Change) -> nodes.Node:
 def _map_keys(keys: tuple[nodes.SortKey, ...], change: Change) -> tuple[nodes.SortKey, ...]:
     """Return sort keys whose expressions are changed by `change`."""
     return tuple(replace(k, expression=change(k.expression)) for k in keys)
+
+
+def _map_totals(totals: nodes.Totals | None, change: Change) -> nodes.Totals | None:
+    """Return WITH TOTALS with its condition changed by `change`."""
+    if totals is None or totals.having is None:
+        return totals
+    return nodes.Totals(change(totals.having))
 
 
 def _map_call(call: expressions.AggregateCall, change: Change) -> expressions.AggregateCall:
@@ -143,6 +164,11 @@ def map_subqueries(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node])
             changed = expressions.with_children(e, arguments)
             assert isinstance(changed, expressions.InSubquery)
             return replace(changed, plan=change(e.plan))
+        if isinstance(e, expressions.DictionaryCall):
+            inner = tuple(expressions.transform(c, in_expression) for c in e.children())
+            call = expressions.with_children(e, inner)
+            assert isinstance(call, expressions.DictionaryCall)
+            return replace(call, plan=change(e.plan))
         return None
 
     if not any(True for _ in subqueries_of(node)):
@@ -154,7 +180,9 @@ def subqueries_of(node: nodes.Node) -> Iterator[nodes.Node]:
     """Yield the plans of subqueries in the node's own expressions."""
     for expression in expressions_of(node):
         for e in expressions.walk(expression):
-            if isinstance(e, expressions.ScalarSubquery | expressions.InSubquery):
+            if isinstance(
+                e, expressions.ScalarSubquery | expressions.InSubquery | expressions.DictionaryCall
+            ):
                 yield e.plan
 
 

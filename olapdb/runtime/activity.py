@@ -144,6 +144,11 @@ class Activity:
             self._ended.append(entry)
             self._events["SelectedRows"] += statistics.rows_read
             self._events["SelectedBytes"] += statistics.bytes_read
+            self._events["ExternalProcessingFilesTotal"] += statistics.temporary_files
+            self._events["ExternalProcessingCompressedBytesTotal"] += statistics.spilled_bytes
+            self._events["ExternalProcessingUncompressedBytesTotal"] += (
+                statistics.spilled_uncompressed_bytes
+            )
             self._events["InsertedRows"] += written_rows if query.kind == "Insert" else 0
             if error is not None:
                 self._events["FailedQuery"] += 1

@@ -11,6 +11,7 @@ from olapdb.functions.base import Environment
 from olapdb.runtime.activity import Activity
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.deferred import DeferredWork
+from olapdb.runtime.refreshes import RunningRefreshes
 from olapdb.runtime.view_log import ViewLog
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Services:
     that got parts for merging, and never blocks.  `clock_ms` is wall-clock milliseconds.  `cache`
     keeps what is derived from the schema alone: bound triggers, layouts.  `view_log` keeps what the
     views of recent INSERTs did, `activity` the running and ended statements.  `deferred` queues the
-    work of results that were dropped unread.
+    work of results that were dropped unread, `refreshes` knows the views being refreshed.
     """
 
     catalog: Catalog
@@ -42,6 +43,7 @@ class Services:
     view_log: ViewLog = field(default_factory=ViewLog)
     activity: Activity = field(default_factory=Activity)
     deferred: DeferredWork = field(default_factory=DeferredWork)
+    refreshes: RunningRefreshes = field(default_factory=RunningRefreshes)
     opened_seconds: float = field(default_factory=time.time)
 
     def environment(self, query_id: str = "") -> Environment:

@@ -32,6 +32,7 @@ from olapdb.spark.session import ARROW_BATCH_ROWS
 from olapdb.spark.tasks import worker_cache
 from olapdb.spark.writer import find_table
 from olapdb.types import is_nullable
+from olapdb.types.arrow import exported, exported_type, has_enum
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,11 +204,22 @@ def _slice_batches(
     )
     try:
         for piece in pieces:
-            named = piece.select(list(task.columns)).cast(task.schema)
+            named = _with_texts(piece.select(list(task.columns)), task).cast(task.schema)
             yield from named.to_batches(max_chunksize=ARROW_BATCH_ROWS)
     except FileDoesntExist:
         open_pinned_store(task.store)  # SnapshotTooOld where the connection was closed meanwhile
         raise
+
+
+def _with_texts(piece: pa.Table, task: _ReadTask) -> pa.Table:
+    """Return the rows of a part with the texts of Enums in place of their numbers."""
+    for at, name in enumerate(task.columns):
+        column = task.table.column(name)
+        if column is not None and has_enum(column.type):
+            chunks = [exported(chunk, column.type) for chunk in piece.column(at).chunks]
+            texts = pa.chunked_array(chunks, exported_type(column.type))
+            piece = piece.set_column(at, name, texts)
+    return piece
 
 
 def _groups(parts: Sequence[Part], groups_max: int) -> tuple[tuple[_Slice, ...], ...]:
@@ -238,9 +250,9 @@ def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
 
 
 def _file_arrow(column: Column) -> pa.DataType:
-    """Return the Arrow type in files: a decimal has the most digits of its width, because a sum may
-    exceed the column's precision."""
-    arrow = column.type.arrow
+    """Return the Arrow type that Spark gets: a decimal has the most digits of its width, because a
+    sum may exceed the column's precision; an Enum is a string."""
+    arrow = exported_type(column.type)
     return decimal_class(arrow) if pa.types.is_decimal(arrow) else arrow
 
 

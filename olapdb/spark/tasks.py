@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from olapdb.errors import Error
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import make_blocks
+from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
@@ -67,7 +67,7 @@ def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> Staged
     stager = BlockStager(context, task.lease_id)
     blocks = make_blocks(
         task.table,
-        _filled(batches),
+        InsertedData(_filled(batches)),
         snapshot=task.snapshot,
         environment=task.environment,
         settings=task.settings,

@@ -25,13 +25,11 @@ def column_name(expression: nodes.Expression) -> str:
         case nodes.Function():
             return _function(expression)
         case nodes.ArrayLiteral():
-            return f"[{_list(expression.elements)}]"
+            return f"[{_elements(expression.elements)}]"
         case nodes.TupleLiteral():
             return f"({_list(expression.elements)})"
         case nodes.Cast():
-            return (
-                f"CAST({column_name(expression.expression)}, {quote_string(str(expression.type))})"
-            )
+            return _cast(expression)
         case nodes.IntervalLiteral():
             return f"toInterval{expression.unit}({column_name(expression.expression)})"
         case nodes.Lambda():
@@ -53,6 +51,25 @@ def column_name(expression: nodes.Expression) -> str:
 def _list(expressions: tuple[nodes.Expression, ...]) -> str:
     """Return the column names of the expressions, joined by commas."""
     return ", ".join(column_name(e) for e in expressions)
+
+
+def _cast(node: nodes.Cast) -> str:
+    """Return the name of a cast's column, with the type as it was written."""
+    value = quote_string(node.literal) if node.literal else column_name(node.expression)
+    return f"CAST({value}, {quote_string(node.written or str(node.type))})"
+
+
+def _elements(elements: tuple[nodes.Expression, ...]) -> str:
+    """Return the column names of an array's elements; numbers are of one type, so integers beside a
+    float are floats."""
+    numbers = [e.value for e in elements if isinstance(e, nodes.Literal) and e.value is not None]
+    constant = all(isinstance(e, nodes.Literal) for e in elements)
+    if not constant or not any(isinstance(n, float) for n in numbers):
+        return _list(elements)
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        return _list(elements)
+    values = (e.value for e in elements if isinstance(e, nodes.Literal))
+    return ", ".join(literal_text(float(v) if isinstance(v, int) else v) for v in values)
 
 
 def _right_side(right: nodes.Expression) -> str:

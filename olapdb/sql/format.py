@@ -5,7 +5,7 @@ from __future__ import annotations
 from olapdb.errors import NotSupportedError
 from olapdb.sql import nodes
 from olapdb.sql.column_names import column_name
-from olapdb.sql.formatter import definitions, expressions, queries
+from olapdb.sql.formatter import definitions, dictionaries, expressions, queries
 
 __all__ = ["column_name", "to_sql"]
 
@@ -40,8 +40,14 @@ def to_sql(node: nodes.Node) -> str:
             return definitions.format_create_view(node)
         case nodes.CreateMaterializedView():
             return definitions.format_create_materialized_view(node)
+        case nodes.CreateDictionary():
+            return dictionaries.format_create_dictionary(node)
+        case nodes.RefreshClause():
+            return definitions.format_refresh(node)
         case nodes.Insert():
             return definitions.format_insert(node)
+        case nodes.OutFile():
+            return definitions.format_outfile(node)
         case nodes.Explain():
             settings = queries.format_settings(node.settings)
             words = ("EXPLAIN", node.kind, settings, to_sql(node.statement))

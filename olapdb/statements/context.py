@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
 from olapdb.bind import BindScope
+from olapdb.bind.analysis import referenced_tables
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
@@ -17,13 +18,18 @@ from olapdb.errors import IncorrectQuery
 from olapdb.execute import ExecutionContext, SystemReader
 from olapdb.functions.base import Environment
 from olapdb.functions.scalar import ScalarDefinition
-from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE, SessionSnapshot, temporary_ids
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.user_function import UserFunction
 from olapdb.plan.nodes import Field
 from olapdb.runtime.python_code import LocalFunction, refuse_python, stored_definition
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
+from olapdb.statements.temporary_tables import TemporaryTables
+from olapdb.storage.session_store import SessionStore
+from olapdb.storage.store import Store
 from olapdb.system.information_schema import information_tables
 from olapdb.system.registry import SystemContext, SystemTable
 
@@ -116,9 +122,18 @@ class StatementContext:
     local_functions: Mapping[tuple[str, str], LocalFunction] = field(default_factory=dict)
     """The Python functions of the connection, see `Session.create_function`."""
 
+    temporary: TemporaryTables | None = None
+    """The temporary tables of the session; None where there is no session."""
+
+    on_temporary: bool = False
+    """Whether the statement is about a temporary table: names without a database are of these."""
+
     @property
     def services(self) -> Services:
-        """Return the services of the warehouse: catalog, store, clock, caches."""
+        """Return the services of the catalog that the statement is about: the warehouse's, or that
+        of the session's temporary tables."""
+        if self.on_temporary and self.temporary is not None:
+            return self.temporary.services(self.settings)
         return self.engine.services
 
     @property
@@ -163,7 +178,39 @@ class StatementContext:
     def reading_snapshot(self) -> Snapshot:
         """Return the snapshot that SETTINGS snapshot names, else the newest. Raise SnapshotTooOld
         if vacuum has removed its parts."""
-        return self.services.catalog.snapshot(self.settings.integer("snapshot") or None)
+        number = self.settings.integer("snapshot") or None
+        return self._beside(self.engine.services.catalog.snapshot(number))
+
+    def with_temporary(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot that queries read: with the session's temporary tables if there are
+        any. `snapshot` is of the catalog that the statement is about."""
+        if self.temporary is None or isinstance(snapshot, SessionSnapshot):
+            return snapshot
+        if self.on_temporary:
+            return SessionSnapshot(self.engine.services.catalog.snapshot(), snapshot)
+        return self._beside(snapshot)
+
+    def _beside(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot of the warehouse with the session's temporary tables, if there are
+        any."""
+        temporary = None if self.temporary is None else self.temporary.snapshot()
+        return snapshot if temporary is None else SessionSnapshot(snapshot, temporary)
+
+    def pin(self, snapshot: Snapshot) -> Callable[[], None]:
+        """Keep vacuum from deleting the parts of a snapshot of `with_temporary`, until the returned
+        function is called."""
+        pinned = [(self.engine.services.catalog, snapshot.number)]
+        if isinstance(snapshot, SessionSnapshot) and self.temporary is not None:
+            own = self.temporary.services(self.settings).catalog
+            pinned.append((own, snapshot.temporary.number))
+        for catalog, number in pinned:
+            catalog.pin(number)
+
+        def unpin() -> None:
+            for catalog, number in pinned:
+                catalog.unpin(number)
+
+        return unpin
 
     def with_settings(
         self, settings: Sequence[nodes.Setting], *, takes_engine: bool = False
@@ -183,8 +230,10 @@ class StatementContext:
 
     def scope(self, snapshot: Snapshot) -> BindScope:
         """Return the scope in which the binder resolves names at the snapshot."""
+        snapshot = self.with_temporary(snapshot)
         return BindScope(
             snapshot=snapshot,
+            temporary=frozenset(temporary_ids(snapshot)),
             database=self.database,
             settings=self.settings,
             environment=self.environment,
@@ -195,9 +244,13 @@ class StatementContext:
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
         """Return the context in which plans over the snapshot are executed."""
+        snapshot = self.with_temporary(snapshot)
+        store: Store = self.engine.services.store
+        if isinstance(snapshot, SessionSnapshot) and self.temporary is not None:
+            store = SessionStore(store, self.temporary.store)
         return ExecutionContext(
             snapshot=snapshot,
-            store=self.services.store,
+            store=store,
             settings=self.settings,
             environment=self.environment,
             statistics=self.statistics,
@@ -209,7 +262,7 @@ class StatementContext:
         """Return the functions that users made by (database, name), as of the newest commit.
 
         Those of the connection come before stored ones."""
-        stored = self.services.catalog.snapshot().functions
+        stored = self.engine.services.catalog.snapshot().functions
         own = {key: f.function for key, f in self.local_functions.items()}
         return {**stored, **own} if own else stored
 
@@ -221,7 +274,7 @@ class StatementContext:
         local = self.local_functions.get((database, name))
         if local is not None:
             return local.definition()
-        function = self.services.catalog.snapshot().functions.get((database, name))
+        function = self.engine.services.catalog.snapshot().functions.get((database, name))
         if function is None or function.language != "python":
             return None
         refuse_python(function.full_name, self.settings)
@@ -230,8 +283,11 @@ class StatementContext:
     # --- names
 
     def locate(self, name: nodes.TableName) -> tuple[str, str]:
-        """Return (database, name); a name without a database is in the current one."""
-        return name.database or self.database, name.name
+        """Return (database, name); a name without a database is in the current one, or a temporary
+        table's if the statement is about these."""
+        if name.database is not None:
+            return name.database, name.name
+        return TEMPORARY_DATABASE if self.on_temporary else self.database, name.name
 
     def find(self, snapshot: Snapshot, name: nodes.TableName) -> SchemaObject | None:
         """Return the object of that name; None if there is none."""
@@ -254,12 +310,12 @@ class StatementContext:
         match item:
             case Table():
                 return item
-            case MaterializedView(inner=True):
+            case MaterializedView(inner=True) | RefreshableView(inner=True):
                 inner = snapshot.by_id(item.target_id)
                 if isinstance(inner, Table):
                     return inner
                 raise unknown_table(snapshot, item.database, item.name)
-            case MaterializedView():
+            case MaterializedView() | RefreshableView():
                 target = snapshot.by_id(item.target_id)
                 target_name = f"{target.database}.{target.name}" if target else "its target"
                 raise incorrect_query(
@@ -296,7 +352,8 @@ class StatementContext:
         return information_tables().get(name.lower()) if _is_single_case(name) else None
 
     def _system_fields(self, database: str, name: str) -> Any:
-        """Return the fields of a system table for the binder; None if there is none."""
+        """Return the columns of a system table as a tuple of `Field`; None if there is no such
+        table."""
         system_table = self.system_table(database, name)
         return (
             None
@@ -311,7 +368,7 @@ class StatementContext:
 
         The name of an information_schema table has its database in front."""
         context = SystemContext(
-            snapshot, self.services, self.settings, self.database, self.engine.system
+            snapshot, self.engine.services, self.settings, self.database, self.engine.system
         )
 
         def read(name: str, columns: Sequence[str], values: Mapping[str, frozenset[str]]) -> Any:
@@ -341,6 +398,11 @@ def unknown_table(
 
     UnsupportedMethod for a name in a system database, which contains no stored tables.
     """
+    if database == TEMPORARY_DATABASE:
+        return errors.UnknownTable(
+            f"Temporary table {name} does not exist.",
+            hint="SHOW TEMPORARY TABLES lists those of this session.",
+        )
     if database in SYSTEM_DATABASES:
         return errors.UnsupportedMethod(
             f"{database}.{name} is no stored table: the database {database} has system tables only.",
@@ -364,18 +426,37 @@ def refuse_dependents(
     snapshot: Snapshot, item: SchemaObject, action: str, but: Collection[str] = ()
 ) -> None:
     """Raise HaveDependentObjects if a materialized view, except the ids in `but`, reads or writes
-    the object. The error names the views; `action` is the verb of the error."""
+    the object, or if a refreshable view writes it or depends on it. A dictionary over an object
+    that is dropped counts too. The error names them; `action` is the verb of the error."""
     dependents = [
         view
         for view in snapshot.objects()
-        if isinstance(view, MaterializedView)
-        and view.id not in (item.id, *but)
-        and view.needs(item.id)
+        if view.id not in (item.id, *but)
+        and (
+            (isinstance(view, MaterializedView | RefreshableView) and view.needs(item.id))
+            or (action == "drop" and is_dictionary_over(view, item))
+        )
     ]
     if dependents:
         names = [f"{view.database}.{view.name}" for view in dependents]
         verb = "depends" if len(names) == 1 else "depend"
         raise errors.HaveDependentObjects(
             f"Cannot {action} {item.database}.{item.name}: {', '.join(names)} {verb} on it.",
-            hint=f"{'; '.join(f'DROP VIEW {name}' for name in names)} first.",
+            hint=f"{'; '.join(map(drop_text, dependents))} first.",
         )
+
+
+def drop_text(item: SchemaObject) -> str:
+    """Return the statement that drops a view or a dictionary."""
+    kind = "DICTIONARY" if isinstance(item, View) and item.dictionary else "VIEW"
+    return f"DROP {kind} {item.database}.{item.name}"
+
+
+def is_dictionary_over(view: SchemaObject, item: SchemaObject) -> bool:
+    """Return whether the view is a dictionary whose source names the item."""
+    if not isinstance(view, View) or not view.dictionary:
+        return False
+    return any(
+        (name.database or view.database, name.name) == (item.database, item.name)
+        for name in referenced_tables(parse_query(view.query))
+    )

@@ -76,7 +76,7 @@ def _may_call(statement: nodes.Statement, text: str) -> bool:
 def _calls_outside_queries(statement: nodes.Node) -> list[nodes.Function]:
     """Return the calls that are not in a query which runs once, or is the text of a plain view."""
     match statement:
-        case nodes.Query() | nodes.CreateView() | nodes.Insert():
+        case nodes.Query() | nodes.CreateView() | nodes.Insert() | nodes.OutFile():
             return []
         case nodes.Explain():
             return _calls_outside_queries(statement.statement)

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from olapdb.storage.column_cache import StoreColumns
 from olapdb.storage.suspects import Suspects
 
 FOOTERS_MAX = 4096
@@ -66,7 +67,8 @@ class PartCache:
 
     `footers` by path and `inline` decoded rows by part id, both only after their checksum was
     verified; `layouts` by table id, for the writer; `defaults`, values for columns that parts lack;
-    `indexes`, skip indexes by (path, name); `suspects`, parts on which a read failed.
+    `indexes`, skip indexes by (path, name); `columns`, decoded columns, in the cache that all stores
+    of the process share; `suspects`, parts on which a read failed.
     """
 
     def __init__(
@@ -77,8 +79,10 @@ class PartCache:
         self.layouts: BoundedCache[object] = BoundedCache(footers_max)
         self.defaults: BoundedCache[object] = BoundedCache(footers_max)
         self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
+        self.columns = StoreColumns()
         self.suspects = Suspects()
 
     def forget(self, path: str) -> None:
-        """Remove the footer of the file from the cache."""
+        """Remove the footer and the columns of the file from the caches."""
         self.footers.forget(path)
+        self.columns.shared.forget_file(self.columns.file(path))

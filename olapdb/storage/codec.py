@@ -137,9 +137,9 @@ def _check_kinds(column: Column, transforming: list[str]) -> None:
                 f" {'floats' if floating else 'whole numbers'}.",
                 hint="Use Delta.",
             )
-        if isinstance(kind, types.UUID):
+        if isinstance(kind, types.UUID | types.IPv6):
             raise errors.BadArguments(
-                f"Codec {_CANONICAL_NAMES[name]} of column {column.name} is not for UUIDs."
+                f"Codec {_CANONICAL_NAMES[name]} of column {column.name} is not for {column.type}."
             )
 
 
@@ -186,9 +186,13 @@ def _width(column: Column) -> int:
     kind = types.plain(column.type)
     if isinstance(kind, types.Integer | types.Float):
         return kind.bits // 8
-    return {types.Date: 2, types.Date32: 4, types.DateTime: 4, types.DateTime64: 8}.get(
-        type(kind), 1
-    )
+    return {
+        types.Date: 2,
+        types.Date32: 4,
+        types.DateTime: 4,
+        types.IPv4: 4,
+        types.DateTime64: 8,
+    }.get(type(kind), 1)
 
 
 def _steps(text: str) -> list[tuple[str, str]]:

@@ -30,6 +30,8 @@ def has_bounds(data_type: types.DataType) -> bool:
     return isinstance(
         types.plain(data_type),
         types.Integer
+        | types.Enum
+        | types.IPv4
         | types.Float
         | types.Boolean
         | types.String
@@ -60,7 +62,11 @@ def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnB
     bytes."""
     nulls = values.null_count
     kind = types.plain(data_type)
-    if isinstance(kind, types.Integer) and not nulls and pa.types.is_integer(values.type):
+    if (
+        isinstance(kind, types.Integer | types.Enum | types.IPv4)
+        and not nulls
+        and pa.types.is_integer(values.type)
+    ):
         return _integer_bounds(values)
     values = min_max_candidates(values)
     if isinstance(kind, types.Float) and pc.any(pc.is_nan(values)).as_py():
@@ -137,6 +143,8 @@ def bounds_hold(before: types.DataType, after: types.DataType) -> bool:
     match old, new:
         case types.Integer(), types.Integer():
             return new.minimum <= old.minimum and old.maximum <= new.maximum
+        case types.Enum(), types.Enum():
+            return set(old.elements) <= set(new.elements)
         case types.Float(), types.Float():
             return old.bits <= new.bits
         case (types.Date(), types.Date32()) | (types.DateTime(), types.DateTime()):

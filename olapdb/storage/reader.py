@@ -29,6 +29,7 @@ from olapdb.storage.checksum import (
     verify_inline,
     verify_open,
 )
+from olapdb.storage.column_cache import ChunkKey, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
@@ -91,15 +92,19 @@ class PartReader:
         part: Part,
         table: Table,
         environment: Environment | None = None,
+        *,
+        caches: bool = True,
     ) -> None:
         """Create a reader. `environment` (the time zone) matters only where values are cast to or
-        from text."""
+        from text. With `caches` false, decoded columns are taken from the cache but not kept there,
+        as for a part that is about to be replaced."""
         self._store = store
         self._snapshot = snapshot
         self._part = part
         self._table = table
         self._environment = environment or Environment()
         self._columns = {column.name: column for column in table.stored_columns}
+        self._caches = caches
 
     @cached_property
     def _past(self) -> PartColumns:
@@ -168,9 +173,7 @@ class PartReader:
         """
         if self._part.inline or not self._part.rows or self._converts(index.columns):
             return None
-        text = (self._footer().metadata.metadata or {}).get(
-            f"{METADATA_PREFIX}{index.name}".encode()
-        )
+        text = self.metadata(f"{METADATA_PREFIX}{index.name}")
         if text is None:
             return None
         place = IndexPlace.of_json(text)
@@ -187,6 +190,13 @@ class PartReader:
                 raise unreadable(self._part, error) from error
         self._store.cache.indexes.put(key, batch, place.size_bytes)
         return batch
+
+    def metadata(self, key: str) -> bytes | None:
+        """Return an entry of the file's key-value metadata; None for a part without a file, and one
+        without that entry."""
+        if self._part.inline or not self._part.rows:
+            return None
+        return (self._footer().metadata.metadata or {}).get(key.encode())
 
     def _converts(self, names: Collection[str]) -> bool:
         """Return whether values of any of the columns are cast when they are read."""
@@ -264,20 +274,58 @@ class PartReader:
         use_threads: bool,
         coded: Collection[str],
     ) -> pa.Table:
-        """Read the requested columns and row groups (None: all) of the part's file. Columns that
-        the part lacks are missing in the result. `coded` names columns to return as dictionaries,
-        if their type is unchanged."""
+        """Return the requested columns and row groups (None: all) of the part's file, from the
+        cache where it has them. Columns that the part lacks are missing in the result. `coded`
+        names columns to return as dictionaries, if their type is unchanged."""
         footer = self._footer()
         stored = [(c, footer.columns[c.id]) for c in requested if c.id in footer.columns]
         if not stored:
             return pa.table({})
-        leaves = sorted(
-            {leaf for _, s in stored for leaf in range(s.first_leaf, s.first_leaf + s.leaf_count)}
-        )
         groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups
-        as_dictionaries = [
-            s.name for c, s in stored if c.name in coded and self._is_unchanged(c, s.type_name)
-        ]
+        as_dictionaries = frozenset(
+            s.id for c, s in stored if c.name in coded and self._is_unchanged(c, s.type_name)
+        )
+        cached = {
+            s.id: self._cached(ChunkKey(s.id, 0, s.id in as_dictionaries), groups)
+            for _, s in stored
+        }
+        # Columns that lack the same row groups are read at once.
+        unread: dict[tuple[int, ...], list[FileColumn]] = {}
+        for _, column in stored:
+            missing = tuple(g for g, c in zip(groups, cached[column.id], strict=True) if c is None)
+            if missing:
+                unread.setdefault(missing, []).append(column)
+        for missing, file_columns in unread.items():
+            decoded = self._decode(footer, file_columns, missing, as_dictionaries, use_threads)
+            for column in file_columns:
+                chunks = iter(decoded[column.id])
+                whole = cached[column.id]
+                cached[column.id] = [next(chunks) if c is None else c for c in whole]
+        return self._with_table_names(
+            [(c, _chunked(cached[s.id], s), s.type_name) for c, s in stored]
+        )
+
+    def _cached(self, key: ChunkKey, groups: Sequence[int]) -> list[pa.Array | None]:
+        """Return the row groups of the column that `key` names, None for those that the cache
+        lacks."""
+        columns = self._store.cache.columns
+        keys = [key._replace(row_group=group) for group in groups]
+        return columns.shared.get(columns.file(self._part.path), keys)
+
+    def _decode(
+        self,
+        footer: PartFooter,
+        columns: Sequence[FileColumn],
+        groups: Sequence[int],
+        as_dictionaries: Collection[int],
+        use_threads: bool,
+    ) -> dict[int, list[pa.Array]]:
+        """Read columns of the file, verify their pages, and keep them in the cache if this reader
+        caches. Return the values of each row group by column id, of the type that the file
+        names."""
+        leaves = sorted(
+            {leaf for s in columns for leaf in range(s.first_leaf, s.first_leaf + s.leaf_count)}
+        )
         with self._suspecting(), self._open() as source:
             if source.size() != self._part.bytes:
                 raise mismatch(self._part, f"has {source.size()} bytes now")
@@ -286,12 +334,21 @@ class PartReader:
                 metadata=footer.metadata,
                 page_checksum_verification=True,
                 pre_buffer=False,
-                read_dictionary=as_dictionaries,
+                read_dictionary=[s.name for s in columns if s.id in as_dictionaries],
             )
             rows = file.reader.read_row_groups(
                 list(groups), column_indices=leaves, use_threads=use_threads
             )
-        return self._with_table_names([(c, rows.column(s.name), s.type_name) for c, s in stored])
+        sizes = [footer.metadata.row_group(group).num_rows for group in groups]
+        chunks = {}
+        for column in columns:
+            values = _as_named(rows.column(column.name), column.type_name)
+            chunks[column.id] = split_column(values, sizes)
+            if self._caches:
+                coded = column.id in as_dictionaries
+                keys = [ChunkKey(column.id, group, coded) for group in groups]
+                self._store.cache.columns.keep(self._part.path, keys, chunks[column.id])
+        return chunks
 
     def _footer(self) -> PartFooter:
         """Return the file's footer from the cache; else read it, verify it against the part and
@@ -354,8 +411,7 @@ class PartReader:
             same = values.type == column.type.arrow
             return values if same else _cast(values, column.type.arrow)
         stored = parse_type(type_name)
-        if values.type != stored.arrow:
-            values = _cast(values, stored.arrow)
+        values = _as_named(values, type_name)
         arrays = values.chunks or [pa.array([], stored.arrow)]
         before = stored
         for after in (*map(parse_type, self._past.types_in(self._part, column)), column.type):
@@ -428,6 +484,22 @@ def _leaf_count(arrow: pa.DataType) -> int:
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
         return _leaf_count(arrow.value_type)
     return 1
+
+
+def _chunked(chunks: Sequence[pa.Array | None], column: FileColumn) -> pa.ChunkedArray:
+    """Return the row groups of a column, all of which were read, as one column."""
+    if not chunks:
+        return _as_named(pa.chunked_array([], column.type), column.type_name)
+    return pa.chunked_array([chunk for chunk in chunks if chunk is not None])
+
+
+def _as_named(values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
+    """Return values of a file in the Arrow type of the ClickHouse type that the file names.
+    Dictionaries, and values of a file that names no types, are returned unchanged."""
+    if type_name == "" or pa.types.is_dictionary(values.type):
+        return values
+    arrow = parse_type(type_name).arrow
+    return values if values.type == arrow else _cast(values, arrow)
 
 
 def _ids(schema: pa.Schema) -> dict[int, int]:

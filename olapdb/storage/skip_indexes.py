@@ -9,6 +9,8 @@ of one record batch with a row for each block; the footer's metadata holds its p
     bloom_filter   bits, hashes; a value may occur where all its `hashes` bits are set.  Bit i of a
                    value with hash h is (low half + i * high half) modulo the number of bits (Kirsch
                    and Mitzenmacher 2006), h by olapdb.functions.kernels.hashing
+    tokenbf_v1     the same, of the words of the texts; their number of bits and hashes is given
+    ngrambf_v1     the same, of their n-grams
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +29,12 @@ from olapdb.errors import CorruptedData
 from olapdb.functions.kernels.columns import from_scalars
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.model.schema import SkipIndex, Table
+from olapdb.storage.text_filters import part_hashes
 
 METADATA_PREFIX = "olapdb.index."
 DEFAULT_FALSE_POSITIVES = 0.025
 _BITS_MIN = 64
-_SETTINGS = ("expression", "type", "argument", "granularity")
+_SETTINGS = ("expression", "type", "argument", "granularity", "parameters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class IndexPlace:
     type: str
     argument: float
     granularity: int
+    parameters: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         """Return the text for the footer's metadata."""
@@ -57,7 +61,8 @@ class IndexPlace:
     def of_json(cls, text: bytes) -> IndexPlace:
         """Parse the text of `to_json`."""
         facts = json.loads(text)
-        return cls(**{**facts, "column_ids": tuple(facts["column_ids"])})
+        lists = {name: tuple(facts.get(name, ())) for name in ("column_ids", "parameters")}
+        return cls(**{**facts, **lists})
 
     def matches_definition(self, index: SkipIndex, table: Table, arrow: pa.DataType) -> bool:
         """Return whether the stored index matches the table's current definition over values of
@@ -84,7 +89,9 @@ def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
         case "set":
             batch = _sets(blocks, values.type, int(index.argument))
         case "bloom_filter":
-            batch = _blooms(blocks, index.argument)
+            batch = _filters(_bloom(block, index.argument) for block in blocks)
+        case "tokenbf_v1" | "ngrambf_v1":
+            batch = _filters(_text_filter(block, index) for block in blocks)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -106,6 +113,7 @@ def stored_index(
         index.type,
         index.argument,
         index.granularity,
+        index.parameters,
     )
 
 
@@ -118,8 +126,11 @@ def parse_index(place: IndexPlace, data: bytes) -> pa.RecordBatch:
         return reader.read_next_batch()
 
 
-def bloom_contains(batch: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
-    """Return which blocks may contain any of the hashed values; bool, shape (blocks,)."""
+def bloom_contains(
+    batch: pa.RecordBatch, hashes: np.ndarray, *, all_of_them: bool = False
+) -> np.ndarray:
+    """Return which blocks may contain any of the hashed values, or all of them; bool, shape
+    (blocks,)."""
     may_contain = np.zeros(batch.num_rows, bool)
     for at, (bits, count) in enumerate(
         zip(batch.column("bits"), batch.column("hashes").to_pylist(), strict=True)
@@ -127,7 +138,8 @@ def bloom_contains(batch: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
         stored = np.frombuffer(bits.as_buffer(), np.uint8)
         places = _bit_positions(hashes, count, len(stored) * 8)
         set_bits = (stored[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)) & 1
-        may_contain[at] = bool(set_bits.all(axis=1).any())
+        contained = set_bits.all(axis=1)
+        may_contain[at] = bool(contained.all() if all_of_them else contained.any())
     return may_contain
 
 
@@ -167,10 +179,9 @@ def _sets(blocks: list[pa.Array], arrow: pa.DataType, values_max: int) -> pa.Rec
     return pa.record_batch({"values": pa.ListArray.from_arrays(offsets, flat, mask=mask)})
 
 
-def _blooms(blocks: list[pa.Array], false_positives: float) -> pa.RecordBatch:
-    """Build a bloom filter index: for each block its bits and the number of hashes.
-    `false_positives` is the accepted share."""
-    filters = [_bloom(block, false_positives) for block in blocks]
+def _filters(filters: Iterable[tuple[bytes, int]]) -> pa.RecordBatch:
+    """Build an index of Bloom filters, each given by its bits and its number of hashes."""
+    filters = list(filters)
     return pa.record_batch(
         {
             "bits": pa.array([bits for bits, _ in filters], type=pa.binary()),
@@ -185,12 +196,26 @@ def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
     if pa.types.is_list(values.type):
         values = pc.list_flatten(values)
     hashes = np.unique(hash_values(pc.drop_null(values)))
+    # As many bits and hashes as the accepted share of false positives asks for.
     per_value = -math.log(false_positives) / math.log(2) ** 2
     bits = max(_BITS_MIN, -(-math.ceil(len(hashes) * per_value) // 8) * 8)
     count = max(1, round(per_value * math.log(2)))
+    return _filled(hashes, count, bits), count
+
+
+def _text_filter(values: pa.Array, index: SkipIndex) -> tuple[bytes, int]:
+    """Return (bits, number of hashes) of a filter of the words or n-grams of the block's texts."""
+    if pa.types.is_list(values.type):
+        values = pc.list_flatten(values)
+    size_bytes, count = index.parameters[-3:-1]
+    return _filled(part_hashes(index, values), count, size_bytes * 8), count
+
+
+def _filled(hashes: np.ndarray, count: int, bits: int) -> bytes:
+    """Return a filter of `bits` bits in which the bits of all hashes are set."""
     filled = np.zeros(bits, bool)
     filled[_bit_positions(hashes, count, bits).ravel()] = True
-    return np.packbits(filled, bitorder="little").tobytes(), count
+    return np.packbits(filled, bitorder="little").tobytes()
 
 
 def _bit_positions(hashes: np.ndarray, count: int, bits: int) -> np.ndarray:

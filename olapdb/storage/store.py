@@ -23,6 +23,8 @@ from olapdb.errors import BadArguments, FileDoesntExist, OperationalError, ReadO
 from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
 from olapdb.storage.cache import PartCache
 
+TEMPORARY_FOLDER = "tmp"
+"""Temporary files of queries are there, below the warehouse's folder."""
 TEMPORARY_SUFFIX = ".tmp"
 
 
@@ -40,7 +42,8 @@ class Store(Protocol):
 
     @property
     def cache(self) -> PartCache:
-        """The process's caches of footers, inline rows and skip indexes read from this store."""
+        """The process's caches of footers, columns, inline rows and skip indexes read from this
+        store."""
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -79,6 +82,11 @@ class Store(Protocol):
     def local_path(self, path: str) -> str | None:
         """Return the file's path in the file system, for other readers. None if the store is not in
         one."""
+        ...
+
+    @property
+    def temporary_folder(self) -> str | None:
+        """The folder for temporary files of queries. None if the store has none, or is read-only."""
         ...
 
 
@@ -166,7 +174,7 @@ class LocalStore:
                 self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
-        """Delete the file and its cached footer; do nothing if it does not exist."""
+        """Delete the file and what is cached of it; do nothing if it does not exist."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         self._cache.forget(path)
@@ -223,6 +231,10 @@ class LocalStore:
     def local_path(self, path: str) -> str | None:
         """Return the file's path in the file system, whether the file exists or not."""
         return str(self.root / path)
+
+    @property
+    def temporary_folder(self) -> str | None:
+        return None if self.read_only else str(self.root / TEMPORARY_FOLDER)
 
     def _make_folder(self, folder: str) -> None:
         """Create the folder. Each new one is an entry of its parent, which needs a sync too."""
@@ -284,7 +296,7 @@ class MemoryStore:
         return
 
     def delete(self, path: str) -> None:
-        """Delete the file and its cached footer; do nothing if it does not exist."""
+        """Delete the file and what is cached of it; do nothing if it does not exist."""
         self._cache.forget(path)
         with self._lock:
             self._files.pop(path, None)
@@ -309,6 +321,10 @@ class MemoryStore:
 
     def local_path(self, path: str) -> str | None:
         """Return None: the files are not in a file system."""
+        return None
+
+    @property
+    def temporary_folder(self) -> None:
         return None
 
     def _file(self, path: str) -> tuple[pa.Buffer, int]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +25,10 @@ from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
+from olapdb.storage.column_cache import ChunkKey, split_column
 from olapdb.storage.column_statistics import key_columns, table_bounds
+from olapdb.storage.distinct_counts import METADATA_KEY as DISTINCT_KEY
+from olapdb.storage.distinct_counts import encode_sketches, wants_sketches
 from olapdb.storage.parquet.row_group_writer import parquet_writer
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, stored_index
@@ -32,7 +36,11 @@ from olapdb.storage.store import Store, storage_error
 from olapdb.threads import ThreadPool, cores
 from olapdb.types import AggregateFunction, Date, Date32, DateTime, DateTime64, Integer, is_nullable
 
+Answer = TypeVar("Answer")
+
 ROW_GROUP_ROWS = 65_536
+WRITTEN_SHARE_MAX = 4
+"""A file that would fill more than this part of the column cache does not enter it when written."""
 DATA_FOLDER = "data"
 _IPC_OPTIONS = pa.ipc.IpcWriteOptions()
 """Given explicitly: pyarrow looks into os.environ for each writer without."""
@@ -219,7 +227,7 @@ def _file_part(
         options = _writer_options(table, shaped)
         size = row_group_rows(table)
         with (
-            _concurrently(rows.num_rows, table_bounds, table, rows) as computed_bounds,
+            _concurrently(rows.num_rows, _column_facts, table, rows) as computed_facts,
             parquet_writer(
                 sink,
                 shaped.schema,
@@ -236,7 +244,10 @@ def _file_part(
                     data = build_index(index, values, row_group_rows(table))
                     place = stored_index(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
-            bounds.update(computed_bounds())
+            part_bounds, sketches = computed_facts()
+            bounds.update(part_bounds)
+            if sketches:
+                writer.add_key_value_metadata({DISTINCT_KEY: sketches})
             footer = encode_footer(
                 replace(part, bounds=bounds), table, tuple(plan.replaces), plan.swap, plan.after
             )
@@ -256,6 +267,7 @@ def _file_part(
         if isinstance(error, OSError):  # it was written, but cannot be read back
             raise storage_error(error, part.path) from error
         raise
+    _keep_columns(store, part.path, table, rows)
     compressed, uncompressed = column_bytes(metadata, table)
     return replace(
         part,
@@ -267,10 +279,31 @@ def _file_part(
     )
 
 
+def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table) -> None:
+    """Put the rows of a file that was just written into the column cache, as a reader would find
+    them. A file whose commit fails is never read, and leaves the cache with the oldest entries."""
+    cache = store.cache.columns
+    if rows.nbytes > cache.shared.bytes_max // WRITTEN_SHARE_MAX:
+        return
+    size = row_group_rows(table)
+    sizes = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
+    for column in table.stored_columns:
+        keys = [ChunkKey(column.id, group, False) for group in range(len(sizes))]
+        # Copies: the caller may change its arrays, and a part may be a slice of a large block.
+        chunks = split_column(rows.column(column.name), sizes, copies=True)
+        cache.keep(path, keys, chunks)
+
+
+def _column_facts(table: Table, rows: pa.Table) -> tuple[dict[str, ColumnBounds], str]:
+    """Return the bounds of the columns, and their sketches as text, "" for few rows."""
+    sketches = encode_sketches(table, rows) if wants_sketches(rows.num_rows) else ""
+    return table_bounds(table, rows), sketches
+
+
 @contextmanager
 def _concurrently(
-    rows: int, work: Callable[..., dict[str, ColumnBounds]], *arguments: object
-) -> Iterator[Callable[[], dict[str, ColumnBounds]]]:
+    rows: int, work: Callable[..., Answer], *arguments: object
+) -> Iterator[Callable[[], Answer]]:
     """Yield a function that returns the result of `work(*arguments)`. For many rows the work runs
     on another thread during the `with` block; for few, when the function is called."""
     if rows <= ROW_GROUP_ROWS:

@@ -7,6 +7,7 @@ warehouse.  Column names are ClickHouse's where it has the column.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from olapdb.catalog.protocol import PartChange
@@ -30,7 +31,13 @@ EVENTS: Mapping[str, str] = {
     "VacuumMicroseconds": "How long that took.",
     "CommitConflict": "Commits refused because a concurrent commit changed what they require.",
     "CommitRetry": "Attempts of statements after a lost race.",
+    "ExternalProcessingFilesTotal": "Temporary files of queries.",
+    "ExternalProcessingCompressedBytesTotal": "Bytes that queries wrote to them.",
+    "ExternalProcessingUncompressedBytesTotal": "The size of these in memory.",
     "FailedMerge": "Merges and vacuums in the background that ended with an error.",
+    "UncompressedCacheHits": "Row groups of columns that the column cache had.",
+    "UncompressedCacheMisses": "Row groups of columns that it had not.",
+    "UncompressedCacheWeightLost": "Bytes that it evicted.",
 }
 
 
@@ -106,7 +113,14 @@ def _errors(context: SystemContext) -> Iterator[Row]:
 
 def _events(context: SystemContext) -> Iterator[Row]:
     """List this process's counters by name."""
-    for name, value in sorted(context.services.activity.events().items()):
+    cached = context.services.store.cache.columns.shared.statistics()
+    counted = {
+        **context.services.activity.events(),
+        "UncompressedCacheHits": cached.hits,
+        "UncompressedCacheMisses": cached.misses,
+        "UncompressedCacheWeightLost": cached.evicted_bytes,
+    }
+    for name, value in sorted((name, value) for name, value in counted.items() if value):
         yield name, value, EVENTS.get(name, ""), name
 
 
@@ -118,6 +132,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
     parts = [part for table in tables for part in snapshot.parts(table.id) if part.rows]
     leases = context.services.catalog.leases()
     behind = backlog(context.services)
+    cached = context.services.store.cache.columns.shared.statistics()
     for name, value, description in (
         ("Query", len(context.services.activity.running()), "Statements that run in this process."),
         ("Commit", snapshot.number, "The newest commit of the warehouse."),
@@ -132,8 +147,22 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
         ),
         ("VacuumBacklogSeconds", math.ceil(behind.seconds), "The work that they are, in seconds."),
         ("Lease", sum(lease.state == "live" for lease in leases), "Live leases of all processes."),
+        ("UncompressedCacheBytes", cached.bytes, "Bytes of the process's cache of columns."),
+        ("UncompressedCacheCells", cached.entries, "Its entries: row groups of columns."),
+        ("UncompressedCacheSizeLimit", cached.bytes_max, "The most bytes that it keeps."),
+        *_temporary_files(context),
     ):
         yield name, value, description, name
+
+
+def _temporary_files(context: SystemContext) -> Iterator[tuple[str, int, str]]:
+    """Yield the number of open temporary files of running statements, by what they are for."""
+    open_files: Counter[str] = Counter()
+    for query in context.services.activity.running():
+        open_files.update(query.statistics.open_temporary_files)
+    yield "TotalTemporaryFiles", open_files.total(), "Open temporary files of queries."
+    for purpose in ("Sort", "Aggregation", "Join", "Distinct"):
+        yield f"TemporaryFilesFor{purpose}", open_files[purpose], f"Those of external {purpose}."
 
 
 HISTORY_MAX = 10_000

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from olapdb import types
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.model.columns import PartColumns
-from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
@@ -36,13 +38,24 @@ def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int
     """Return rows and bytes of a table, or of a view's inner table; (None, None) for other
     views."""
     target = item if isinstance(item, Table) else None
-    if isinstance(item, MaterializedView) and item.inner:
+    if isinstance(item, MaterializedView | RefreshableView) and item.inner:
         inner = context.snapshot.by_id(item.target_id)
         target = inner if isinstance(inner, Table) else None
     if target is None:
         return None, None
     parts = live_parts(context, target)
     return sum(p.rows for p in parts), sum(p.bytes for p in parts)
+
+
+_ENGINES = {View: "View", MaterializedView: "MaterializedView", RefreshableView: "MaterializedView"}
+"""What system.tables.engine calls the views."""
+_DICTIONARY = "Dictionary"
+
+
+def _engine(item: SchemaObject) -> str:
+    """Return what system.tables.engine calls a view or a dictionary."""
+    is_dictionary = isinstance(item, View) and bool(item.dictionary)
+    return _DICTIONARY if is_dictionary else _ENGINES[type(item)]
 
 
 _COUNTED = (
@@ -60,20 +73,23 @@ def _tables(context: SystemContext) -> Iterator[Row]:
     """List tables and views of all databases, then information_schema's and the system tables."""
     snapshot, root = context.snapshot, _root(context)
     renders, counts = context.needs("create_table_query"), context.needs(*_COUNTED)
-    for item in context.objects():
+    for item in chain(context.temporary(), context.objects()):
         table = item if isinstance(item, Table) else None
+        is_temporary = item.database == TEMPORARY_DATABASE
         rows, size = _totals(context, item) if counts else (None, None)
-        target = snapshot.by_id(item.target_id) if isinstance(item, MaterializedView) else None
+        target = None
+        if isinstance(item, MaterializedView | RefreshableView):
+            target = snapshot.by_id(item.target_id)
         views = snapshot.views_on(item.id) if table else ()
         statement = create_statement(item, snapshot) if renders else ""
         yield (
             item.database,
             item.name,
             item.id,
-            table.engine.name if table else type(item).__name__,
+            table.engine.name if table else _engine(item),
             engine_full(table) if table and context.needs("engine_full") else "",
             statement,
-            item.query if isinstance(item, View | MaterializedView) else "",
+            "" if isinstance(item, Table) or _engine(item) == _DICTIONARY else item.query,
             table.partition_key if table else "",
             key_list(table.sorting_key) if table else "",
             key_list(table.sorting_key[: table.primary_key]) if table else "",
@@ -81,7 +97,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             size,
             item.comment,
             moment(item.created_ms),
-            0,
+            int(is_temporary),
             [v.database for v in views],
             [v.name for v in views],
             target.database if target else "",
@@ -92,7 +108,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             table.revision if table else 0,
             sorted({i.type for i in table.indexes} if table else ()),
             "default" if table and table.engine.is_merge_tree else "",
-            [f"{root}data/{table.id}/"] if root and table else [],
+            [f"{root}data/{table.id}/"] if root and table and not is_temporary else [],
         )
     for name in information_tables():
         if context.keeps(database=DATABASE, name=name):
@@ -125,7 +141,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
     """List the columns of all tables and views by position (from 1), then those of system
     tables."""
     sizes = context.needs("data_compressed_bytes", "data_uncompressed_bytes")
-    for item in context.objects("table"):
+    for item in chain(context.temporary("table"), context.objects("table")):
         table = item if isinstance(item, Table) else None
         parts = live_parts(context, table) if table and sizes else []
         part_columns = PartColumns(table) if table and sizes else None

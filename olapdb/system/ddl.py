@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from olapdb.bind.dictionary_definition import definition_of
 from olapdb.config import SESSION_SETTINGS
 from olapdb.model.schema import (
     Column,
     DatabaseEntry,
     KeyItem,
     MaterializedView,
+    RefreshableView,
     SchemaObject,
     Table,
     View,
 )
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
+from olapdb.sql.format import to_sql
+from olapdb.sql.nodes import TableName
+from olapdb.sql.parser import parse_refresh
 from olapdb.storage.codec import codec_clause
+from olapdb.system.dictionary_ddl import current_statement
 from olapdb.types import quote_identifier
 
 
@@ -35,6 +44,8 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
     match item:
         case Table():
             return _create_table(item)
+        case View() if item.dictionary:
+            return to_sql(current_statement(item, definition_of(item)))
         case View():
             return (
                 f"CREATE VIEW {qualified(item.database, item.name)} ({_columns(item.columns)})"
@@ -42,6 +53,8 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
             )
         case MaterializedView():
             return _create_materialized_view(item, snapshot)
+        case RefreshableView():
+            return _create_refreshable_view(item, snapshot)
 
 
 def engine_full(table: Table) -> str:
@@ -99,8 +112,12 @@ def _create_table(table: Table) -> str:
     constraints = "".join(
         f", CONSTRAINT {quote_identifier(n)} CHECK {e}" for n, e in table.constraints
     )
+    if table.database == TEMPORARY_DATABASE:
+        head = f"CREATE TEMPORARY TABLE {quote_identifier(table.name)}"
+    else:
+        head = f"CREATE TABLE {qualified(table.database, table.name)}"
     return (
-        f"CREATE TABLE {qualified(table.database, table.name)} "
+        f"{head} "
         f"({_columns(table.columns)}{indexes}{constraints}) ENGINE = {engine_full(table)}"
         f"{_comment(table.comment)}"
     )
@@ -110,11 +127,8 @@ def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str
     """Return the CREATE MATERIALIZED VIEW statement: with the engine of an inner table, else with
     TO target. Lists only the settings that differ from the defaults."""
     target = snapshot.by_id(view.target_id)
-    changed = tuple(
-        setting for setting in view.settings if setting[1] != SESSION_SETTINGS[setting[0]].default
-    )
     name = qualified(view.database, view.name)
-    select = f"AS {view.query}{_settings(changed)}{_comment(view.comment)}"
+    select = _select(view)
     if view.inner and isinstance(target, Table):
         return (
             f"CREATE MATERIALIZED VIEW {name} ({_columns(target.columns)})"
@@ -122,6 +136,31 @@ def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str
         )
     where = "" if target is None else f" TO {qualified(target.database, target.name)}"
     return f"CREATE MATERIALIZED VIEW {name}{where} ({_columns(view.columns)}) {select}"
+
+
+def _select(view: MaterializedView | RefreshableView) -> str:
+    """Return `AS SELECT …` with the settings that differ from the defaults, and the comment."""
+    changed = tuple(
+        setting for setting in view.settings if setting[1] != SESSION_SETTINGS[setting[0]].default
+    )
+    return f"AS {view.query}{_settings(changed)}{_comment(view.comment)}"
+
+
+def _create_refreshable_view(view: RefreshableView, snapshot: Snapshot) -> str:
+    """Return the CREATE MATERIALIZED VIEW … REFRESH statement. Views that it depends on and that are
+    gone are left out."""
+    target = snapshot.by_id(view.target_id)
+    needed = [snapshot.by_id(view_id) for view_id in view.depends_on]
+    clause = replace(
+        parse_refresh(view.refresh),
+        depends_on=tuple(TableName(item.name, item.database) for item in needed if item),
+    )
+    head = f"CREATE MATERIALIZED VIEW {qualified(view.database, view.name)} {to_sql(clause)}"
+    select = _select(view)
+    if view.inner and isinstance(target, Table):
+        return f"{head} ({_columns(target.columns)}) ENGINE = {engine_full(target)} {select}"
+    where = "" if target is None else f" TO {qualified(target.database, target.name)}"
+    return f"{head}{where} ({_columns(view.columns)}) {select}"
 
 
 def _columns(columns: tuple[Column, ...]) -> str:

@@ -92,9 +92,11 @@ _OF_COLUMNS = {"table_schema": "database", "table_name": "table", "column_name":
 
 def _tables(context: SystemContext) -> Iterator[Entry]:
     """List tables and views."""
-    for table in _system("tables", context, _OF_TABLES, "engine", "has_own_data"):
+    for table in _system("tables", context, _OF_TABLES, "engine", "has_own_data", "is_temporary"):
         engine = str(table["engine"])
         kind = _table_type(engine, table["has_own_data"])
+        if table["is_temporary"]:
+            kind = "LOCAL TEMPORARY"
         yield {
             "table_catalog": table["database"],
             "table_schema": table["database"],

@@ -10,6 +10,8 @@ from importlib.metadata import version
 
 import pyarrow as pa
 
+from olapdb.formats.registry import formats
+from olapdb.native.library import about as about_kernels
 from olapdb.system.registry import Row, SystemContext, SystemTable
 from olapdb.types import type_families
 
@@ -70,9 +72,11 @@ def _combinators(context: SystemContext) -> Iterator[Row]:
 
 
 def _formats(context: SystemContext) -> Iterator[Row]:
-    """List the two formats that statements accept: Values for input, Null for output."""
-    yield "Values", 1, 0, "Rows in parentheses, in INSERT INTO t VALUES."
-    yield "Null", 0, 1, "A result of which nothing is kept."
+    """List the formats by all their names, and whether they are read and written."""
+    for one in formats():
+        reads = int(one.reader is not None or one.name == "Values")  # the parser reads VALUES
+        for name in (one.name, *one.aliases):
+            yield name, reads, int(one.writer is not None), one.description
 
 
 def _time_zones(context: SystemContext) -> Iterator[Row]:
@@ -82,7 +86,7 @@ def _time_zones(context: SystemContext) -> Iterator[Row]:
 
 
 def _build_options(context: SystemContext) -> Iterator[Row]:
-    """List the versions of olapdb, Python and Arrow, and the machine."""
+    """List the versions of olapdb, Python and Arrow, the machine, and which kernels run."""
     release = version("olapdb")
     yield "VERSION_FULL", f"olapdb {release}"
     yield "VERSION_DESCRIBE", release
@@ -90,6 +94,7 @@ def _build_options(context: SystemContext) -> Iterator[Row]:
     yield "SYSTEM_PROCESSOR", platform.machine()
     yield "PYTHON_VERSION", platform.python_version()
     yield "ARROW_VERSION", pa.__version__
+    yield "KERNELS", about_kernels()
 
 
 TABLES = (
@@ -118,7 +123,7 @@ TABLES = (
         "formats",
         "name String, is_input UInt8, is_output UInt8, description String",
         _formats,
-        "Formats that statements may name; results are Arrow",
+        "The formats of input and output",
     ),
     SystemTable("time_zones", "time_zone String", _time_zones, "The names of time zones"),
     SystemTable(

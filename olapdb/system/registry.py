@@ -14,6 +14,7 @@ import pyarrow as pa
 from olapdb.config import Settings
 from olapdb.functions import parse_type
 from olapdb.model.schema import SchemaObject
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 from olapdb.types import Array, DataType, Map, Nullable, String
@@ -53,7 +54,15 @@ class SystemContext:
         """Yield the tables and views that the query can keep, by database and name.
 
         `name` is the column that has their names; `database` has their databases."""
-        for item in self.snapshot.objects():
+        yield from self._kept(self.snapshot.objects(), name)
+
+    def temporary(self, name: str = "name") -> Iterator[SchemaObject]:
+        """Yield the session's temporary tables that the query can keep, by name."""
+        yield from self._kept(self.snapshot.objects(TEMPORARY_DATABASE), name)
+
+    def _kept(self, items: Iterable[SchemaObject], name: str) -> Iterator[SchemaObject]:
+        """Yield those of the objects that the query can keep."""
+        for item in items:
             if self.keeps(**{"database": item.database, name: item.name}):
                 yield item
 

@@ -8,6 +8,7 @@ from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingDefinition, S
 from olapdb.functions.aggregates.registry import aggregate_descriptions
 from olapdb.functions.registry import function_descriptions
 from olapdb.functions.windows import window_names
+from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 from olapdb.system.function_tables import create_query
 from olapdb.system.registry import Row, SystemContext, SystemTable
 
@@ -66,6 +67,8 @@ def _functions(context: SystemContext) -> Iterator[Row]:
     """List the scalar, aggregate and window functions by name."""
     for name, insensitive, alias_to in function_descriptions():
         yield name, 0, int(insensitive), alias_to, "", "System"
+    for name in sorted(DICTIONARY_FUNCTIONS - {"dictGetAll"}):
+        yield name, 0, 0, "", "", "System"
     for name, insensitive, alias_to in aggregate_descriptions():
         yield name, 1, int(insensitive), alias_to, "", "System"
     for name in window_names():

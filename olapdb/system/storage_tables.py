@@ -1,4 +1,5 @@
-"""system.disks, storage_policies and asynchronous_metrics: the warehouse's place and size."""
+"""system.disks, storage_policies, asynchronous_metrics and uncompressed_cache: the warehouse's place
+and size, and what of it is in memory."""
 
 from __future__ import annotations
 
@@ -49,7 +50,36 @@ def _asynchronous_metrics(context: SystemContext) -> Iterator[Row]:
         yield name, float(value), description
 
 
+def _uncompressed_cache(context: SystemContext) -> Iterator[Row]:
+    """Yield one row for each column of a part and form that the column cache holds row groups of.
+
+    Parts that the snapshot lacks, replaced or not committed, have empty database and table."""
+    snapshot = context.snapshot
+    tables = [item for item in snapshot.objects() if isinstance(item, Table)]
+    owners = {part.path: (table, part) for table in tables for part in snapshot.parts(table.id)}
+    sums: dict[tuple[str, int, bool], list[int]] = {}
+    columns = context.services.store.cache.columns
+    for path, key, _, rows, size in columns.shared.entries(columns.store):
+        total = sums.setdefault((path, key.column_id, key.coded), [0, 0, 0])
+        for at, value in enumerate((1, rows, size)):
+            total[at] += value
+    for (path, column_id, coded), (cells, rows, size) in sorted(sums.items()):
+        database = table_name = part_name = column_name = ""
+        if path in owners:
+            table, part = owners[path]
+            database, table_name, part_name = table.database, table.name, part.name
+            column_name = next((c.name for c in table.columns if c.id == column_id), "")
+        yield database, table_name, part_name, column_name, path, int(coded), cells, rows, size
+
+
 TABLES = (
+    SystemTable(
+        "uncompressed_cache",
+        """database String, table String, part_name String, column String, path String,
+        is_dictionary UInt8, cells UInt64, rows UInt64, bytes UInt64""",
+        _uncompressed_cache,
+        "What the process's cache of decoded columns holds of this warehouse",
+    ),
     SystemTable(
         "disks",
         """name String, path String, free_space UInt64, total_space UInt64, unreserved_space UInt64,

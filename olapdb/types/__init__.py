@@ -3,8 +3,8 @@
 A `DataType` is a frozen value; `str(t)` is ClickHouse's name of it, `t.arrow` the Arrow type that
 columns of it have in memory and in parts.  The Arrow form is chosen so that any Parquet reader
 opens a part: no dictionaries, no extension types; a `LowCardinality(T)` is a plain `T`, a
-`Nullable(T)` the same Arrow type with nulls, a `DateTime` a timestamp in seconds with its zone.
-Columns of a type without `Nullable` hold no null.
+`Nullable(T)` the same Arrow type with nulls, a `DateTime` a timestamp in seconds with its zone, an Enum its numbers, of
+which users get the texts (`exported` in `arrow`).  Columns of a type without `Nullable` hold no null.
 
 `scalars` and `compound` define the types, `names` parses their names. `arrow` has the Arrow forms
 and is not imported here: only it loads pyarrow.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import InternalError
 from olapdb.types import compound, scalars
@@ -28,14 +29,18 @@ def arrow_type(data_type: DataType) -> pa.DataType:
             return pa.string()
         case scalars.FixedString(length):
             return pa.binary(length)
-        case scalars.UUID():
+        case scalars.UUID() | scalars.IPv6():
             return pa.binary(16)
+        case scalars.IPv4():
+            return pa.uint32()
         case scalars.Date() | scalars.Date32():
             return pa.date32()
         case scalars.DateTime(zone):
             return pa.timestamp("s", tz=zone or UTC)
         case scalars.DateTime64():
             return pa.timestamp(data_type.unit, tz=data_type.zone or UTC)
+        case scalars.Enum(bits):
+            return pa.int8() if bits == 8 else pa.int16()
         case scalars.Nothing():
             return pa.null()
         case scalars.Interval():
@@ -80,5 +85,95 @@ def arrow_schema(names: Sequence[str], data_types: Sequence[DataType]) -> pa.Sch
                 name, t.arrow, nullable=compound.is_nullable(t), metadata={"olapdb.type": t.name}
             )
             for name, t in zip(names, data_types, strict=True)
+        ]
+    )
+
+
+def enum_texts(array: pa.Array, data_type: scalars.Enum) -> pa.Array:
+    """Return the texts of an Enum's numbers as strings; NULL stays null, and so does a number that
+    the type does not have."""
+    numbers = pa.array([number for _, number in data_type.elements], array.type)
+    texts = pa.array([text for text, _ in data_type.elements], pa.string())
+    return texts.take(pc.index_in(array, numbers))
+
+
+def has_enum(data_type: DataType) -> bool:
+    """Return whether the type is an Enum or has one inside."""
+    match data_type:
+        case scalars.Enum():
+            return True
+        case (
+            compound.Nullable(inner)
+            | compound.LowCardinality(inner)
+            | compound.SimpleAggregateFunction(inner=inner)
+            | compound.Array(inner)
+        ):
+            return has_enum(inner)
+        case compound.Map(key, value):
+            return has_enum(key) or has_enum(value)
+        case compound.Tuple(elements):
+            return any(map(has_enum, elements))
+        case _:
+            return False
+
+
+def exported_type(data_type: DataType) -> pa.DataType:
+    """Return the Arrow type that users get: `arrow_type` with strings in place of Enums' numbers."""
+    if not has_enum(data_type):
+        return data_type.arrow
+    match compound.plain(data_type):
+        case scalars.Enum():
+            return pa.string()
+        case compound.Array(inner):
+            return pa.list_(exported_type(inner))
+        case compound.Map(key, value):
+            return pa.map_(exported_type(key), exported_type(value))
+        case compound.Tuple(elements) as inner_type:
+            fields = zip(inner_type.field_names, elements, strict=True)
+            return pa.struct([pa.field(name, exported_type(element)) for name, element in fields])
+        case _:
+            raise InternalError(f"{data_type} has no Arrow type.")
+
+
+def exported(array: pa.Array, data_type: DataType) -> pa.Array:
+    """Return a column as users get it, of `exported_type`: Enums as texts."""
+    if not has_enum(data_type):
+        return array
+    inner_type = compound.plain(data_type)
+    if isinstance(inner_type, scalars.Enum):
+        return enum_texts(array, inner_type)
+    children = _exported_children(array, inner_type)
+    target = exported_type(data_type)
+    if isinstance(inner_type, compound.Tuple):
+        fields = [target.field(at) for at in range(target.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], array.null_count, array.offset, children
+    )
+
+
+def _exported_children(array: pa.Array, data_type: DataType) -> list[pa.Array]:
+    """Return the children of a nested array as users get them; those of lists ignore its offset."""
+    match data_type:
+        case compound.Array(inner):
+            return [exported(array.values, inner)]
+        case compound.Map(key, value):
+            keys, items = exported(array.keys, key), exported(array.items, value)
+            fields = [pa.field("key", keys.type, nullable=False), pa.field("value", items.type)]
+            return [pa.StructArray.from_arrays([keys, items], fields=fields)]
+        case compound.Tuple(elements):
+            whole = range(array.type.num_fields)
+            return [exported(array.field(at), elements[at]) for at in whole]
+        case _:
+            raise InternalError(f"{data_type} is not a nested type.")
+
+
+def exported_schema(names: Sequence[str], data_types: Sequence[DataType]) -> pa.Schema:
+    """Return `arrow_schema` of the columns as users get them."""
+    schema = arrow_schema(names, data_types)
+    return pa.schema(
+        [
+            field.with_type(exported_type(data_type))
+            for field, data_type in zip(schema, data_types, strict=True)
         ]
     )

@@ -47,3 +47,22 @@ def quote_identifier(name: str) -> str:
         return name
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
+
+
+_ESCAPES = str.maketrans(
+    {
+        "\\": "\\\\",
+        "'": "\\'",
+        "\0": "\\0",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+    }
+)
+
+
+def quote_text(text: str) -> str:
+    """Return the text as an SQL literal, quoted and escaped as ClickHouse writes it."""
+    return f"'{text.translate(_ESCAPES)}'"

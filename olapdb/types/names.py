@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from olapdb.types.compound import (
     Tuple,
     plain,
 )
+from olapdb.types.enums import enum_of
 from olapdb.types.scalars import (
     BOOL,
     DATE,
@@ -29,6 +31,8 @@ from olapdb.types.scalars import (
     INT32,
     INT64,
     INTERVAL_UNITS,
+    IPV4,
+    IPV6,
     NOTHING,
     STRING,
     UINT8,
@@ -39,6 +43,7 @@ from olapdb.types.scalars import (
     DateTime,
     DateTime64,
     Decimal,
+    Enum,
     FixedString,
     Integer,
     Interval,
@@ -50,7 +55,7 @@ StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
 _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64)},
     **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
-    **{t.name: t for t in (UUID_TYPE, NOTHING)},
+    **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING)},
 }
 _ALIASES: dict[str, DataType] = {
     "INT": INT32,
@@ -76,25 +81,25 @@ _ALIASES: dict[str, DataType] = {
     "DATE": DATE,
     "DATETIME": DATETIME,
     "UUID": UUID_TYPE,
+    "INET4": IPV4,
+    "INET6": IPV6,
 }
 _WRAPPERS = (Nullable, LowCardinality)
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
+_ESCAPED = re.compile(r"\\.|''", re.DOTALL)
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 _UNSUPPORTED = frozenset(
     {
         "Int128",
         "UInt128",
         "Int256",
         "UInt256",
-        "IPv4",
-        "IPv6",
         "JSON",
         "Variant",
         "Dynamic",
         "Time",
         "Time64",
         "BFloat16",
-        "Enum8",
-        "Enum16",
-        "Enum",
         "Nested",
         "Point",
         "Ring",
@@ -113,6 +118,8 @@ _PARAMETRIC = (
     "Decimal64",
     "Decimal128",
     "Decimal256",
+    "Enum8",
+    "Enum16",
     "FixedString",
     "LowCardinality",
     "Map",
@@ -197,6 +204,8 @@ class _TypeParser:
             return DateTime64(3)
         if name.startswith("Interval") and name[8:] in INTERVAL_UNITS:
             return Interval(name[8:])
+        if name in ("Enum", "Enum8", "Enum16"):
+            return enum_of(name, ())
         raise self._unknown(name)
 
     def _parametric(self, name: str) -> DataType:
@@ -207,7 +216,9 @@ class _TypeParser:
                 return Nullable(self._checked(name, self.parse(), (Array, Map, *_WRAPPERS)))
             case "LowCardinality":
                 inner = self.parse()
-                self._checked(name, plain(inner), (Array, Map, Tuple, Decimal, AggregateFunction))
+                self._checked(
+                    name, plain(inner), (Array, Map, Tuple, Decimal, Enum, AggregateFunction)
+                )
                 return LowCardinality(inner)
             case "Array":
                 return Array(self.parse())
@@ -237,6 +248,8 @@ class _TypeParser:
                 return self._decimal(width, self._integer())
             case "AggregateFunction":
                 return self._aggregate()
+            case "Enum" | "Enum8" | "Enum16":
+                return enum_of(name, self._enum_elements())
             case "SimpleAggregateFunction":
                 function = self._word()
                 self._expect(",")
@@ -289,6 +302,41 @@ class _TypeParser:
                 f"Either all or no elements of a tuple have names: {self.text}"
             )
         return Tuple(tuple(elements), tuple(names))
+
+    def _enum_elements(self) -> list[tuple[str, int | None]]:
+        """Parse the elements of an Enum, up to the closing bracket: texts, with or without numbers.
+
+        Raises UnexpectedAstStructure for anything else.
+        """
+        elements: list[tuple[str, int | None]] = []
+        while self._peek() != ")":
+            if self._peek() != "'":
+                raise errors.UnexpectedAstStructure(
+                    f"Elements of an Enum have the form 'text' = number or 'text': {self.text}"
+                )
+            text = self._quoted()
+            elements.append((text, self._signed() if self._take("=") else None))
+            if not self._take(","):
+                break
+        return elements
+
+    def _signed(self) -> int:
+        """Parse an integer with an optional sign; raise SyntaxError for another word."""
+        sign = -1 if self._take("-") else 1
+        return sign * self._integer()
+
+    def _quoted(self) -> str:
+        """Parse a quoted text and return it without quotes and escapes.
+
+        Raises SyntaxError if the closing quote is missing.
+        """
+        match = _QUOTED.match(self.text, self.at)
+        if match is None:
+            raise errors.SyntaxError(
+                f"The quote at character {self.at + 1} of type {self.text!r} is not closed."
+            )
+        self.at = match.end()
+        return _ESCAPED.sub(lambda m: _LETTERS.get(m[0][1], m[0][1]), match[1])
 
     def _aggregate(self) -> DataType:
         """Parse the arguments of an AggregateFunction: `name[(parameters)][, types…]`."""

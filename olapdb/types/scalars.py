@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from olapdb.types.base import DataType
+from olapdb.types.base import DataType, quote_text
 
 DECIMAL128_DIGITS = 38
 """The most digits that Arrow's 128-bit decimals hold."""
@@ -177,6 +178,53 @@ class UUID(DataType):
 
 
 @dataclass(frozen=True)
+class IPv4(DataType):
+    """An IPv4 address: a number of 32 bits, shown as 10.0.0.1."""
+
+    @property
+    def name(self) -> str:
+        """The name: "IPv4"."""
+        return "IPv4"
+
+
+@dataclass(frozen=True)
+class IPv6(DataType):
+    """An IPv6 address: 16 bytes in the order of its text."""
+
+    @property
+    def name(self) -> str:
+        """The name: "IPv6"."""
+        return "IPv6"
+
+
+@dataclass(frozen=True)
+class Enum(DataType):
+    """Enum8 or Enum16: texts that are kept, compared and sorted as numbers.
+
+    `elements` are (text, number), sorted by number; neither repeats. `bits` is 8 or 16.
+    """
+
+    bits: int
+    elements: tuple[tuple[str, int], ...]
+
+    @property
+    def name(self) -> str:
+        """The name: "Enum8('a' = 1, 'b' = 2)"."""
+        inner = ", ".join(f"{quote_text(text)} = {number}" for text, number in self.elements)
+        return f"Enum{self.bits}({inner})"
+
+    @property
+    def number_type(self) -> Integer:
+        """The type of the numbers: Int8 or Int16."""
+        return Integer(self.bits, True)
+
+    @cached_property
+    def texts(self) -> dict[int, str]:
+        """The text of each number."""
+        return {number: text for text, number in self.elements}
+
+
+@dataclass(frozen=True)
 class Nothing(DataType):
     """The type of NULL and of the elements of `[]`."""
 
@@ -216,5 +264,5 @@ UINT8, UINT16, UINT32, UINT64 = (Integer(b, False) for b in (8, 16, 32, 64))
 INT8, INT16, INT32, INT64 = (Integer(b, True) for b in (8, 16, 32, 64))
 FLOAT32, FLOAT64 = Float(32), Float(64)
 BOOL, STRING, DATE, DATE32, DATETIME = Boolean(), String(), Date(), Date32(), DateTime()
-UUID_TYPE, NOTHING = UUID(), Nothing()
+UUID_TYPE, IPV4, IPV6, NOTHING = UUID(), IPv4(), IPv6(), Nothing()
 WIDE_INTEGER, WIDE_SUM, EXACT_FLOAT = WideInteger(), WideInteger(38), ExactFloat()

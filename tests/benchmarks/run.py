@@ -10,6 +10,7 @@ Groups:
   views     INSERTs with a view, a backfill, a read of the rollup (chDB only)
   marginal  what one more view costs an INSERT (chDB only)
   merges    FINAL and OPTIMIZE FINAL of a hundred parts (chDB only)
+  dbt       runs of a dbt project with 200 models (dbt-duckdb only)
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from pathlib import Path
 import cases
 from cases import CHDB, DUCKDB, OLAPDB, Case, Group
 from data import write_reads
+from dbt_projects import run_projects
 from marginal import measure
 from reads import reads
 from report import Ratio, Report, progress
 from workers import Worker, check, started
 
 GROUPS = {"inserts": cases.inserts, "reads": reads, "views": cases.views, "merges": cases.merges}
-ORDER = ("inserts", "reads", "views", "marginal", "merges")
+ORDER = ("inserts", "reads", "views", "marginal", "merges", "dbt")
 WARM_UPS = 3
 """Reads: ClickHouse compiles an expression when it has come three times."""
 REPEATS_MAX = 20
@@ -163,6 +165,8 @@ def arguments() -> argparse.Namespace:
     add("--json", type=Path, metavar="FILE", help="write the ratios there too")
     given = parser.parse_args()
     missing = [module for module in (OLAPDB, *given.beside) if not importlib.util.find_spec(module)]
+    if "dbt" in given.only and not importlib.util.find_spec("dbt.adapters.duckdb"):
+        missing.append("dbt.adapters.duckdb")
     if missing:
         parser.error(f"{', '.join(missing)} cannot be imported; pip install -e '.[dev]' has all")
     return given
@@ -209,7 +213,11 @@ def main() -> None:
             for name in ORDER:
                 if name not in given.only:
                     continue
-                if name == "marginal":
+                if name == "dbt":
+                    if DUCKDB in others:
+                        place = Path(folder)
+                        run_projects(place, given.clock, given.rounds, report, given.case)
+                elif name == "marginal":
                     run_marginal(workers, given.rounds, given.rows, report, given.case)
                 else:
                     run_group(GROUPS[name](given.rows), workers, given.rounds, report, given.case)

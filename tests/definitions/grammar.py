@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from tests.definitions.forms import Forms
 from tests.definitions.history import History
 from tests.definitions.queries import QueryDraft, draw_query
 from tests.definitions.steps import Script, script_of
@@ -27,12 +28,12 @@ class Definition:
 def draw_script(seed: int) -> Script:
     """Draw the script of a seed."""
     chance = random.Random(seed)
-    return script_of(_Drawing(chance).texts(), seed)
+    return script_of(_Drawing(chance, Forms(seed)).texts(), seed)
 
 
 class _Drawing:
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, chance: random.Random, forms: Forms) -> None:
+        self.chance, self.forms = chance, forms
         self.definition = Definition()
         self.said: list[str] = []
 
@@ -51,6 +52,7 @@ class _Drawing:
             if chance.random() < 0.12:
                 self.said.append(f"CREATE VIEW pv_{name} AS SELECT * FROM {name}")
                 definition.plain.append((f"pv_{name}", definition.tables[name]))
+        self.said += self.forms.functions()
         history = History(chance, definition)
         for _ in definition.dimensions:
             self.said += [
@@ -65,6 +67,9 @@ class _Drawing:
         self.said += history.insert()
         for _ in range(chance.randint(5, 12)):
             self.said += history.step()
+            self.said += self.forms.step(
+                [definition.tables[n] for n in (*definition.sources, *definition.dimensions)]
+            )
         if chance.random() < 0.5:
             self.said.append("-- mend")
         return self.said
@@ -98,7 +103,7 @@ class _Drawing:
         ]
         if source.name not in definition.sources and chance.random() < 0.4:
             others += [definition.tables[n] for n in definition.sources]
-        query = draw_query(chance, source, others, definition.plain, merging)
+        query = draw_query(chance, source, others, definition.plain, merging, self.forms)
         own = chance.random() < 0.04
         target = draw_target(chance, target_name, query, merging and query.grouped)
         if own:
@@ -120,6 +125,10 @@ class _Drawing:
             self.said.append(f"SYSTEM BACKFILL VIEW {name}")
         definition.targets.append(target_name)
         definition.views[name] = (query, target_name)
+        reading = self.forms.read_view(target)
+        if reading is not None:
+            self.said.append(reading[0])
+            definition.plain.append((reading[1].name, reading[1]))
 
 
 def _filtered(query: QueryDraft, where: str) -> str:

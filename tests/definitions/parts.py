@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.definitions.forms import Forms
 from tests.definitions.tables import VOLATILE, Field, TableDraft, value_type, wide
 
 
@@ -27,6 +28,7 @@ class Parts:
         source: TableDraft,
         others: Sequence[TableDraft],
         plain_views: Sequence[tuple[str, TableDraft]],
+        forms: Forms,
     ) -> None:
         self.chance, self.source, self.others, self.plain_views = (
             chance,
@@ -34,6 +36,7 @@ class Parts:
             others,
             plain_views,
         )
+        self.forms = forms
         self.reads: list[str] = []
         self.features: list[str] = []
         self.alias = ""
@@ -256,6 +259,11 @@ class Parts:
 
     def key(self) -> Expression:
         """Draw an expression to group by."""
+        found = self._key()
+        newer = None if self.plain else self.forms.key(found.text)
+        return found if newer is None else Expression(newer, "String")
+
+    def _key(self) -> Expression:
         chance = self.chance
         keys = self.columns("key")
         if self.plain and keys:
@@ -298,6 +306,12 @@ class Parts:
 
     def number(self) -> Expression:
         """Draw an expression to aggregate."""
+        found = self._number()
+        arrays = () if self.more or self.alias else self.source.of_role("array")
+        newer = None if self.plain else self.forms.number(found.text, arrays)
+        return found if newer is None else Expression(*newer)
+
+    def _number(self) -> Expression:
         numbers = self.columns("number") or [Expression("1", "UInt8")]
         found = self.chance.choice(numbers)
         lot = self.chance.random()

@@ -9,6 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.definitions.forms import Forms
 from tests.definitions.parts import Expression, Parts
 from tests.definitions.tables import Field, TableDraft, plain_of, value_type, wide
 
@@ -44,11 +45,11 @@ def draw_query(
     others: Sequence[TableDraft],
     plain_views: Sequence[tuple[str, TableDraft]],
     merging: bool,
-    prefix: str = "",
+    forms: Forms,
 ) -> QueryDraft:
     """Draw a query whose first relation is the source. `merging`: the target's merges combine rows,
     so the query mostly groups by its keys."""
-    drawing = _Drawing(chance, source, others, plain_views)
+    drawing = _Drawing(chance, source, others, plain_views, forms)
     return drawing.draw(merging)
 
 
@@ -57,6 +58,11 @@ class _Drawing(Parts):
 
     def aggregate(self, name: str, merging: bool, summing: bool = False) -> Output:
         chance = self.chance
+        merged = None if self.alias else self.forms.merged_state(self.source)
+        if merged is not None and merging and not summing:
+            return Output(name, merged.state, merged.type, form="state", function=merged.function)
+        if merged is not None and not merging:
+            return Output(name, f"toFloat64({merged.value})", "Float64", form="value")
         if self.plain and self.lot(0.8):
             return self.sum_of_sums(name)
         x = self.number()
@@ -246,7 +252,8 @@ class _Drawing(Parts):
             o.expression if o.expression == o.name else f"{o.expression} AS {o.name}"
             for o in outputs
         )
-        by = ", ".join(o.expression for o in outputs if o.is_key)
+        by = [o.expression for o in outputs if o.is_key]
+        by = self.forms.grouping(by) or ", ".join(by)
         text = f"{prelude}SELECT {said} FROM {rest}" + (f" GROUP BY {by}" if by else "")
         if self.lot(0.03):
             text += " HAVING count() > 1"
@@ -279,6 +286,9 @@ class _Drawing(Parts):
                 Output(f"m{at}", f"j.{f.name}", f.type, form="row")
                 for at, f in enumerate(self.joined)
             ]
+        window = self.forms.window(outputs[0].expression, outputs[-1].expression)
+        if window is not None:
+            outputs.append(Output("mw", *window, form="row"))
         said = ", ".join(
             o.expression if o.expression == o.name else f"{o.expression} AS {o.name}"
             for o in outputs

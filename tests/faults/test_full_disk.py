@@ -142,3 +142,33 @@ def test_states_are_read_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
         assert state(connection) == before
         filler.unlink()
     shutil.rmtree(disk / "reading")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT number FROM numbers(3000000) ORDER BY intHash64(number)",
+        "SELECT intHash64(number) AS k, count() FROM numbers(3000000) GROUP BY k",
+        "SELECT DISTINCT intHash64(number) AS k FROM numbers(3000000)",
+        "SELECT l.number FROM numbers(3000000) AS l JOIN numbers(3000000) AS r"
+        " ON intHash64(l.number) = intHash64(r.number)",
+    ],
+)
+def test_temporary_data_that_does_not_fit(disk: Path, query: str) -> None:
+    """Check that the query fails with our error, frees the disk at once, and leaves the warehouse as
+    it was."""
+    operations = ("group_by", "sort", "join", "distinct")
+    spilling = {f"max_bytes_before_external_{operation}": 1_000_000 for operation in operations}
+    with olapdb.connect(str(disk / "spilling"), settings=spilling) as connection:
+        connection.execute("CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a")
+        connection.execute("INSERT INTO t SELECT number FROM numbers(1000)")
+        filler = fill(disk, 4 << 20)
+        free_bytes = os.statvfs(disk).f_bavail
+        with pytest.raises(NotEnoughSpace, match="temporary data"):
+            connection.execute(query).fetchall()
+        assert os.statvfs(disk).f_bavail == free_bytes
+        assert list((disk / "spilling" / "tmp").iterdir()) == []
+        filler.unlink()
+        connection.execute("INSERT INTO t SELECT number FROM numbers(1000)")
+        assert connection.execute("SELECT count() FROM t").fetchall() == [(2000,)]
+    shutil.rmtree(disk / "spilling")

@@ -11,6 +11,7 @@ from olapdb.model.schema import (
     DatabaseEntry,
     Engine,
     KeyItem,
+    KindOfObject,
     MaterializedView,
     SchemaObject,
     Table,
@@ -41,6 +42,9 @@ class FakeSnapshot:
 
     def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
         return [o for o in self._objects if database in (None, o.database)]
+
+    def objects_of(self, kind: type[KindOfObject]) -> Iterable[KindOfObject]:
+        return [o for o in self._objects if isinstance(o, kind)]
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
         views = (o for o in self._objects if isinstance(o, MaterializedView))

@@ -5,6 +5,7 @@ bytes, parts. A few thousand INSERTs in CI, a million in the soak."""
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 import time
@@ -27,6 +28,8 @@ GROWTH_MAX = 1.3
 OPENING_GROWTH_MAX = 1.5
 SPANS_A_TABLE_MAX = 64
 BACKLOG_SECONDS_MAX = 120
+SOAK_INSERTS = 1_000_000
+"""OLAPDB_SOAK_INSERTS takes another number of thousands, at least 22,000."""
 
 
 def check_growth(first: Window, last: Window) -> None:
@@ -78,19 +81,20 @@ def test_small_inserts_cost_what_they_cost_at_first(
 @pytest.mark.soak
 @pytest.mark.timeout(6 * 3_600)
 def test_a_million_small_inserts(tmp_path: Path) -> None:
+    inserts = int(os.environ.get("OLAPDB_SOAK_INSERTS", str(SOAK_INSERTS)))
     with prepared(str(tmp_path / "w")) as connection:
         insert(connection, 0, 20_000)  # until the statement and commit logs are full
         first = insert(connection, 20_000, 1_000)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for number in range(21_000, 999_000, 1_000):
+        for number in range(21_000, inserts - 1_000, 1_000):
             window = insert(connection, number, 1_000)
             if number % 50_000 == 0:
                 print(number, window.line(), flush=True)
-        last = insert(connection, 999_000, 1_000)
+        last = insert(connection, inserts - 1_000, 1_000)
         print(f"\n{first.line()}\n{last.line()}")
         check_growth(first, last)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss <= GROWTH_MAX * memory
-        check_answers(connection, 1_000_000)
+        check_answers(connection, inserts)
 
 
 # --- in the background ----------------------------------------------------------------------------

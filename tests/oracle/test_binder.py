@@ -169,7 +169,7 @@ select a.x from b
 select * from nosuch
 select * from nosuchdb.t
 select nosuch(1)
-select k from a where k in (select k from b where b.y = a.x)
+select k from a join b on b.x > (select max(y) from b where b.k = a.k)
 select k from a final
 select d >= 'abc' from a
 select x from a group by x order by k

@@ -233,12 +233,10 @@ def stale(catalog: Catalog, table: str, partition: str) -> bool:
 def fingerprint(
     catalog: Catalog, protocol: Protocol, table: str, partition: str
 ) -> tuple[object, ...]:
-    """Return the facts on which a verdict about a slice depends (rule 9)."""
+    """Return the facts on which a verdict about a slice depends (rule 9), invalidations apart."""
     facts: list[object] = []
     for view in views_into(catalog, table):
         facts.append((view.id, view.version if protocol.on("9.definition") else 0))
-        if protocol.on("9.data_version"):
-            facts += [data_version(catalog, view.source, p) for p in PARTITIONS]
         if view.reads_dimension and protocol.on("9.dimension"):
             facts.append(dimension_state(catalog))
     if protocol.on("9.newest_block"):
@@ -246,6 +244,18 @@ def fingerprint(
     if protocol.on("9.target_version"):
         facts.append(data_version(catalog, table, partition))
     return tuple(facts)
+
+
+def is_current(
+    catalog: Catalog, protocol: Protocol, check: tuple[str, str, tuple[object, ...]]
+) -> bool:
+    """Return whether a verdict still counts: it lapses with its facts, and while its slice is
+    stale."""
+    view_id, slice_, about = check
+    table = next(view.target for view in catalog.views if view.id == view_id)
+    if protocol.on("9.stale") and stale(catalog, table, slice_):
+        return False
+    return fingerprint(catalog, protocol, table, slice_) == about
 
 
 # --- requirements and changes --------------------------------------------------------------------

@@ -277,25 +277,9 @@ def _fingerprint(guard: str, words: str, **seen: Any) -> Fault:
     return Fault(guard, f"a verdict does not depend on {words}", None, dict.fromkeys(names, blind))
 
 
-def _parts_without(role: str) -> Callable[..., Any]:
-    def parts(snapshot: Snapshot, real: Callable[[str], Any], table_id: str) -> Any:
-        table = required.SchemaIs(table_id, 0)
-        is_it = _is_dimension if role == "dimension" else _is_target
-        return () if is_it(table, snapshot) else real(table_id)
-
-    return parts
-
-
-def _versions_without_sources(
-    snapshot: Snapshot, real: Callable[[str, str], int], table_id: str, partition: str
-) -> int:
-    return 0 if snapshot.views_on(table_id) else real(table_id, partition)
-
-
-def _views_of_one_version(
-    snapshot: Snapshot, real: Callable[[str], Sequence[Any]], table_id: str
-) -> tuple[Any, ...]:
-    return tuple(replace(view, version=0) for view in real(table_id))
+def _parts_without_targets(snapshot: Snapshot, real: Callable[[str], Any], table_id: str) -> Any:
+    is_target = _is_target(required.SchemaIs(table_id, 0), snapshot)
+    return () if is_target else real(table_id)
 
 
 # --- the faults ----------------------------------------------------------------------------------
@@ -403,12 +387,13 @@ FAULTS: Mapping[str, Fault] = {
         lost("8.parts_live", "OPTIMIZE", required.PartsLive, patches=_UNCHECKED),
         lost("8.coverage_common", "OPTIMIZE", required.CoverageCommon),
         rewritten("8.contributions", "OPTIMIZE", "a merged part is nobody's", _of_nobody),
-        _fingerprint("9.definition", "the view's definition", views_into=_views_of_one_version),
-        _fingerprint(
-            "9.data_version", "the source's data versions", data_version=_versions_without_sources
+        Fault(
+            "9.stale",
+            "a verdict about a stale slice counts",
+            None,
+            {"olapdb.model.fingerprints.is_stale": lambda *_: False},
         ),
-        _fingerprint("9.dimension", "the dimension", parts=_parts_without("dimension")),
-        _fingerprint("9.newest_block", "the target's newest block", parts=_parts_without("target")),
+        _fingerprint("9.newest_block", "the target's newest block", parts=_parts_without_targets),
         rewritten("9.clear_up_to", "RECONCILE", "a verdict clears marks of whenever", _endless),
         rewritten(
             "10.identity", "CREATE MATERIALIZED VIEW", "a view's id is its name", _named_by_name

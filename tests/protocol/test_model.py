@@ -19,7 +19,7 @@ from tests.protocol.scenarios import GUARDS, NAMED, sequences, together
 
 pytestmark = pytest.mark.feature("commits")
 
-SHORTCUTS = ("9.target_version",)
+SHORTCUTS = ("9.definition", "9.dimension", "9.target_version")
 """Guards of the model that can be left out: see docs/protocol.md."""
 NOT_MODELLED = {
     "4.altered",

@@ -64,7 +64,7 @@ class ModifyQuery(Operation):
             raise KeyError(f"columns that {self.view} needs")
         dimension = model.names[shape.dimension] if shape.dimension else ""
         query = shape.query.format(
-            source=model.names[shape.source],
+            source=model.names[now.source],
             dimension=dimension,
             n=model.column(shape.source, "n"),
             x=model.column(shape.source, "x"),
@@ -79,7 +79,8 @@ class ModifyQuery(Operation):
         told = (
             VARIANTS[self.view] if VARIANTS[self.view].mark in model.statement else VIEWS[self.view]
         )
-        model.views[self.view] = replace(view, shape=replace(told, target=view.shape.target))
+        shape = replace(told, source=view.shape.source, target=view.shape.target)
+        model.views[self.view] = replace(view, shape=shape)
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,19 @@ class Model:
         """Return whether one of these causes ever made slices stale."""
         return not {cause for cause, _ in self.happened}.isdisjoint(causes)
 
+    # --- tables
+
+    def present(self, table: str) -> str:
+        """Return the key of the table that has the place of `table`: a rebuild makes another one,
+        and keeps the replaced one as the target of a version."""
+        versions = {view.shape.target for view in self.views.values() if view.standing}
+        same = (key for key in self.names if key.partition("#")[0] == table)
+        return next((key for key in same if key not in versions), table)
+
+    def defined(self, shape: ViewShape) -> ViewShape:
+        """Return the shape of a view over the tables that are present."""
+        return replace(shape, source=self.present(shape.source), target=self.present(shape.target))
+
     # --- columns
 
     def column(self, table: str, name: str) -> str:
@@ -334,8 +347,9 @@ class Model:
 
     def create_view(self, key: str) -> None:
         """Create the view, which has seen nothing."""
+        shape = self.defined(VIEWS[key])
         self.number += 1
-        self.views[key] = ViewState(self.number, VIEWS[key])
+        self.views[key] = ViewState(self.number, shape)
 
     def drop_view(self, key: str) -> None:
         """Drop the view with its versions, and these with their targets."""

@@ -28,6 +28,8 @@ class Answer:
 
 THROWN = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"
 """The error of the view that fails."""
+DEPENDED_ON = "HAVE_DEPENDENT_OBJECTS"
+"""The error of a statement that would take a table away from a view."""
 UNREADABLE = "QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW"
 """The error of a statement that would have to read a Null table again."""
 

@@ -292,7 +292,10 @@ def _may_meet(model: Model, *both: Operation) -> bool:
             exchanged = {name for v in several for name in (v.shape.key, v.shape.target)}
             named = {getattr(other, "view", ""), getattr(other, "table", "")}
             if isinstance(other, views.CreateView):
-                named |= {VIEWS[other.view].source, VIEWS[other.view].target}
+                shape = model.defined(VIEWS[other.view])
+                named |= {shape.source, shape.target}
+            if isinstance(other, changes.ModifyQuery):
+                named.add(model.views[other.view].shape.source)
             if exchanged & named:
                 return False
     return True

@@ -16,8 +16,8 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.view_state import RetainedSlice
 from olapdb.views.proof.coverage import gap_slices as gap_of
 from tests.schedules.frozen import Box, Frozen
-from tests.schedules.model import Model, ViewState
-from tests.schedules.shapes import TABLES, Row
+from tests.schedules.model import Model, Piece, ViewState
+from tests.schedules.shapes import TABLES, Fails, Row
 
 SETTLED_MAX = 4
 
@@ -240,7 +240,10 @@ def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
         yield f"slices {differing - named} are wrong and not named; named are {named}"
     if not model.keeps(view) and status["mend"]:
         yield f"cannot be mended, and is said to be by {status['mend']}"
-    if differing and verdict != "stale":
+    stuck = verdict == "unproven" and model.keeps(view)
+    if stuck and not _failing(model, view, gap, status):
+        yield f"is called unproven: {status['reason']}"
+    if differing and verdict != "stale" and not stuck:
         yield f"is called {verdict}, but slices {differing} are wrong"
     if verdict == "stale" and not named and not status["stale_slices"]:
         yield "is called stale, and no slice is named"
@@ -266,10 +269,32 @@ def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
     failed = any(cause == "VIEW FAILED" for _, cause, _ in seen.stale.get(key, ()))
     if failed and model.keeps(view) and not gap:
         yield "is said to have failed on rows, and has no gap"
-    if (verdict == "unproven") == model.keeps(view):
-        yield f"is called {verdict}, and its source keeps rows: {model.keeps(view)}"
+    if verdict != "unproven" and not model.keeps(view):
+        yield f"is called {verdict}, and its source keeps no rows"
     if verdict not in ("covered", "proven", "partial", "stale", "bypassed", "unproven", "retained"):
         yield f"is called {verdict}: {status['reason']}"
+
+
+def _failing(
+    model: Model, view: ViewState, gap: Mapping[str, Mapping[int, Piece]], status: Mapping[str, Any]
+) -> bool:
+    """Return whether the view is rightly called unproven over a source that keeps its rows: the
+    reason names a repair that failed, the view still fails on rows that this repair reads, and
+    what is said to mend the view is another repair."""
+    missed = [piece for pieces in gap.values() for piece in pieces.values()]
+    seen = model.seen_pieces(view)
+    failed = [
+        (repair, pieces)
+        for repair, pieces in (("BACKFILL", missed), ("REPLAY", seen), ("RECONCILE", seen))
+        if f"{repair} failed: Code" in status["reason"]
+    ]
+    if any(f"SYSTEM {repair} " in status["mend"] for repair, _ in failed):
+        return False
+    try:
+        model.made_of(view, [piece for _, pieces in failed for piece in pieces])
+    except Fails:
+        return True
+    return False
 
 
 def _gap(

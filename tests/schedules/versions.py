@@ -8,8 +8,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tests.schedules.model import Model, ViewState
-from tests.schedules.operation import CATALOG, STORE, UNREADABLE, Answer, Operation, Untrue
-from tests.schedules.shapes import VARIANTS, VIEWS
+from tests.schedules.operation import (
+    CATALOG,
+    DEPENDED_ON,
+    STORE,
+    UNREADABLE,
+    Answer,
+    Operation,
+    Untrue,
+)
 from tests.schedules.views import INCOMPLETE, any_view, filled
 
 
@@ -46,9 +53,10 @@ def swap(model: Model, key: str, standing: str) -> None:
     version."""
     new, old = version_of(model, key, standing), model.views[key]
     assert new is not None
-    previous = version_of(model, key, "previous")
-    if previous is not None and previous != new:
-        model.drop_view(previous.shape.key)
+    if standing == "candidate":
+        for version in superseded(model, key):
+            model.drop_view(version.shape.key)
+    follow(model, old.shape.target, new.shape.target)
     table = model.names[old.shape.target]
     model.names[new.shape.target] = table
     model.names[old.shape.target] = f"{table}__v{old.generation}"
@@ -58,6 +66,32 @@ def swap(model: Model, key: str, standing: str) -> None:
     model.views[name] = replace(
         old, shape=replace(old.shape, key=name), standing="previous", beside=key
     )
+
+
+def superseded(model: Model, key: str) -> list[ViewState]:
+    """Return the versions that the next swap of the view drops: the previous one, and previous
+    versions of other views that read its target."""
+    previous = version_of(model, key, "previous")
+    found = [] if previous is None else [previous]
+    for version in found:
+        found += [
+            reader
+            for reader in model.views_on(version.shape.target)
+            if reader.standing == "previous" and reader not in found
+        ]
+    return found
+
+
+def follow(model: Model, old: str, new: str) -> None:
+    """Let the views that read the table `old` read `new`. All their rows are stale, and all rows
+    of `new` count as seen, for a replay to read. A view with retained rows stays."""
+    frozen = {leave[0] for leave in model.retained}
+    for key, reader in list(model.views.items()):
+        if reader.shape.source == old and reader.id not in frozen:
+            model.blame("UPSTREAM REBUILD")
+            model.unsettled.pop(key, None)
+            shape = replace(reader.shape, source=new)
+            model.views[key] = replace(reader, shape=shape, seen=frozenset(model.pieces[new]))
 
 
 BY_HAND = frozenset(("BYPASS_ROWS", "VIEW_DIFFERS"))
@@ -74,11 +108,11 @@ def _impossible(model: Model, key: str, beside: Collection[str] = ("candidate",)
         found.add("BAD_ARGUMENTS")
     if not model.keeps(view):
         found.add(UNREADABLE)
-    if (
-        any(model.views_on(one.shape.target) for one in several)
-        or len(model.views_into(view.shape.target)) > 1
+    dropped = superseded(model, key) if "candidate" in beside and "previous" not in beside else []
+    if any(len(model.views_into(one.shape.target)) > 1 for one in several) or any(
+        reader not in dropped for one in dropped for reader in model.views_on(one.shape.target)
     ):
-        found.add("HAVE_DEPENDENT_OBJECTS")
+        found.add(DEPENDED_ON)
     if any(model.bypass(one.shape.target) for one in several):
         found |= BY_HAND
     ids = {one.id for one in several}
@@ -87,17 +121,10 @@ def _impossible(model: Model, key: str, beside: Collection[str] = ("candidate",)
     return found
 
 
-_READ_TARGETS = frozenset(shape.source for shape in (*VIEWS.values(), *VARIANTS.values()))
-"""Tables that a view reads, in whatever schedule."""
-
-
 @dataclass(frozen=True)
 class Rebuild(Operation):
     """SYSTEM REBUILD: the same definition into a fresh target; or the rest of an interrupted
-    rebuild.
-
-    Only of views whose target no view reads: the model does not know how a swap moves such readers
-    to the new target, which tests/unit/views/test_rebuild_chain.py and tests/faults check."""
+    rebuild. Views that read the old target read the new one afterwards."""
 
     view: str
     weight: ClassVar[int] = 7
@@ -118,9 +145,7 @@ class Rebuild(Operation):
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Rebuild | None:
         view = any_view(model, chance)
-        if view is None or view.shape.target in _READ_TARGETS:
-            return None
-        return cls(view.shape.key)
+        return None if view is None else cls(view.shape.key)
 
     def sql(self, model: Model) -> str:
         model.views[self.view]
@@ -174,7 +199,7 @@ class Rebuild(Operation):
         yield model.copy()
         reasons = _impossible(model, self.view)
         if not begun and (
-            reasons - {*BY_HAND, "HAVE_DEPENDENT_OBJECTS"}
+            reasons - {*BY_HAND, DEPENDED_ON}
             or (reasons and version_of(model, self.view, "candidate") is None)
         ):
             return

@@ -9,7 +9,15 @@ from itertools import combinations, permutations
 from typing import ClassVar
 
 from tests.schedules.model import Model, Piece, ViewState
-from tests.schedules.operation import CATALOG, STORE, UNREADABLE, Answer, Operation, Untrue
+from tests.schedules.operation import (
+    CATALOG,
+    DEPENDED_ON,
+    STORE,
+    UNREADABLE,
+    Answer,
+    Operation,
+    Untrue,
+)
 from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS, Fails
 
 
@@ -38,16 +46,13 @@ class CreateView(Operation):
             key
             for key, shape in VIEWS.items()
             if key not in model.views
-            and {shape.source, shape.target, shape.dimension} - {None} <= model.names.keys()
-            and not any(
-                v.standing and v.shape.target in (shape.source, shape.target)
-                for v in model.views.values()
-            )
+            and {model.present(shape.source), model.present(shape.target)} <= model.names.keys()
+            and (shape.dimension is None or shape.dimension in model.names)
         ]
         return cls(chance.choice(found), chance.random() < 0.2) if found else None
 
     def sql(self, model: Model) -> str:
-        shape = VIEWS[self.view]
+        shape = model.defined(VIEWS[self.view])
         if self.view in model.views:
             raise KeyError(self.view)
         dimension = model.names[shape.dimension] if shape.dimension else ""
@@ -82,7 +87,7 @@ class CreateView(Operation):
                 model.fill(self.view, slice_)
 
     def orders(self, model: Model) -> Iterator[Operation]:
-        source = VIEWS[self.view].source
+        source = model.present(VIEWS[self.view].source)
         slices = sorted({piece.slice for piece in model.pieces[source].values()})
         for order in permutations(slices if self.populate else ()):
             yield replace(self, order=order)
@@ -99,12 +104,14 @@ class CreateView(Operation):
 
 @dataclass(frozen=True)
 class DropView(Operation):
-    """DROP VIEW: its target stays, and holds rows of no view."""
+    """DROP VIEW: its target stays, and holds rows of no view. The versions of a rebuild are dropped
+    with their targets; a view that reads one of these prevents it."""
 
     view: str
     weight: ClassVar[int] = 3
     settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = CATALOG
+    refusals: ClassVar[tuple[str, ...]] = (DEPENDED_ON,)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> DropView | None:
@@ -114,9 +121,26 @@ class DropView(Operation):
     def sql(self, model: Model) -> str:
         return f"DROP VIEW {model.views[self.view].shape.key}"
 
+    def after(self, model: Model, answer: Answer) -> Model:
+        if (answer.error == DEPENDED_ON) != self._is_read(model):
+            raise Untrue(f"a dropped target is read {self._is_read(model)}: {answer.message}")
+        return super().after(model, answer)
+
+    def _is_read(self, model: Model) -> bool:
+        dropped = [
+            view for view in model.views.values() if self.view in (view.shape.key, view.beside)
+        ]
+        return any(
+            reader not in dropped
+            for view in dropped
+            if view.standing
+            for reader in model.views_on(view.shape.target)
+        )
+
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
-        model.drop_view(self.view)
+        if not self._is_read(model):
+            model.drop_view(self.view)
 
 
 @dataclass(frozen=True)

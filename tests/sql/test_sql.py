@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import olapdb
 from olapdb.functions import display
+from olapdb.types import DataType
 from tests.harness.oracle import Oracle
 from tests.sql.configurations import CONFIGURATIONS, Warehouse
 from tests.sql.logic import Record, answer_lines, read_records, sorted_rows
@@ -23,13 +26,22 @@ def answer(connection: olapdb.Connection, sql: str) -> tuple[str, ...]:
         table = result.read_all()
     except olapdb.Error as error:
         return (error.name,)
+    rows = _texts(table, result.types)
+    if result.totals is not None:  # behind an empty line, as in TabSeparated
+        totals = pa.Table.from_batches([result.totals])
+        rows += [("",), *_texts(totals, result.types)]
+    types = tuple(str(data_type) for data_type in result.types)
+    return answer_lines(result.names, types, rows)
+
+
+def _texts(table: pa.Table, types: Sequence[DataType]) -> list[tuple[str | None, ...]]:
+    """Return the rows as texts, NULL as None."""
     columns = []
-    for chunked, data_type in zip(table.columns, result.types, strict=True):
+    for chunked, data_type in zip(table.columns, types, strict=True):
         column = chunked.combine_chunks()
         texts = zip(display(column, data_type), column.is_valid().to_pylist(), strict=True)
         columns.append([text if valid else None for text, valid in texts])
-    types = tuple(str(data_type) for data_type in result.types)
-    return answer_lines(result.names, types, list(zip(*columns, strict=True)))
+    return list(zip(*columns, strict=True))
 
 
 def difference(record: Record, warehouse: Warehouse) -> str:

@@ -1,11 +1,15 @@
-"""The wheel holds what an installed olapdb needs, macros and yml files too."""
+"""The wheel holds what an installed olapdb needs, macros, yml files and compiled kernels too."""
 
+import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.harness.wheel import build_wheel
 
 pytestmark = pytest.mark.feature("house")
 
@@ -14,23 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_wheel_holds_every_package_and_file(tmp_path: Path) -> None:
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            str(tmp_path),
-            ".",
-        ],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
+    names = set(zipfile.ZipFile(build_wheel(tmp_path)).namelist())
     expected = {
         "olapdb" + str(p).removeprefix(str(ROOT / "olapdb"))
         for p in (ROOT / "olapdb").rglob("*.py")
@@ -44,3 +32,39 @@ def test_wheel_holds_every_package_and_file(tmp_path: Path) -> None:
                 expected.add(package + str(path).removeprefix(str(ROOT / folder)))
     expected |= {"olapdb/py.typed", "dbt/adapters/olapdb/py.typed"}
     assert expected <= names, sorted(expected - names)
+
+
+@pytest.mark.slow
+def test_wheel_of_this_machine_runs_the_kernels_in_a_clean_environment(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path)
+    if shutil.which("cc") is None:
+        pytest.skip("There is no C compiler.")
+    assert wheel.name.split("-", 2)[2].startswith("py3-none-")
+    assert not wheel.name.endswith("-any.whl")
+    assert "olapdb/native/_kernels.so" in zipfile.ZipFile(wheel).namelist()
+    assert installed_answer(wheel, tmp_path) == "compiled 499500"
+
+
+@pytest.mark.slow
+def test_wheel_without_a_compiler_is_for_every_platform(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path, CC="/no/compiler")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]
+    assert installed_answer(wheel, tmp_path).endswith("python -m olapdb.native.build 499500")
+
+
+def installed_answer(wheel: Path, folder: Path) -> str:
+    """Install the wheel apart from this tree; return which kernels run there, and a sum."""
+    site = folder / "site"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site)]
+    subprocess.run([*install, str(wheel)], check=True)
+    requirements = sysconfig.get_path("purelib")
+    program = f"""import sys; sys.path += [{str(site)!r}, {requirements!r}]
+import olapdb
+assert olapdb.__file__.startswith({str(site)!r})
+with olapdb.connect({str(folder / "warehouse")!r}) as connection:
+    query = "SELECT value, (SELECT sum(number) FROM numbers(1000)) FROM system.build_options"
+    print(*connection.execute(query + " WHERE name = 'KERNELS'").fetchone())"""
+    command = [sys.executable, "-I", "-S", "-c", program]
+    run = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return run.stdout.strip()

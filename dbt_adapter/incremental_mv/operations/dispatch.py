@@ -26,6 +26,9 @@ _ACTIONS: Mapping[str, Callable[[Request, Model], Report]] = {
     "repair": actions.repair,
 }
 
+CHANGING = frozenset({"backfill", "replay", "adopt", "rollback", "repair", "drop_orphans"})
+"""The operations that change models: they take the lock of the target's runs."""
+
 
 def run(
     operation: str, request: Request, project: Project, planner: Planner, schemas: frozenset[str]

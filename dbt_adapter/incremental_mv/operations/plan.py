@@ -16,6 +16,7 @@ from ..config import RunSettings
 from ..differences import compare
 from ..live import read_view_problem, trigger_problem
 from ..model_definition import ModelDefinition
+from ..shared_target import refuse_other_target, rows_left_by_a_trigger
 from ..warehouse import Warehouse
 from .actions import Request
 from .project import Model, Project
@@ -87,11 +88,15 @@ def _step(
     names = model.names
     state, health = warehouse.model_state(names), warehouse.health(names)
     if state.view is None or health is None:
+        problem = rows_left_by_a_trigger(warehouse, names)
+        if problem and not settings.full_refresh:
+            return "FAIL", problem
         return "CREATE", "not built yet" if state.target is None else "it has no trigger"
     if not state.view.model:
         return "FAIL", f"{names.view} is a view that dbt did not make"
     if state.view.target != names.target:
-        return "FAIL", f"its target was renamed to {state.view.target}"
+        error = refuse_other_target(names, state.view.target, state.view.shares)
+        return "FAIL", str(error.msg)
     differences = compare(warehouse, names, definition, state)
     candidate = warehouse.version(health.candidate) if health.candidate else None
     if candidate is not None and candidate.digest == definition.digest:
@@ -104,6 +109,8 @@ def _step(
         return "BACKFILL", f"{health.gap_rows} rows of its source are not seen"
     if health.stale_slices:
         return "REPLAY", f"{health.stale_slices} slices are stale"
+    if differences.by_hand:
+        return "ALTER TARGET", f"{names.target} was altered by hand: {differences.by_hand}"
     if differences.read_view:
         return "READ VIEW", "its read view is missing or was altered"
     return "NO CHANGE", "" if candidate is None else f"{health.candidate} is cancelled"
@@ -135,7 +142,8 @@ def _ddl(model: Model, definition: ModelDefinition) -> list[str]:
     """Return the statements of the model's target, trigger and read view."""
     names = model.names
     trigger = definition.create_view(names).partition(" COMMENT ")[0]
-    statements = (definition.create_target(names), trigger, definition.create_read_view(names))
+    target = () if names.shares else (definition.create_target(names),)
+    statements = (*target, trigger, definition.create_read_view(names))
     return [f"{names}:", *(f"  {statement};" for statement in statements)]
 
 

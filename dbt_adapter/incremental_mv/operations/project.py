@@ -16,6 +16,7 @@ from dbt.graph.cli import parse_difference
 from dbt_common.exceptions import DbtRuntimeError
 
 from ..names import ModelNames
+from ..shared_target import owner_of
 
 MATERIALIZATIONS = ("incremental_mv", "materialized_view")
 Names = str | Sequence[str] | None
@@ -134,11 +135,11 @@ class Project:
         for unique_id in sorted(self._manifest.nodes):
             yield from visit(unique_id)
 
-    @staticmethod
-    def _model(node: Any) -> Model:
+    def _model(self, node: Any) -> Model:
         """Return the model of a manifest node."""
-        names = ModelNames(node.schema, node.alias)
-        return Model(node.unique_id, node.name, names, node.to_dict(omit_none=False))
+        values = node.to_dict(omit_none=False)
+        names = ModelNames(node.schema, node.alias, owner_of(self._manifest.nodes, values))
+        return Model(node.unique_id, node.name, names, values)
 
 
 def is_model(node: Mapping[str, Any]) -> bool:

@@ -26,3 +26,13 @@
   {% endif %}
   {{ return(target.database) }}
 {% endmacro %}
+
+{# Called while dbt parses, so that a name that dbt itself gives to relations is refused by any command. #}
+{% macro olapdb__generate_alias_name(custom_alias_name=none, node=none) %}
+  {%- set alias = default__generate_alias_name(custom_alias_name, node) | trim -%}
+  {%- set problem = adapter.reserved_suffix(alias, node.name, node.resource_type) -%}
+  {% if problem %}
+    {{ exceptions.raise_compiler_error(problem, node) }}
+  {% endif %}
+  {{ return(alias) }}
+{% endmacro %}

@@ -17,6 +17,8 @@
   {% do drop_relation_if_exists(load_cached_relation(temporary)) %}
   {% if existing is none or not existing.is_table or should_full_refresh() %}
     {% do olapdb_build_table(existing, target, sql) %}
+  {% elif adapter.keeps_for_triggers(existing, sql) %}
+    {% do olapdb_keep() %}
   {% else %}
     {%- set is_own = not adapter.is_builtin_strategy(strategy) -%}
     {% if is_own %}

@@ -21,6 +21,8 @@
     {{ check_time_data_types(first) }}
     {% call statement('main') %}{{ create_table_as(False, target, first) }}{% endcall %}
     {% do create_indexes(target) %}
+  {% elif adapter.keeps_for_triggers(target, sql) %}
+    {% do olapdb_keep() %}
   {% else %}
     {{ adapter.assert_valid_snapshot_target_given_strategy(target, meta, strategy) }}
     {%- set current = config.get('dbt_valid_to_current') or '' -%}

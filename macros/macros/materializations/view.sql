@@ -5,11 +5,15 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
-  {% if existing is not none %}
-    {% do adapter.check_replacement(existing, 'view') %}
+  {% if adapter.keeps_for_triggers(existing, sql) %}
+    {% do olapdb_keep() %}
+  {% else %}
+    {% if existing is not none %}
+      {% do adapter.check_replacement(existing, 'view') %}
+    {% endif %}
+    {% call statement('main') %}{{ get_create_view_as_sql(target, sql) }}{% endcall %}
+    {% do adapter.after_replacement(existing, target) %}
   {% endif %}
-  {% call statement('main') %}{{ get_create_view_as_sql(target, sql) }}{% endcall %}
-  {% do adapter.after_replacement(existing, target) %}
 
   {% do apply_grants(target, config.get('grants')) %}
   {% do persist_docs(target, model) %}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
@@ -37,7 +38,14 @@ from olapdb.model.part import (
     detached_table,
     union_ranges,
 )
-from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import (
+    DatabaseEntry,
+    MaterializedView,
+    RefreshableView,
+    SchemaObject,
+    Table,
+    View,
+)
 from olapdb.model.user_function import UserFunction
 
 
@@ -52,6 +60,7 @@ class CommitApplier:
         self._now_ms = now_ms
         self._commit = commit
         self.blocks: dict[NewBlock, int] = {}
+        self._new_blocks: Counter[str] = Counter()
         self.added: dict[str, list[Part]] = {}
         self.removed: dict[str, list[str]] = {}
         self.emptied: list[str] = []
@@ -160,11 +169,11 @@ class CommitApplier:
         """Give a new block the next number of its table and write its row. Raise InternalError
         unless the table's new blocks arrive in the order of `index`, from 0."""
         block = change.block
-        expected = sum(1 for block_so_far in self.blocks if block_so_far.table_id == block.table_id)
-        if block.index != expected:
+        if block.index != self._new_blocks[block.table_id]:
             raise InternalError(f"New block {block.index} of {block.table_id} out of order.")
         newest = sql.newest_block.value(self._connection, of_table=block.table_id) or 0
         self.blocks[block] = newest + 1
+        self._new_blocks[block.table_id] += 1
         sql.insert_block(
             self._connection,
             table_id=block.table_id,
@@ -189,6 +198,8 @@ class CommitApplier:
     def _contribution(self, contribution: Contribution) -> Contribution:
         """Return the contribution with the numbers of its new blocks filled in, as joined
         ranges."""
+        if len(contribution.blocks) == 1 and isinstance(contribution.blocks[0], BlockRange):
+            return contribution
         return replace(
             contribution, blocks=union_ranges(self._range(b) for b in contribution.blocks)
         )
@@ -311,7 +322,7 @@ class CommitApplier:
         if isinstance(item, MaterializedView) and item.id not in objects:
             # The trigger fires from the next block on, whatever its creator's snapshot said.
             newest = sql.newest_block.value(self._connection, of_table=item.source_id) or 0
-            own_blocks = sum(1 for block in self.blocks if block.table_id == item.source_id)
+            own_blocks = self._new_blocks[item.source_id]
             item = replace(item, first_block=newest - own_blocks + 1)
         sql.drop_object(self._connection, object_id=item.id, number=self._number)
         sql.insert_object(
@@ -361,7 +372,7 @@ class CommitApplier:
                     dropped_tables.remember(self._connection, item, self._number, self._now_ms)
             case MaterializedView():
                 self._ledger.drop_view(object_id)
-            case View():
+            case View() | RefreshableView():
                 return
             case _:
                 assert_never(item)

@@ -192,7 +192,7 @@ class CatalogReader:
 
     def _notice_fork(self) -> bool:
         """Replace all locks and files inherited from the parent, if this is the first call in a
-        child process. Return whether it is."""
+        forked child. Return whether they were replaced."""
         if not self.connections.forked():
             return False
         self._writer.forget_inherited()

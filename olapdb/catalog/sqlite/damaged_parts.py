@@ -27,7 +27,10 @@ class DamagedParts:
         return tuple({**self._own, **stored}.values())
 
     def note(self, damaged: Iterable[Damage]) -> None:
-        """Add parts to the list. A part that is in it already keeps its entry."""
+        """Add parts to the list, and delete the entries of parts that were dropped.
+
+        A part that is in the list keeps its entry. With a read-only catalog only this process
+        remembers the parts."""
         new = {damage.part_id: damage for damage in damaged}
         if self._read_only:
             self._own = {**new, **self._own}

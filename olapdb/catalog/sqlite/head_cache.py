@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.apply_changes import CommitApplier
-from olapdb.catalog.sqlite.schema_cache import SchemaState, TableParts
+from olapdb.catalog.sqlite.schema_cache import SchemaState, StoredObject, StoredObjects, TableParts
 from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed, vacuumed_to
 from olapdb.errors import Error
-from olapdb.functions import parse_type
-from olapdb.model.encoding import FUNCTION_KIND, decode_function, decode_object, decode_part
+from olapdb.model.encoding import FUNCTION_KIND, decode_function, decode_part
 from olapdb.model.part import Part
-from olapdb.model.schema import DatabaseEntry, SchemaObject
+from olapdb.model.schema import DatabaseEntry
 from olapdb.model.user_function import UserFunction
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class HeadCache:
         self._lock = threading.Lock()
         self._newest: Newest | None = None
         self._tables: dict[str, TableParts] = {}
-        self._decoded: dict[int, tuple[str, SchemaObject]] = {}
+        self._rows: dict[int, StoredObject] = {}
 
     def renew_lock(self) -> None:
         """Replace the lock in a forked child: a thread that the child lacks may hold it."""
@@ -111,7 +110,7 @@ class HeadCache:
         with self._lock:
             self._newest = None
             self._tables.clear()
-            self._decoded.clear()
+            self._rows.clear()
 
     def _advance_one(self, applier: CommitApplier, number: int) -> None:
         """Advance the cache by one commit. Does nothing unless the cache holds the commit before
@@ -189,28 +188,29 @@ class HeadCache:
         self, connection: sqlite3.Connection, number: int, *, keep: bool
     ) -> SchemaState:
         """Read the databases, tables, views and functions as of commit `number`. Unchanged rows yield the same
-        objects as before. `keep` remembers the decoded rows for the next read."""
+        objects as before. Objects are decoded at their first use. `keep` keeps the rows for the next read."""
         databases = {
             name: DatabaseEntry(id, name, comment)
             for id, name, comment in sql.databases_at(connection, number=number)
         }
-        objects: dict[str, SchemaObject] = {}
+        objects: dict[str, StoredObject] = {}
         functions: dict[tuple[str, str], UserFunction] = {}
-        decoded: dict[int, tuple[str, SchemaObject]] = {}
-        for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
+        rows: dict[int, StoredObject] = {}
+        for row_id, object_id, kind, database, name, body in sql.objects_at(
+            connection, number=number
+        ):
             if kind == FUNCTION_KIND:
                 function = decode_function(body)
                 functions[function.database, function.name] = function
                 continue
             # The same object is kept as long as its row, so that caches may go by identity.
-            cached = self._decoded.get(row_id)
-            if cached is None or cached[0] != body:
-                cached = (body, decode_object(kind, body, parse_type))
-            decoded[row_id] = cached
-            objects[object_id] = cached[1]
+            row = self._rows.get(row_id)
+            if row is None or row.body != body:
+                row = StoredObject(kind, database, name, body)
+            rows[row_id] = objects[object_id] = row
         if keep:
-            self._decoded = decoded
-        return SchemaState(databases, objects, functions)
+            self._rows = rows
+        return SchemaState(databases, StoredObjects(objects), functions)
 
 
 def _apply_commits(

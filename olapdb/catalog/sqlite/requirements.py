@@ -17,7 +17,7 @@ from olapdb.catalog.sqlite.view_conditions import has_no_bypass, has_no_gap, has
 from olapdb.errors import Aborted, CommitConflict, DuplicateInsert
 from olapdb.model import requirements as required
 from olapdb.model.part import BlockRange
-from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.schema import MaterializedView, RefreshableView, Table
 from olapdb.model.view_state import Coverage
 
 LivePart: TypeAlias = tuple[str, int, int]
@@ -125,7 +125,9 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
             return found is not None and found.revision == revision
         case required.NoDependents(object_id, but):
             return not any(
-                isinstance(one, MaterializedView) and one.id not in but and one.needs(object_id)
+                isinstance(one, MaterializedView | RefreshableView)
+                and one.id not in but
+                and one.needs(object_id)
                 for one in schema.by_id.values()
             )
         case required.NoViewSince(commit):
@@ -151,7 +153,7 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
         case required.JobRuns(job_id):
             return job_state(connection, job_id) == "running"
         case required.NameIsFree(database, name):
-            return (database, name) not in schema.by_name
+            return (database, name) not in schema.ids_by_name
         case required.DatabaseExists(name):
             return name in schema.databases
         case required.DatabaseIsEmpty(name):

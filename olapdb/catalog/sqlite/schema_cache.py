@@ -8,37 +8,108 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
 
+from olapdb.functions import parse_type
+from olapdb.model.encoding import OBJECT_KINDS, decode_object
 from olapdb.model.part import Part
-from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject
+from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject
 from olapdb.model.user_function import UserFunction
 
 DELTAS_MAX = 512
 """Commits a reader may lag behind before a table's parts are read from the catalog."""
 
 
+class StoredObject:
+    """An object's row in the catalog. The object is decoded when something first asks for it."""
+
+    def __init__(self, kind: str, database: str, name: str, body: str) -> None:
+        self.kind = kind
+        self.database = database
+        self.name = name
+        self.body = body
+        self._decoded: dict[str, SchemaObject] = {}
+
+    @property
+    def decoded(self) -> SchemaObject:
+        """The object: always the same one, also if two threads ask at once."""
+        found = self._decoded.get("object")
+        if found is None:
+            decoded = decode_object(self.kind, self.body, parse_type)
+            found = self._decoded.setdefault("object", decoded)
+        return found
+
+
+class StoredObjects(Mapping[str, SchemaObject]):
+    """Objects by id, as the catalog stores them; each is decoded at its first use."""
+
+    def __init__(self, rows: Mapping[str, StoredObject]) -> None:
+        self._rows = rows
+
+    def __getitem__(self, object_id: str) -> SchemaObject:
+        return self._rows[object_id].decoded
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, object_id: object) -> bool:
+        return object_id in self._rows
+
+    def ids_by_name(self) -> dict[tuple[str, str], str]:
+        """Return the ids by (database, name). Decode no object."""
+        return {(row.database, row.name): object_id for object_id, row in self._rows.items()}
+
+    def of_kind(self, kind: type[KindOfObject]) -> list[KindOfObject]:
+        """Return the objects of one class. Decode no other object."""
+        names = {name for name, cls in OBJECT_KINDS.items() if issubclass(cls, kind)}
+        rows = [row.decoded for row in self._rows.values() if row.kind in names]
+        return [item for item in rows if isinstance(item, kind)]
+
+
 @dataclass(frozen=True)
 class SchemaState:
     """Databases by name, objects by id, functions by (database, name); the other mappings are
-    derived."""
+    derived. None but `ordered` decodes an object that it does not return."""
 
     databases: Mapping[str, DatabaseEntry] = field(default_factory=dict)
     by_id: Mapping[str, SchemaObject] = field(default_factory=dict)
     functions: Mapping[tuple[str, str], UserFunction] = field(default_factory=dict)
 
     @cached_property
-    def by_name(self) -> Mapping[tuple[str, str], SchemaObject]:
-        """The objects by (database, name)."""
-        return {(item.database, item.name): item for item in self.by_id.values()}
+    def ids_by_name(self) -> Mapping[tuple[str, str], str]:
+        """The objects' ids by (database, name)."""
+        if isinstance(self.by_id, StoredObjects):
+            return self.by_id.ids_by_name()
+        return {(item.database, item.name): item.id for item in self.by_id.values()}
 
     @cached_property
     def ordered(self) -> tuple[SchemaObject, ...]:
         """The objects ordered by (database, name)."""
-        return tuple(sorted(self.by_id.values(), key=lambda item: (item.database, item.name)))
+        return tuple(sorted(self.by_id.values(), key=_qualified_name))
+
+    def named(self, database: str, name: str) -> SchemaObject | None:
+        """Return the object of that name, None if there is none."""
+        object_id = self.ids_by_name.get((database, name))
+        return None if object_id is None else self.by_id[object_id]
+
+    def of_kind(self, kind: type[KindOfObject]) -> tuple[KindOfObject, ...]:
+        """Return the objects of one class, ordered by (database, name)."""
+        if isinstance(self.by_id, StoredObjects):
+            items = self.by_id.of_kind(kind)
+        else:
+            items = [item for item in self.by_id.values() if isinstance(item, kind)]
+        return tuple(sorted(items, key=_qualified_name))
+
+    @cached_property
+    def materialized_views(self) -> tuple[MaterializedView, ...]:
+        """The materialized views, ordered by (database, name)."""
+        return self.of_kind(MaterializedView)
 
     @cached_property
     def views_on(self) -> Mapping[str, tuple[MaterializedView, ...]]:
@@ -54,20 +125,23 @@ class SchemaState:
     def views_joining(self) -> Mapping[str, tuple[MaterializedView, ...]]:
         """The views that read a table as a dimension, beside their source."""
         grouped: dict[str, list[MaterializedView]] = {}
-        for item in self.ordered:
-            if isinstance(item, MaterializedView):
-                for table_id in item.dimension_ids:
-                    grouped.setdefault(table_id, []).append(item)
+        for view in self.materialized_views:
+            for table_id in view.dimension_ids:
+                grouped.setdefault(table_id, []).append(view)
         return {table_id: tuple(views) for table_id, views in grouped.items()}
 
-    def _views_by(self, key: object) -> dict[str, tuple[MaterializedView, ...]]:
+    def _views_by(
+        self, key: Callable[[MaterializedView], str]
+    ) -> dict[str, tuple[MaterializedView, ...]]:
         """Group the materialized views by the table id that `key(view)` returns."""
-        assert callable(key)
         grouped: dict[str, list[MaterializedView]] = {}
-        for item in self.ordered:
-            if isinstance(item, MaterializedView):
-                grouped.setdefault(key(item), []).append(item)
+        for view in self.materialized_views:
+            grouped.setdefault(key(view), []).append(view)
         return {table_id: tuple(views) for table_id, views in grouped.items()}
+
+
+def _qualified_name(item: SchemaObject) -> tuple[str, str]:
+    return item.database, item.name
 
 
 def part_order(part: Part) -> tuple[str, int, int, str]:

@@ -18,7 +18,7 @@ from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
 from olapdb.errors import SnapshotTooOld
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part, union_ranges
-from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived
 from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
@@ -65,7 +65,7 @@ class SqliteSnapshot:
         return self._schema.functions
 
     def find(self, database: str, name: str) -> SchemaObject | None:
-        return self._schema.by_name.get((database, name))
+        return self._schema.named(database, name)
 
     def by_id(self, object_id: str) -> SchemaObject | None:
         return self._schema.by_id.get(object_id)
@@ -74,6 +74,9 @@ class SqliteSnapshot:
         if database is None:
             return self._schema.ordered
         return tuple(item for item in self._schema.ordered if item.database == database)
+
+    def objects_of(self, kind: type[KindOfObject]) -> Iterable[KindOfObject]:
+        return self._schema.of_kind(kind)
 
     def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
         """Return the materialized views that the table triggers, attached or not, by (database,

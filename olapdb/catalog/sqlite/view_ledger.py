@@ -34,7 +34,7 @@ class ViewLedger:
         are new in this commit."""
         if partition is None and grown:
             # The common case, a trigger's block after its last one: the range grows in place.
-            # Older snapshots are clipped by their next block, so they do not see it.
+            # An older snapshot reads no block from its own next one on, so it does not see this.
             extended = sql.extend_coverage(
                 self._connection, of_view=view_id, before=blocks.first - 1, block=blocks.last
             )
@@ -124,7 +124,9 @@ class ViewLedger:
                 self._insert_retained(remaining)
 
     def drop_view(self, view_id: str) -> None:
-        """Delete everything about the view."""
+        """End the view's coverage, invalidations, checks and retained rows with this commit.
+
+        Older snapshots still read them."""
         self.drop_coverage(view_id)
         sql.clear_invalidations(
             self._connection, of_view=view_id, up_to=self._number, number=self._number

@@ -1,126 +1,68 @@
 """GROUP BY by the aggregate triad: states of each batch, merged, finalized.
 
 Each batch becomes a partial: its distinct keys and one state for each key.  Partials are merged when
-they have many rows, and at the end.  Where Acero can compute every aggregate in one pass, it makes the
-partial of a batch; its states are the same, so the later steps do not differ.
+they have many rows, and at the end (`GroupMerger`).  Without compiled kernels, Acero makes the partial of a batch where
+it can compute every aggregate in one pass; its states are the same, so the later steps do not differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack
 
-import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import broadcast, cut, make_batch, single_chunk
+from olapdb.compute.batches import cut, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import Factorised, factorise
-from olapdb.config import tuning
-from olapdb.functions import default_value
-from olapdb.functions.base import AceroAggregation, Groups
+from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, totals_row
+from olapdb.execute.operators.partials import Partial, empty_group, finalized
+from olapdb.execute.spill.group_merger import GroupMerger
+from olapdb.functions.base import AceroAggregation
+from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
-from olapdb.plan.nodes import Aggregate, Scan
-from olapdb.types import String, is_nullable, plain
-
-MERGE_BYTES_PER_GROUP = 40
-
-
-@dataclass(frozen=True)
-class Partial:
-    """Distinct keys, in order of appearance, and for each aggregate one state for each key."""
-
-    keys: list[pa.Array]
-    states: list[pa.Array]
-    groups: int
-    set_column: tuple[pa.Array, ...] = ()
-    """The number of the grouping set, where there are sets."""
-
-    @property
-    def nbytes(self) -> int:
-        """Return the size of keys and states."""
-        return sum(column.nbytes for column in (*self.keys, *self.states))
+from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
+from olapdb.types import String, plain
 
 
 def aggregate_batches(
     node: Aggregate, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield one row for each group, in the order in which the keys first appear."""
+    """Yield one row for each group, in the order in which the keys first appear; where groups were
+    spilled to disk, in no order."""
     calls, positions = _distinct_states([call for _, call in node.aggregates])
-    with context.memory.account("GROUP BY") as account:
-        partials = _Partials(calls, context.threads)
+    with (
+        context.memory.account("GROUP BY") as account,
+        GroupMerger(calls, len(node.keys), context, account) as merger,
+    ):
         for partial in context.parallel(_Grouping(node, calls, context).partial, child):
-            partials.add(partial)
-            account.set(partials.nbytes)
-            if partials.is_full:
-                account.set(partials.merging_bytes)
-                partials.merge()
-                account.set(partials.nbytes)
-        account.set(partials.merging_bytes)
-        total = partials.merged()
-        results: Iterable[Partial]
-        if node.sets:
-            results = grouping_sets(node, total, calls)
-        elif total is None and (node.keys or node.empty_without_rows):
-            return
-        else:
-            results = (total or _empty_group(calls),)
-        for partial in results:
-            columns = [
-                *partial.keys,
-                *(
-                    single_chunk(call.aggregate.finalize(partial.states[position]))
-                    for (_, call), position in zip(node.aggregates, positions, strict=True)
-                ),
-                *partial.set_column,
-            ]
-            yield from cut(make_batch(columns, node.schema, partial.groups), context.batch_rows)
+            merger.add(partial)
+        results = merger.groups()
+        if not node.keys and not node.empty_without_rows and not node.sets:
+            results = iter((next(results, None) or empty_group(calls),))
+        with ExitStack() as stack:
+            if node.sets or node.totals is not None:
+                finest = stack.enter_context(repeatable(results, len(node.keys), context))
+                results = iter(finest())
+                if node.totals is not None:
+                    row = totals_row(node, finest, calls, positions, context)
+                    context.totals[id(node)] = row
+                if node.sets:
+                    results = grouping_sets(node, finest, calls, context)
+            for partial in results:
+                yield from cut(finalized(node, partial, positions), context.batch_rows)
 
 
-def grouping_sets(
-    node: Aggregate, finest: Partial | None, calls: Sequence[AggregateCall]
-) -> Iterator[Partial]:
-    """Yield the groups of each grouping set, merged from `finest`, the groups by all keys.
-
-    Over no rows (`finest` None) the set without keys has one group in GROUPING SETS, and none in
-    ROLLUP or CUBE, as in ClickHouse."""
-    for number, members in enumerate(node.sets):
-        if finest is None:
-            if members or node.empty_without_rows:
-                continue
-            merged = _empty_group(calls)
-        else:
-            positions = [at for at, (name, _) in enumerate(node.keys) if name in members]
-            merged = _group_by_some(finest, positions, calls)
-        set_keys = iter(merged.keys)
-        keys = []
-        for name, expression in node.keys:
-            data_type = node.key_type(expression)
-            if name in members:
-                keys.append(next(set_keys))
-            elif is_nullable(data_type):
-                keys.append(pa.nulls(merged.groups, data_type.arrow))
-            else:
-                keys.append(broadcast(default_value(data_type), merged.groups, data_type))
-        set_column = (pa.array(np.full(merged.groups, number, np.uint64)),)
-        yield Partial(keys, merged.states, merged.groups, set_column)
-
-
-def _group_by_some(
-    finest: Partial, positions: Sequence[int], calls: Sequence[AggregateCall]
-) -> Partial:
-    """Return the groups of `finest` by only the keys at these positions, with merged states."""
-    if len(positions) == len(finest.keys):
-        return finest
-    keys = [finest.keys[at] for at in positions]
-    coarse = factorise(keys, finest.groups)
-    first = pa.array(coarse.first)
-    states = [
-        single_chunk(call.aggregate.merge(states, coarse.groups))
-        for call, states in zip(calls, finest.states, strict=True)
-    ]
-    return Partial([key.take(first) for key in keys], states, coarse.count)
+def totals_batches(
+    node: TotalsRow, aggregate: Callable[[], Iterator[pa.RecordBatch]], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the row of totals that the Aggregate left. Run it by `aggregate()` where nothing drew
+    a row from it, as under LIMIT 0."""
+    if id(node.aggregate) not in context.totals:
+        for _ in aggregate():
+            context.check()
+    yield context.totals[id(node.aggregate)]
 
 
 def coded_keys(node: Aggregate, scan: Scan) -> frozenset[str]:
@@ -138,77 +80,6 @@ def coded_keys(node: Aggregate, scan: Scan) -> frozenset[str]:
     )
 
 
-class _Partials:
-    """The partials in the order of their batches; the caller merges them when `is_full`."""
-
-    def __init__(self, calls: Sequence[AggregateCall], threads: int) -> None:
-        self._threads = threads
-        self._calls = calls
-        self._partials: list[Partial] = []
-        self._groups = 0
-        self._merge_at = tuning.MERGE_ROWS_MIN
-        self.nbytes = 0
-
-    def add(self, partial: Partial) -> None:
-        """Append a partial, unless it has no groups."""
-        if not partial.groups:
-            return
-        self._partials.append(partial)
-        self._groups += partial.groups
-        self.nbytes += partial.nbytes
-
-    @property
-    def is_full(self) -> bool:
-        """Return whether the partials have so many groups that the caller must merge them."""
-        return self._groups > self._merge_at
-
-    @property
-    def merging_bytes(self) -> int:
-        """Return the bytes that merging needs: concatenated, partitioned and merged columns.
-
-        Partitioned as in `group_codes`, and with some numbers for each group.
-        """
-        if len(self._partials) <= 1:
-            return self.nbytes
-        return 4 * self.nbytes + MERGE_BYTES_PER_GROUP * self._groups
-
-    def merge(self) -> None:
-        """Replace the partials by one; `is_full` is then true again at twice its groups."""
-        merged = self.merged()
-        if merged is not None:
-            self._partials, self._groups = [merged], merged.groups
-            self.nbytes = merged.nbytes
-            self._merge_at = max(tuning.MERGE_ROWS_MIN, 2 * merged.groups)
-
-    def merged(self) -> Partial | None:
-        """Return all partials as one, or None without partials."""
-        if len(self._partials) <= 1:
-            return self._partials[0] if self._partials else None
-        return merge_partials(self._partials, self._calls, self._threads)
-
-
-def merge_partials(
-    partials: Sequence[Partial], calls: Sequence[AggregateCall], threads: int
-) -> Partial:
-    """Return the union of the partials' groups; states are merged in the partials' order."""
-    rows = sum(partial.groups for partial in partials)
-    keys = [
-        single_chunk(pa.chunked_array([p.keys[at] for p in partials]))
-        for at in range(len(partials[0].keys))
-    ]
-    union = factorise(keys, rows, threads=threads)
-    first = pa.array(union.first)
-    states = [
-        single_chunk(
-            call.aggregate.merge(
-                single_chunk(pa.chunked_array([p.states[at] for p in partials])), union.groups
-            )
-        )
-        for at, call in enumerate(calls)
-    ]
-    return Partial([key.take(first) for key in keys], states, union.count)
-
-
 class _Grouping:
     """The grouping of single batches; thread-safe."""
 
@@ -223,7 +94,7 @@ class _Grouping:
             None if any(leaves is None for leaves in passes) else [p or () for p in passes]
         )
         nested = any(pa.types.is_nested(e.type.arrow) for _, e in node.keys)
-        if nested or not node.keys:
+        if nested or not node.keys or library() is not None:
             self._passes = None
 
     def partial(self, batch: pa.RecordBatch) -> Partial:
@@ -242,7 +113,9 @@ class _Grouping:
         shared = None
         if context.codes is not None:
             shared = context.codes.factorise(
-                keys, batch.num_rows, grouped_anyway=self._passes is not None
+                keys,
+                batch.num_rows,
+                grouped_anyway=self._passes is not None or library() is not None,
             )
         if shared is not None:
             return self._by_codes(shared, keys, arguments)
@@ -336,15 +209,3 @@ def _distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall
             distinct.append(call)
         positions.append(position)
     return distinct, positions
-
-
-def _empty_group(calls: Sequence[AggregateCall]) -> Partial:
-    """Return the one group of an aggregation without keys over no rows."""
-    groups = Groups(np.zeros(0, np.int64), 1)
-    states = [
-        single_chunk(
-            call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups)
-        )
-        for call in calls
-    ]
-    return Partial([], states, 1)

@@ -36,11 +36,10 @@ def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
     # The order of a block's rows in several partitions is lost; any fixed order will do.
     parts = sorted(live_parts(node, context), key=lambda p: (p.block_range, p.partition_id))
     selection = Selector(node, before, layout, context).select(parts)
-    context.statistics.add_selection(
-        len(parts),
-        len(selection.parts),
-        sum(max(p.granules, 1) for p in parts),
-        sum(p.granules for p in selection.parts),
+    context.count_selection(
+        node,
+        (len(parts), len(selection.parts)),
+        (sum(max(p.granules, 1) for p in parts), sum(p.granules for p in selection.parts)),
     )
     for group in _part_groups(selection.parts, context):
         yield from _final(node, group, before, layout, context)

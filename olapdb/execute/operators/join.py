@@ -7,7 +7,8 @@ without a partner is paired with one extra row of the other side, which has defa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import pyarrow as pa
 
@@ -15,27 +16,62 @@ from olapdb.compute.batches import single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
+from olapdb.compute.spill.budget import SpillBudget
+from olapdb.compute.spill.partitions import LEVELS_MAX
 from olapdb.errors import NotSupportedError
+from olapdb.execute.join_filters import JoinFilter, Start
+from olapdb.execute.operators.asof_join import asof_join_batches
 from olapdb.execute.operators.join_pairs import Joiner, Matches, missing_value, sides
+from olapdb.execute.spill.joiner import IN_MEMORY, join_by_pieces, join_partitions
 from olapdb.plan.nodes import Join
 
 
 def join_batches(
+    node: Join, start_left: Start, right: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
+
+    `start_left(plan)` runs the left side, or a plan that drops some of its rows. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
+    order."""
+    _refuse_unsupported(node)
+    if not context.join_filters:
+        yield from _join(node, start_left(node.left), right, context)
+        return
+    join_filter = JoinFilter(node, context)
+    left = join_filter.left_rows(start_left)
+    yield from _join(node, left, right, context, on_built=join_filter.built)
+
+
+def _join(
     node: Join,
     left: Iterator[pa.RecordBatch],
     right: Iterator[pa.RecordBatch],
     context: ExecutionContext,
+    level: int = 0,
+    on_built: Callable[[Lookup], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
-
-    Raises MemoryLimitExceeded if the right side, or its hash table, needs too much memory."""
-    _refuse_unsupported(node)
+    """Yield the pairs. `level` is how often both sides have been partitioned before. `on_built` gets
+    the right side's keys if memory takes them all, before any left row is read."""
     with context.memory.account("JOIN") as account:
         buffer = RowBuffer(node.right.schema, account)
+        budget = SpillBudget("join", context, account)
+        key_types = [key.type for key in node.right_keys]
         for batch in right:
             context.check()
+            if level < IN_MEMORY and buffer.would_exceed(budget, batch, key_types):
+                rest = chain(buffer.drain(), (batch,), right)
+                account.set(0)
+                yield from _join_on_disk(node, left, rest, context, level)
+                return
             buffer.add(batch)
+        if node.strictness == "ASOF":
+            rows = buffer.drain()
+            account.set(0)
+            yield from asof_join_batches(node, left, iter(rows), context)
+            return
         joiner = _build(node, buffer, context, account)
+        if on_built is not None:
+            on_built(joiner.lookup)
         chunks = _chunks(left, node, joiner.left_chunk_rows, context)
         matches: Iterator[Matches]
         if joiner.stateful:
@@ -47,13 +83,52 @@ def join_batches(
         yield from joiner.unmatched_right()
 
 
+def _join_on_disk(
+    node: Join,
+    left: Iterator[pa.RecordBatch],
+    right: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    level: int,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs partition by partition. Where keys cannot divide the right side further, join
+    it piece by piece."""
+
+    def join(
+        part: Join, left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch], level: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Join two partitions."""
+        return _join(part, left, right, context, level)
+
+    if node.right_keys and level < LEVELS_MAX:
+        yield from join_partitions(node, left, right, context, join, level)
+    elif node.strictness == "ASOF" or (node.strictness, node.kind) == ("ANY", "INNER"):
+        # Such a join chooses one row of all candidates, so it needs the whole right side at once.
+        yield from _join(node, left, right, context, IN_MEMORY)
+    else:
+        yield from join_by_pieces(node, left, _pieces(node, right, context), context, join)
+
+
+def _pieces(
+    node: Join, right: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[Sequence[pa.RecordBatch]]:
+    """Yield right batches, as many at a time as memory takes; at least one."""
+    with context.memory.account("JOIN") as account:
+        budget = SpillBudget("join", context, account)
+        key_types = [key.type for key in node.right_keys]
+        buffer = RowBuffer(node.right.schema, account)
+        for batch in right:
+            if buffer.would_exceed(budget, batch, key_types):
+                piece = buffer.drain()
+                account.set(0)  # the join of the piece counts it
+                yield piece
+            buffer.add(batch)
+        piece = buffer.drain()
+        account.set(0)
+        yield piece
+
+
 def _refuse_unsupported(node: Join) -> None:
-    """Raise NotSupportedError for ASOF, and for SEMI and ANTI that are not LEFT or INNER."""
-    if node.strictness == "ASOF":
-        raise NotSupportedError(
-            "ASOF JOIN is not supported yet.",
-            hint="Join on the key with an inequality, and take argMax of the right side.",
-        )
+    """Raise NotSupportedError for SEMI and ANTI that are not LEFT or INNER."""
     if node.strictness in ("SEMI", "ANTI") and node.kind not in ("LEFT", "INNER"):
         raise NotSupportedError(
             f"{node.kind} {node.strictness} JOIN is not supported.",
@@ -64,7 +139,9 @@ def _refuse_unsupported(node: Join) -> None:
 def _build(
     node: Join, buffer: RowBuffer, context: ExecutionContext, account: MemoryAccount
 ) -> Joiner:
-    """Hash the held right side. The account counts the memory of building, then of the result."""
+    """Return the joiner over the buffer's rows, which are the right side, with their keys hashed.
+
+    The account counts the memory of building, then that of the result."""
     rows = buffer.rows
     extra_row: list[pa.Array] = []
     if node.kind in ("LEFT", "FULL"):

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from olapdb.compute.batches import make_batch, take_rows
 from olapdb.compute.context import ExecutionContext
-from olapdb.compute.evaluate import evaluate_array, evaluate_predicate, true_positions
+from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup
 from olapdb.errors import InternalError
 from olapdb.functions import default_value
+from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field, Join
 from olapdb.types import is_nullable
@@ -34,7 +35,7 @@ PAIRS_MIN = 1_024
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class Pairs:
     """Row numbers on both sides; "no partner" is the right side's number of rows.
 
     `in_order`: the left rows are consecutive, each once."""
@@ -74,8 +75,8 @@ class Joiner:
         self._node = node
         self._context = context
         self._no_partner = right_rows
-        self._lookup = lookup
-        self._left_fields, self._right_fields = sides(node)
+        self.lookup = lookup
+        self._left_fields, _ = sides(node)
         self._right = right
         self._right_width: int = right.nbytes // max(right_rows, 1)
         self._keeps_left = node.kind in ("LEFT", "FULL")
@@ -97,7 +98,7 @@ class Joiner:
     @property
     def left_chunk_rows(self) -> int:
         """Return how many left rows to look up at once."""
-        if not self._lookup.rescans_for_each_batch:
+        if not self.lookup.rescans_for_each_batch:
             return 1
         return min(LEFT_ROWS_MAX, self._no_partner // 4)
 
@@ -107,7 +108,7 @@ class Joiner:
         SEMI and ANTI joins always have their result at once.
         """
         keys = [self._value(key, left) for key in self._node.left_keys]
-        codes = self._lookup.find(keys, left.num_rows)
+        codes = self.lookup.find(keys, left.num_rows)
         sizes = self._sizes(codes)
         matches = Matches(left, codes, sizes, list(self._pieces(left, sizes)))
         if self._node.strictness in ("SEMI", "ANTI"):
@@ -140,7 +141,9 @@ class Joiner:
         step = self._context.batch_rows
         for start in range(0, len(unmatched), step):
             rows = unmatched[start : start + step]
-            yield self._pair_rows(left_row, _Pairs(np.zeros(len(rows), np.int64), rows))
+            yield pair_rows(
+                self._node, left_row, self._right, Pairs(np.zeros(len(rows), np.int64), rows)
+            )
 
     def _value(self, key: Expression, left: pa.RecordBatch) -> pa.Array:
         """Return the values of a key expression for the left rows."""
@@ -152,10 +155,10 @@ class Joiner:
 
         It is 0 for a code of -1, and at most 1 if the join takes one partner.
         """
-        starts = self._lookup.starts
+        starts = self.lookup.starts
         if starts is None or self._takes_one:
             return (codes >= 0).astype(np.int64)
-        if not self._lookup.count:
+        if not self.lookup.count:
             return np.zeros(len(codes), np.int64)
         at = np.maximum(codes, 0)
         sizes: np.ndarray = np.take(starts, at + 1).astype(np.int64) - np.take(starts, at)
@@ -209,14 +212,14 @@ class Joiner:
             pairs = self._unconditional_pairs(matches, start, stop)
             if self._keeps_right:
                 self._matched_right[pairs.right] = True
-            return self._pair_rows(matches.left, pairs)
+            return pair_rows(self._node, matches.left, self._right, pairs)
         pairs = self._residual(matches, self._candidates(matches, start, stop))
         pairs = self._one_partner(matches, pairs)
         if self._keeps_right:
             self._matched_right[pairs.right] = True
         if self._keeps_left:
             pairs = _with_unmatched_left(pairs, start, stop, self._no_partner)
-        return self._pair_rows(matches.left, pairs)
+        return pair_rows(self._node, matches.left, self._right, pairs)
 
     def _long_row(self, matches: Matches, row: int) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of one left row that has too many for a batch."""
@@ -229,16 +232,16 @@ class Joiner:
             if self._keeps_right:
                 self._matched_right[pairs.right] = True
             has_pair = True
-            yield self._pair_rows(matches.left, pairs)
+            yield pair_rows(self._node, matches.left, self._right, pairs)
             if self._is_any and self._node.kind != "RIGHT":
                 return
         if self._keeps_left and not has_pair:
-            unmatched = _Pairs(np.array([row]), np.array([self._no_partner]))
-            yield self._pair_rows(matches.left, unmatched)
+            unmatched = Pairs(np.array([row]), np.array([self._no_partner]))
+            yield pair_rows(self._node, matches.left, self._right, unmatched)
 
     # --- pairs
 
-    def _unconditional_pairs(self, matches: Matches, start: int, stop: int) -> _Pairs:
+    def _unconditional_pairs(self, matches: Matches, start: int, stop: int) -> Pairs:
         """Return the pairs of a join without further conditions, with those of unmatched left rows
         where the join keeps them."""
         sizes = matches.sizes[start:stop]
@@ -246,63 +249,63 @@ class Joiner:
             sizes = np.maximum(sizes, 1)
         return self._spread(matches.codes[start:stop], sizes, start)
 
-    def _candidates(self, matches: Matches, start: int, stop: int) -> _Pairs:
+    def _candidates(self, matches: Matches, start: int, stop: int) -> Pairs:
         """Return each left row of start…stop with every right row of its key.
 
         The right rows of a left row are in their own order.
         """
         return self._spread(matches.codes[start:stop], matches.sizes[start:stop], start)
 
-    def _spread(self, codes: np.ndarray, sizes: np.ndarray, start: int) -> _Pairs:
+    def _spread(self, codes: np.ndarray, sizes: np.ndarray, start: int) -> Pairs:
         """Pair each left row with `sizes` right rows of its key; the left rows begin at `start`."""
         if (sizes == 1).all():
             rows = np.arange(start, start + len(codes))
-            return _Pairs(rows, self._partners(codes, None), in_order=True)
+            return Pairs(rows, self._partners(codes, None), in_order=True)
         rows = np.repeat(np.arange(len(codes)), sizes)
         within = None
         if len(sizes) and sizes.max() > 1:
             within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return _Pairs(rows + start, self._partners(codes[rows], within))
+        return Pairs(rows + start, self._partners(codes[rows], within))
 
     def _partners(self, codes: np.ndarray, within: np.ndarray | None) -> np.ndarray:
         """Return the right row of each pair: number `within` of its code's rows, by default the first.
 
         Without a code it is "no partner"."""
-        if not self._lookup.count:
+        if not self.lookup.count:
             return np.full(len(codes), self._no_partner)
-        assert self._lookup.order is not None
+        assert self.lookup.order is not None
         at = np.maximum(codes, 0)
-        if self._lookup.starts is not None:
-            at = np.take(self._lookup.starts, at).astype(np.int64)
+        if self.lookup.starts is not None:
+            at = np.take(self.lookup.starts, at).astype(np.int64)
         if within is not None:
             at = at + within
-        right: np.ndarray = np.take(self._lookup.order, at)
+        right: np.ndarray = np.take(self.lookup.order, at)
         if self._keeps_left:
             right[codes < 0] = self._no_partner
         return right
 
-    def _candidates_of_row(self, matches: Matches, row: int) -> Iterator[_Pairs]:
+    def _candidates_of_row(self, matches: Matches, row: int) -> Iterator[Pairs]:
         """Yield one left row with every right row of its key, about a batch of pairs at a time."""
         step = self._pairs_max(matches.left)
         code = matches.codes[row : row + 1]
         for first in range(0, int(matches.sizes[row]), step):
             within = np.arange(first, min(first + step, int(matches.sizes[row])))
             codes = np.repeat(code, len(within))
-            yield _Pairs(np.full(len(within), row), self._partners(codes, within))
+            yield Pairs(np.full(len(within), row), self._partners(codes, within))
 
-    def _residual(self, matches: Matches, pairs: _Pairs) -> _Pairs:
+    def _residual(self, matches: Matches, pairs: Pairs) -> Pairs:
         """Return the pairs that the join's residual condition keeps."""
         if self._node.residual is None or not len(pairs.right):
             return pairs
         keep = evaluate_predicate(
             self._node.residual,
-            self._pair_rows(matches.left, pairs),
+            pair_rows(self._node, matches.left, self._right, pairs),
             self._context.environment,
             self._context.subqueries,
         )
         return _take_pairs(pairs, true_positions(keep))
 
-    def _one_partner(self, matches: Matches, pairs: _Pairs) -> _Pairs:
+    def _one_partner(self, matches: Matches, pairs: Pairs) -> Pairs:
         """Return the pairs of an ANY join; pairs of other joins are unchanged.
 
         ANY keeps one partner for each left row (LEFT, FULL), right row (RIGHT) or key (INNER)."""
@@ -328,7 +331,7 @@ class Joiner:
         else:
             has_partner = np.zeros(matches.left.num_rows, bool)
             for piece in matches.pieces:
-                candidates: Iterable[_Pairs] = [self._candidates(matches, *piece)]
+                candidates: Iterable[Pairs] = [self._candidates(matches, *piece)]
                 if self._is_long(matches, piece):
                     candidates = self._candidates_of_row(matches, piece[0])
                 for pairs in candidates:
@@ -339,21 +342,24 @@ class Joiner:
         rows = take_rows(matches.left, pa.array(np.flatnonzero(has_partner)))
         return make_batch(rows.columns, self._node.fields, rows.num_rows)
 
-    def _pair_rows(self, left: pa.RecordBatch, pairs: _Pairs) -> pa.RecordBatch:
-        """Return the rows of the pairs: left columns, then right columns."""
-        if pairs.in_order and len(pairs.left):
-            columns = left.slice(int(pairs.left[0]), len(pairs.left)).columns
-        else:
-            rows = pa.array(pairs.left)
-            columns = [column.take(rows) for column in left.columns]
-        rows = pa.array(pairs.right)
-        columns += [column.take(rows) for column in self._right.columns]
-        fields = (*self._left_fields, *self._right_fields)
-        typed = [
-            column if column.type == field.type.arrow else column.cast(field.type.arrow)
-            for column, field in zip(columns, fields, strict=True)
-        ]
-        return make_batch(typed, fields, len(pairs.right))
+
+def pair_rows(
+    node: Join, left: pa.RecordBatch, right: pa.RecordBatch, pairs: Pairs
+) -> pa.RecordBatch:
+    """Return the rows of the pairs: left columns, then right columns."""
+    if pairs.in_order and len(pairs.left):
+        columns = left.slice(int(pairs.left[0]), len(pairs.left)).columns
+    else:
+        rows = pa.array(pairs.left)
+        columns = [column.take(rows) for column in left.columns]
+    rows = pa.array(pairs.right)
+    columns += [column.take(rows) for column in right.columns]
+    fields = tuple(field for side in sides(node) for field in side)
+    typed = [
+        column if column.type == field.type.arrow else column.cast(field.type.arrow)
+        for column, field in zip(columns, fields, strict=True)
+    ]
+    return make_batch(typed, fields, len(pairs.right))
 
 
 def _first_occurrences(values: np.ndarray) -> np.ndarray:
@@ -361,9 +367,9 @@ def _first_occurrences(values: np.ndarray) -> np.ndarray:
     return factorise([pa.array(values)], len(values)).first
 
 
-def _take_pairs(pairs: _Pairs, positions: np.ndarray) -> _Pairs:
+def _take_pairs(pairs: Pairs, positions: np.ndarray) -> Pairs:
     """Return the pairs at these positions."""
-    return _Pairs(pairs.left[positions], pairs.right[positions])
+    return Pairs(pairs.left[positions], pairs.right[positions])
 
 
 def sides(node: Join) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
@@ -386,7 +392,7 @@ def missing_value(field: Field) -> pa.Array:
     return pa.repeat(default_value(field.type), 1).cast(arrow)
 
 
-def _with_unmatched_left(pairs: _Pairs, start: int, stop: int, no_partner: int) -> _Pairs:
+def _with_unmatched_left(pairs: Pairs, start: int, stop: int, no_partner: int) -> Pairs:
     """Return the pairs, in left order, with one for each left row of start…stop that has none."""
     has_pair = np.zeros(stop - start, bool)
     has_pair[pairs.left - start] = True
@@ -396,4 +402,4 @@ def _with_unmatched_left(pairs: _Pairs, start: int, stop: int, no_partner: int) 
     left = np.concatenate([pairs.left, unmatched])
     right = np.concatenate([pairs.right, np.full(len(unmatched), no_partner)])
     order = np.argsort(left, kind="stable")
-    return _Pairs(left[order], right[order])
+    return Pairs(left[order], right[order])

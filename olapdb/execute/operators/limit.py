@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import filter_rows, single_batch, table_of, take_rows
-from olapdb.compute.context import ExecutionContext
+from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import build_bytes
 from olapdb.compute.ordering import equal_to_previous
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
+from olapdb.compute.spill.budget import SpillBudget
 from olapdb.execute.operators.sort import order_columns
+from olapdb.execute.spill.limit_by import limit_by_on_disk
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Limit, LimitBy
 
@@ -73,35 +76,92 @@ def _leading_ties(
 def limit_by_batches(
     node: LimitBy, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows offset … offset + count of each key, in the order of the input.
+    """Yield the rows that OFFSET and LIMIT keep of each key, in the order of the input.
 
-    It holds at most offset + count rows of a key from each batch."""
+    It holds, or writes to disk, at most offset + count rows of a key from each batch, but all rows
+    where one of the two is counted from the end."""
+    key_types = [key.type for key in node.keys]
+
+    def limited(buffer: RowBuffer, account: MemoryAccount) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a buffer that the LIMIT BY keeps."""
+        return _limited(node, buffer, context, account)
+
     with context.memory.account("LIMIT BY") as account:
+        budget = SpillBudget("distinct", context, account)
+
+        def is_too_large(buffer: RowBuffer, batch: pa.RecordBatch) -> bool:
+            """Return whether memory does not take one more batch."""
+            return buffer.would_exceed(budget, batch, key_types)
+
         buffer = RowBuffer(node.schema, account)
-        for batch in child:
-            context.check()
-            ranks = _ranks(node, batch, context)
-            buffer.add(filter_rows(batch, pa.array(ranks < node.offset + node.count)))
-        if not buffer.rows:
-            return
-        rows = buffer.concatenate()
-        keys = [evaluate_in_batches(key, rows, context, account) for key in node.keys]
-        account.grow(build_bytes(keys, rows.num_rows))
-        groups = factorise(keys, rows.num_rows, threads=context.threads).groups
+        batches = _first_ranks(node, child, context)
+        for batch in batches:
+            if is_too_large(buffer, batch):
+                rows = chain(buffer.drain(), (batch,), batches)
+                account.set(0)
+                yield from limit_by_on_disk(node, rows, context, limited, is_too_large)
+                return
+            buffer.add(batch)
+        yield from limited(buffer, account)
+
+
+def _first_ranks(
+    node: LimitBy, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield of each batch the rows that may be among the first offset + count of their key, or among
+    the last where both are counted from the end; all rows where one of them is."""
+    from_start, from_end = min(node.offset, node.count) >= 0, max(node.offset, node.count) <= 0
+    for batch in child:
+        context.check()
+        if not (from_start or from_end):
+            yield batch
+            continue
+        groups = _groups(node, batch, context)
         ranks = ranks_in_groups(groups)
-        positions = pa.array(
-            np.flatnonzero((ranks >= node.offset) & (ranks < node.offset + node.count))
-        )
-        for start in range(0, len(positions), context.batch_rows):
-            yield take_rows(rows, positions.slice(start, context.batch_rows))
+        if from_end:
+            ranks = groups.sizes[groups.codes] - 1 - ranks
+        yield filter_rows(batch, pa.array(ranks < abs(node.offset + node.count)))
 
 
-def _ranks(node: LimitBy, batch: pa.RecordBatch, context: ExecutionContext) -> np.ndarray:
-    """Return each row's rank, from 0, among the rows of the batch with the same LIMIT BY keys."""
+def _limited(
+    node: LimitBy, buffer: RowBuffer, context: ExecutionContext, account: MemoryAccount
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the buffer that the LIMIT BY keeps."""
+    if not buffer.rows:
+        return
+    rows = buffer.concatenate()
+    keys = [evaluate_in_batches(key, rows, context, account) for key in node.keys]
+    account.grow(build_bytes(keys, rows.num_rows))
+    groups = factorise(keys, rows.num_rows, threads=context.threads).groups
+    ranks = ranks_in_groups(groups)
+    if min(node.offset, node.count) >= 0:  # no bound by row is needed
+        end = min(node.offset + node.count, len(ranks))
+        positions = pa.array(np.flatnonzero((ranks >= node.offset) & (ranks < end)))
+    else:
+        account.grow(2 * ranks.nbytes)
+        first, ends = (bound[groups.codes] for bound in _ranks_kept(node, groups.sizes))
+        positions = pa.array(np.flatnonzero((ranks >= first) & (ranks < ends)))
+    for start in range(0, len(positions), context.batch_rows):
+        yield take_rows(rows, positions.slice(start, context.batch_rows))
+
+
+def _ranks_kept(node: LimitBy, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rank that is kept and the end of the kept ranks, for keys of so many rows.
+
+    A negative OFFSET drops the last rows, a negative LIMIT keeps the last of those that are left."""
+    first = np.minimum(max(node.offset, 0), sizes)
+    end = sizes + min(node.offset, 0)
+    if node.count < 0:
+        return np.maximum(first, end + node.count), end
+    return first, np.minimum(end, first + node.count)
+
+
+def _groups(node: LimitBy, batch: pa.RecordBatch, context: ExecutionContext) -> Groups:
+    """Return the rows of the batch by their LIMIT BY keys."""
     keys = [
         evaluate_array(key, batch, context.environment, context.subqueries) for key in node.keys
     ]
-    return ranks_in_groups(factorise(keys, batch.num_rows).groups)
+    return factorise(keys, batch.num_rows).groups
 
 
 def ranks_in_groups(groups: Groups) -> np.ndarray:

@@ -45,6 +45,9 @@ class Piece:
 Task = tuple[Piece, ...]
 """Pieces that one thread reads into one batch."""
 
+TASK_ROW = "#task_row"
+"""The virtual column of the row's position in its task, from 0. No statement can name it."""
+
 
 def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
     """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows, or LARGE_TASK_ROWS if
@@ -83,6 +86,51 @@ def _pieces(part: PartSelection, rows_max: int) -> Iterator[Piece]:
         start = stop
 
 
+def narrowed(task: Task, keep: np.ndarray) -> Task:
+    """Return the task with only the row groups that `keep` marks: bool, a value for each row group of
+    the task."""
+    pieces = []
+    start = 0
+    for piece in task:
+        count = len(piece.group_rows)
+        kept = np.flatnonzero(keep[start : start + count])
+        start += count
+        if len(kept) == count:
+            pieces.append(piece)
+        elif len(kept):
+            groups = range(count) if piece.groups is None else piece.groups
+            pieces.append(
+                Piece(
+                    piece.selection,
+                    tuple(groups[at] for at in kept),
+                    tuple(piece.group_rows[at] for at in kept),
+                    tuple(piece.offsets[at] for at in kept),
+                )
+            )
+    return tuple(pieces)
+
+
+def read_rows(
+    task: Task,
+    rows: np.ndarray,
+    sources: Sequence[Source],
+    table: Table,
+    context: ExecutionContext,
+    coded: Collection[str] = (),
+) -> pa.RecordBatch:
+    """Read the columns of some rows of a task, from the row groups that have them.
+
+    `rows` are ascending positions in the task. `coded` is as in `read_task`."""
+    sizes = np.array([size for piece in task for size in piece.group_rows], np.int64)
+    ends = np.cumsum(sizes)
+    owners = np.searchsorted(ends, rows, side="right")
+    keep = np.zeros(len(sizes), bool)
+    keep[owners] = True
+    skipped = np.cumsum(np.where(keep, 0, sizes))
+    batch = read_task(narrowed(task, keep), sources, table, context, coded)
+    return batch.take(pa.array(rows - skipped[owners]))
+
+
 def read_task(
     task: Task,
     sources: Sequence[Source],
@@ -97,14 +145,23 @@ def read_task(
     rows = sum(piece.rows for piece in task)
     if not sources:
         return rows_only(rows)
-    pieces = [_read(piece, sources, table, context, coded) for piece in task]
-    columns = [list(chunks) for chunks in zip(*pieces, strict=True)]
-    arrays = [c[0] if len(c) == 1 else pa.concat_arrays(_same_type(c)) for c in columns]
+    in_parts = [source for source in sources if source.name != TASK_ROW]
+    pieces = [_read(piece, in_parts, table, context, coded) for piece in task if in_parts]
+    columns = iter([list(chunks) for chunks in zip(*pieces, strict=True)])
+    arrays = [
+        pa.array(np.arange(rows, dtype=np.uint64)) if s.name == TASK_ROW else _joined(next(columns))
+        for s in sources
+    ]
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
     context.statistics.add_read(0, batch.nbytes)
     return batch
+
+
+def _joined(chunks: list[pa.Array]) -> pa.Array:
+    """Return the values of all pieces of a task as one array."""
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(_same_type(chunks))
 
 
 def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:

@@ -17,9 +17,18 @@ from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import InternalError
 from olapdb.execute.operators.final import final_batches
-from olapdb.execute.operators.part_scan import Source, Task, read_task, tasks_of
+from olapdb.execute.operators.part_scan import (
+    TASK_ROW,
+    Source,
+    Task,
+    read_rows,
+    read_task,
+    tasks_of,
+)
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, live_parts
 from olapdb.functions import default_value
+from olapdb.functions.kernels.columns import true_positions
+from olapdb.plan.conditions import all_of_any
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Scan
 
@@ -51,7 +60,8 @@ def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | Non
         return None
     parts = live_parts(node, context)
     granules = sum(max(p.granules, 1) for p in parts)
-    context.statistics.add_selection(len(parts), 0, granules, 0)
+    context.count_selection(node, (len(parts), 0), (granules, 0))
+    context.note(node, "Counted: the parts know their numbers of rows")
     return rows_only(sum(part.rows for part in parts))
 
 
@@ -79,40 +89,48 @@ def _part_batches(
     if counted is not None:
         yield from cut(counted, context.batch_rows)
         return
+    reader = TaskReader(node, context, coded)
+    for batch in context.parallel(reader.read, scan_tasks(node, context)):
+        yield from cut(batch, context.batch_rows)
+
+
+def scan_tasks(node: Scan, context: ExecutionContext) -> Iterator[Task]:
+    """Prune parts and row groups by the scan's conditions; return what is left to read, in order."""
     layout = TableLayout(node.table, context.environment)
     parts = live_parts(node, context)
     total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
     conditions = scan_conditions(node)
     for condition in conditions:
         parts = Selector(node, condition, layout, context).keep_parts(parts)
-    last = conditions[-1] if conditions else None
-    selection = Selector(node, last, layout, context).select(parts)
-    context.statistics.add_selection(
-        total, len(selection.parts), granules_total, sum(p.granules for p in selection.parts)
-    )
-    reader = _TaskReader(node, context, coded)
-    for batch in context.parallel(reader.read, tasks_of(selection.parts)):
-        yield from cut(batch, context.batch_rows)
+    selection = Selector(node, all_of_any(conditions), layout, context).select(parts)
+    granules = sum(p.granules for p in selection.parts)
+    context.count_selection(node, (total, len(selection.parts)), (granules_total, granules))
+    return tasks_of(selection.parts)
 
 
-class _TaskReader:
+class TaskReader:
     """A reader and filter of tasks; thread-safe."""
 
-    def __init__(self, node: Scan, context: ExecutionContext, coded: Collection[str]) -> None:
+    def __init__(self, node: Scan, context: ExecutionContext, coded: Collection[str] = ()) -> None:
         self._node = node
         self._coded = coded
         self._context = context
         self._conditions = scan_conditions(node)
         sources = scan_sources(node)
         used = frozenset().union(*(columns_of(e) for e in self._conditions))
-        self._filter_columns = [s for s in sources if s.unique in used]
-        self._other_columns = [s for s in sources if s.unique not in used]
+        # A row's position in the task is that among all of its rows: it is read with the conditions.
+        first = [s.unique in used or s.name == TASK_ROW for s in sources]
+        self._filter_columns = [s for s, is_first in zip(sources, first, strict=True) if is_first]
+        self._other_columns = [
+            s for s, is_first in zip(sources, first, strict=True) if not is_first
+        ]
         self._all = [*self._filter_columns, *self._other_columns]
 
     def read(self, task: Task) -> pa.RecordBatch:
         """Return the task's rows that meet the conditions, as the scan's output columns.
 
-        A large task reads the condition's columns first, and the others only if a row remains.
+        A large task reads the condition's columns first, and the others only of the row groups where
+        a row remains.
         """
         context, table = self._context, self._node.table
         rows = sum(piece.rows for piece in task)
@@ -122,14 +140,19 @@ class _TaskReader:
             return _output(self._node, batch, coded=bool(self._coded))
         if not self._other_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
             batch = read_task(task, self._all, table, context, self._coded)
-            batch = _filter(self._conditions, batch, context)
-            return _output(self._node, batch, coded=bool(self._coded))
+            return _filtered(self._node, batch, context, coded=bool(self._coded))
         first = read_task(task, self._filter_columns, table, context)
         keep = _mask(self._conditions, first, context)
         if keep is not None and not keep.true_count:
             empty = [pa.array([], data_type.arrow) for data_type in self._node.types]
             return make_batch(empty, self._node.schema, 0)
-        rest = read_task(task, self._other_columns, table, context, self._coded)
+        if keep is not None and keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
+            kept_rows = true_positions(keep)
+            first = first.take(pa.array(kept_rows))
+            rest = read_rows(task, kept_rows, self._other_columns, table, context, self._coded)
+            keep = None
+        else:
+            rest = read_task(task, self._other_columns, table, context, self._coded)
         batch = pa.RecordBatch.from_arrays(
             [*first.columns, *rest.columns], names=[s.unique for s in self._all]
         )
@@ -145,11 +168,13 @@ def _output(node: Scan, batch: pa.RecordBatch, *, coded: bool) -> pa.RecordBatch
     return make_batch([batch.column(name) for name in names], node.schema, batch.num_rows)
 
 
-def _filter(
-    conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
+def _filtered(
+    node: Scan, batch: pa.RecordBatch, context: ExecutionContext, *, coded: bool
 ) -> pa.RecordBatch:
-    """Return the rows of the batch that meet all conditions."""
-    keep = _mask(conditions, batch, context)
+    """Return the node's columns of the rows that meet all conditions; with `coded` some may be
+    dictionaries."""
+    keep = _mask(scan_conditions(node), batch, context)
+    batch = _output(node, batch, coded=coded)
     return batch if keep is None else filter_rows(batch, keep)
 
 
@@ -182,13 +207,12 @@ def _block_batches(
     node: Scan, block: pa.Table, context: ExecutionContext, coded: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a block that is read instead of the table, by the trigger of a view."""
-    conditions = scan_conditions(node)
     sources = scan_sources(node)
     context.count_read(block.num_rows, block.nbytes)
 
     def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the scan's output columns of the rows that meet the conditions."""
-        return _output(node, _filter(conditions, batch, context), coded=bool(coded))
+        return _filtered(node, batch, context, coded=bool(coded))
 
     batches = (
         batch

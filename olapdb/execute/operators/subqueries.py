@@ -1,19 +1,23 @@
-"""Subqueries used as a value or as the set of an IN: they run once, before the enclosing plan."""
+"""Subqueries used as a value or as the set of an IN, and dictionaries: they run once, before the
+enclosing plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 
-from olapdb.compute.context import ExecutionContext
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.errors import IncorrectResultOfScalarSubquery
+from olapdb.execute.operators.dictionaries import DICTIONARY, dictionary_rows
 from olapdb.functions import default_value
 from olapdb.plan import nodes
-from olapdb.plan.expressions import InSubquery, ScalarSubquery, walk
-from olapdb.plan.tree import expressions_of
+from olapdb.plan.expressions import DictionaryCall, InSubquery, ScalarSubquery, walk
+from olapdb.plan.tree import all_expressions, expressions_of
 from olapdb.types import DataType, is_nullable
 
 RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
@@ -22,21 +26,42 @@ RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
 def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: RunNode) -> None:
     """Run every subquery of the plan's expressions, inner ones first.
 
-    The answers go to `context.subqueries`; a subquery with an answer is not run again."""
+    The answers go to `context.subqueries`; a subquery with an answer is not run again. Those of the
+    repeated step of WITH RECURSIVE wait until it runs."""
     answers = context.subqueries
-    for child in node.children():
+    children = (node.first,) if isinstance(node, nodes.RecursiveUnion) else node.children()
+    for child in children:
         answer_subqueries(child, context, run_node)
     for expression in expressions_of(node):
         for part in walk(expression):
             match part:
-                case ScalarSubquery() | InSubquery() if part.number in answers:
+                case ScalarSubquery() | InSubquery() | DictionaryCall() if part.number in answers:
                     pass
                 case ScalarSubquery(type=data_type, plan=plan, number=number):
                     answer_subqueries(plan, context, run_node)
                     answers[number] = _scalar(plan, data_type, context, run_node)
                 case InSubquery(plan=plan, number=number):
-                    answer_subqueries(plan, context, run_node)
                     answers[number] = _set(plan, context, run_node)
+                case DictionaryCall(plan=plan, shape=shape, number=number):
+                    answers[number] = dictionary_rows(
+                        plan, shape, context, partial(_buffered, plan, context, run_node)
+                    )
+
+
+def forget_answers(
+    root: nodes.Node, context: ExecutionContext, changed: Callable[[nodes.Node], bool]
+) -> None:
+    """Forget the answers of the subqueries of `root` whose plans `changed` says to read other rows
+    now."""
+    for expression in all_expressions(root):
+        if isinstance(expression, ScalarSubquery | InSubquery | DictionaryCall) and changed(
+            expression.plan
+        ):
+            answer = context.subqueries.pop(expression.number, None)
+            if isinstance(answer, Lookup):
+                context.memory.add(-answer.nbytes, "the set of an IN")
+            elif isinstance(answer, DictionaryRows):
+                context.memory.add(-answer.nbytes, DICTIONARY)
 
 
 def _scalar(
@@ -68,13 +93,22 @@ def _scalar(
     return value[0]
 
 
+def _buffered(
+    plan: nodes.Node, context: ExecutionContext, run_node: RunNode, account: MemoryAccount
+) -> RowBuffer:
+    """Return all rows of a plan, counted on the account."""
+    answer_subqueries(plan, context, run_node)
+    buffer = RowBuffer(plan.schema, account)
+    for batch in run_node(plan, context):
+        buffer.add(batch)
+    return buffer
+
+
 def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
     """Return the set of an IN; it counts against the memory limit until the query ends."""
     what = "the set of an IN"
     with context.memory.account(what) as account:
-        buffer = RowBuffer(plan.schema, account)
-        for batch in run_node(plan, context):
-            buffer.add(batch)
+        buffer = _buffered(plan, context, run_node, account)
         lookup = buffer.build_lookup(threads=context.threads)
     context.memory.add(lookup.nbytes, what)
     return lookup

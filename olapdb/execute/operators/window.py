@@ -1,24 +1,31 @@
-"""Window functions: all rows are held and sorted once by partition and order."""
+"""Window functions: all rows are held and sorted once by partition and order.
+
+Past the memory they are sorted on disk; then some whole partitions are held at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import make_batch, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
-from olapdb.compute.ordering import OrderColumn, sort_indices
+from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.execute.operators.frame_aggregates import aggregate_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
-from olapdb.execute.operators.sort import SORT_BYTES_PER_ROW
+from olapdb.execute.spill.sorter import SORT_BYTES_PER_ROW, Sorter
 from olapdb.functions.windows import Frames, WindowFunction
 from olapdb.plan.expressions import WindowCall
-from olapdb.plan.nodes import Window
+from olapdb.plan.nodes import SortKey, Window
 
 FRAME_BYTES_PER_ROW = 6 * 8
 """The bounds of partitions, peers and frames."""
+VALUE_BYTES = 16
+"""About the bytes of a call's value."""
+PIECE_BYTES = 1 << 22
+"""Sort and frame partitions that were read back together up to about so many bytes."""
 
 
 def window_batches(
@@ -26,18 +33,60 @@ def window_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the child's rows, sorted by partition and order, with a column for each call.
 
-    Raises MemoryLimitExceeded if the rows, or sorting them, need too much memory."""
-    with context.memory.account("window functions") as account:
-        buffer = RowBuffer(node.child.schema, account)
+    Raises MemoryLimitExceeded if the rows of one partition need too much memory."""
+    keys = (*(SortKey(e) for e in node.partition_by), *node.order_by)
+    with (
+        context.memory.account("window functions") as account,
+        context.memory.account("window functions") as sorter_account,
+        Sorter(keys, node.child.schema, context, sorter_account) as sorter,
+    ):
+        sorter.reserved_row_bytes = FRAME_BYTES_PER_ROW + VALUE_BYTES * len(node.calls)
         for batch in child:
             context.check()
-            buffer.add(batch)
-        if not buffer.rows:
+            sorter.add(batch)
+        pieces: Iterator[pa.RecordBatch]
+        if sorter.spilled:
+            pieces = _whole_partitions(node, sorter.sorted(), context, account)
+        elif sorter.rows:
+            account, pieces = sorter_account, iter((sorter.unsorted(),))
+        else:
             return
-        result = _with_calls(buffer.concatenate(), node, context, account)
-        for start in range(0, result.num_rows, context.batch_rows):
-            context.check()
-            yield result.slice(start, context.batch_rows)
+        for rows in pieces:
+            held_bytes = account.held_bytes
+            result = _with_calls(rows, node, context, account)
+            for start in range(0, result.num_rows, context.batch_rows):
+                context.check()
+                yield result.slice(start, context.batch_rows)
+            account.set(held_bytes)
+
+
+def _whole_partitions(
+    node: Window,
+    batches: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    account: MemoryAccount,
+) -> Iterator[pa.RecordBatch]:
+    """Yield sorted rows so that each partition is in one batch, several partitions in each.
+
+    The account counts the rows of the batch and of the partition that has begun."""
+    buffer = RowBuffer(node.child.schema, account)
+    enough_bytes = PIECE_BYTES
+    for batch in batches:
+        buffer.add(batch)
+        if buffer.nbytes < enough_bytes or not node.partition_by:
+            continue
+        rows = buffer.concatenate()
+        keys = [evaluate_in_batches(e, rows, context, account) for e in node.partition_by]
+        is_first = ~equal_to_previous(keys, rows.num_rows)
+        last_start = int(np.flatnonzero(is_first)[-1])
+        account.set(rows.nbytes)
+        if last_start:
+            yield rows.slice(0, last_start)
+        account.set(0)
+        buffer.add(rows.slice(last_start))
+        enough_bytes = max(PIECE_BYTES, 2 * buffer.nbytes)
+    if buffer.rows:
+        yield buffer.concatenate()
 
 
 def _with_calls(

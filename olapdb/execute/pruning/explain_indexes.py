@@ -1,6 +1,6 @@
-"""EXPLAIN indexes = 1: the parts and granules that remain after each index, in ClickHouse's format.
+"""EXPLAIN indexes = 1 and EXPLAIN ESTIMATE: what a plan would read.
 
-The indexes are tried in turn, where a scan uses them at once: the bounds of the partition key's
+`indexes = 1` shows the parts and granules that remain after each index, in ClickHouse's format. The indexes are tried in turn, where a scan uses them at once: the bounds of the partition key's
 columns, the partitions' values, the sorting key's bounds by part and row group, the bounds of all
 other columns, and the skip indexes.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from olapdb.compute.context import ExecutionContext
 from olapdb.engine.layout import TableLayout
 from olapdb.execute.operators.final import key_conditions
+from olapdb.execute.operators.scan import counted_batch
 from olapdb.execute.operators.subqueries import answer_subqueries
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
 from olapdb.execute.run import run_node
@@ -21,6 +22,7 @@ from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.explain import explain, show
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Node, Plan, Scan
+from olapdb.plan.tree import walk_nodes
 
 
 def explain_indexes(plan: Plan, context: ExecutionContext) -> list[str]:
@@ -33,6 +35,33 @@ def explain_indexes(plan: Plan, context: ExecutionContext) -> list[str]:
         return explain(plan, lambda node: _index_lines(node, context))
     finally:
         context.close()
+
+
+def estimate_reads(plan: Plan, context: ExecutionContext) -> list[tuple[str, str, int, int, int]]:
+    """Return (database, table, parts, rows, granules) that the plan's scans would read, a table
+    once, by name; without tables of which it reads nothing but their numbers of rows.
+
+    It runs the subqueries of conditions and reads footers, but no rows."""
+    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    try:
+        answer_subqueries(plan.root, context, run_node)
+        for node in walk_nodes(plan.root):
+            if not isinstance(node, Scan) or counted_batch(node, context) is not None:
+                continue
+            layout = TableLayout(node.table, context.environment)
+            condition = pruning_condition(node, layout)
+            selected = Selector(node, condition, layout, context).select(live_parts(node, context))
+            rows = sum(sum(part.group_rows) for part in selected.parts)
+            name = (node.table.database, node.table.name)
+            parts, rows_before, granules = found.get(name, (0, 0, 0))
+            found[name] = (
+                parts + len(selected.parts),
+                rows_before + rows,
+                granules + selected.granules,
+            )
+    finally:
+        context.close()
+    return [(*name, *counts) for name, counts in sorted(found.items())]
 
 
 def _index_lines(node: Node, context: ExecutionContext) -> Sequence[str]:

@@ -283,6 +283,8 @@ class _Analysis:
         floating = pa.types.is_floating(values.type)
         if floating and pc.any(pc.is_nan(values)).as_py():
             return self._anything
+        if len(values) and _is_whole(values.type):
+            return self._in_whole_numbers(interval, values)
         lows, highs = _ordinals(interval.low), _ordinals(interval.high)
         if len(values) > tuning.LISTED_VALUES_MAX:
             ends = pc.min_max(values)
@@ -299,6 +301,18 @@ class _Analysis:
             true[at] = next_key < len(keys) and keys[next_key] <= high
             false[at] = signed or not (true[at] and low == high)
         return self._within(interval, true, false)
+
+    def _in_whole_numbers(self, interval: ValueInterval, values: pa.Array) -> Possible:
+        """Judge `x IN values` for integers, days and times, of which there is one at least."""
+        keys = _whole_numbers(values)
+        lows, highs = _whole_numbers(interval.low), _whole_numbers(interval.high)
+        if len(keys) > tuning.LISTED_VALUES_MAX:
+            true = (lows <= keys.max()) & (keys.min() <= highs)
+            return self._within(interval, true, self._anything.false)
+        keys = np.sort(keys)
+        following = np.searchsorted(keys, lows)
+        true = (following < len(keys)) & (keys[np.minimum(following, len(keys) - 1)] <= highs)
+        return self._within(interval, true, ~(true & (lows == highs)))
 
     def _within(self, interval: ValueInterval, true: np.ndarray, false: np.ndarray) -> Possible:
         """Return the answer where the interval is known, and "can be both" elsewhere.
@@ -460,3 +474,20 @@ def _ordinals(values: pa.Array) -> list[Any]:
         values = values.view(pa.int64())
     ordinals: list[Any] = values.to_pylist()
     return ordinals
+
+
+def _is_whole(arrow: pa.DataType) -> bool:
+    """Return whether values of the type are integers of at most 64 bits, days or ticks."""
+    return bool(
+        pa.types.is_integer(arrow) or pa.types.is_date32(arrow) or pa.types.is_timestamp(arrow)
+    )
+
+
+def _whole_numbers(values: pa.Array) -> np.ndarray:
+    """Return integers, days and ticks in the same order; 0 for NULL."""
+    if pa.types.is_date32(values.type):
+        values = values.view(pa.int32())
+    elif pa.types.is_timestamp(values.type):
+        values = values.view(pa.int64())
+    numbers: np.ndarray = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers

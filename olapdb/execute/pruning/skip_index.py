@@ -7,8 +7,9 @@ minmax index on its bounds, a bloom filter looks constants up.  Other conjuncts 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.errors import Error
 from olapdb.execute.pruning.interval_analysis import Candidates, ValueInterval, keep_candidates
+from olapdb.execute.pruning.text_filter import may_have_text
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.hashing import hash_values
@@ -77,7 +79,9 @@ def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment
             case "set":
                 keep &= _by_values(batch, condition, environment)
             case "bloom_filter":
-                keep &= _by_filter(batch, condition)
+                keep &= _by_filter(batch, condition, _may_have_value)
+            case "tokenbf_v1" | "ngrambf_v1":
+                keep &= _by_filter(batch, condition, partial(may_have_text, used.index))
     return keep
 
 
@@ -143,15 +147,24 @@ def _by_values(
     return keep
 
 
-def _by_filter(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
-    """Return a mask of the blocks whose bloom filter may contain the values of the condition.
-
-    All blocks stay for a condition that a bloom filter cannot judge.
-    """
+def _by_filter(
+    batch: pa.RecordBatch,
+    condition: Expression,
+    judge: Callable[[pa.RecordBatch, Expression], np.ndarray],
+) -> np.ndarray:
+    """Return a mask of the blocks whose Bloom filters may contain what the condition asks for;
+    `judge` gives the mask of a condition that is neither AND nor OR."""
     match condition:
         case Call(name="and" | "or" as name, arguments=arguments):
-            each = np.array([_by_filter(batch, a) for a in arguments])
+            each = np.array([_by_filter(batch, a, judge) for a in arguments])
             return np.asarray(each.all(axis=0) if name == "and" else each.any(axis=0))
+    return judge(batch, condition)
+
+
+def _may_have_value(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
+    """Return a mask of the blocks whose filter may contain a value that the condition names. All
+    blocks stay for a condition that a filter of values cannot judge."""
+    match condition:
         case Call(name="equals" | "has", arguments=(left, right)):
             column, constant = (left, right) if isinstance(left, ColumnRef) else (right, left)
             if isinstance(column, ColumnRef) and isinstance(constant, Constant):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from olapdb.errors import (
     ArgumentOutOfBound,
+    IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
     SizesOfArraysDoNotMatch,
     TooFewArguments,
@@ -84,7 +85,9 @@ class Resample(Combinator):
         )
         inside = (key_values >= start) & (key_values < end)
         values, inside_groups = group_kernels.filter_rows(values, groups, inside)
-        bucket = ((key_values[inside] - start) // step).astype(np.int64)
+        # Differences of signed numbers may take 64 bits without a sign.
+        distance = key_values[inside].astype(np.uint64) - start.astype(np.uint64)
+        bucket = (distance // step.astype(np.uint64)).astype(np.int64)
         codes = inside_groups.codes * self.buckets + bucket
         states = self.inner.state(values, Groups(codes, groups.count * self.buckets))
         return columns.lists_from(np.arange(groups.count + 1) * self.buckets, states)
@@ -92,6 +95,9 @@ class Resample(Combinator):
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Merge the inner states of each group bucket by bucket."""
         offsets, elements = columns.elements_of(states)
+        sizes = np.diff(offsets)
+        if ((sizes != 0) & (sizes != self.buckets)).any():  # 0: the default of the type
+            raise IllegalTypeOfArgument(f"{self.name} cannot merge states of other buckets.")
         owners = group_kernels.element_groups(offsets, groups)
         codes = owners.codes * self.buckets + _positions(offsets)
         merged = self.inner.merge(elements, Groups(codes, groups.count * self.buckets))

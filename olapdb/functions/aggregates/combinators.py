@@ -63,9 +63,9 @@ class If(SharedStateCombinator):
         the last argument, is true."""
         *rest, condition = arguments
         true = columns.truth(condition)
-        if true.null_count:
-            true = pc.fill_null(true, False)
-        return group_kernels.filter_rows(rest, groups, np.asarray(true))
+        if true.true_count == len(true):
+            return rest, groups
+        return group_kernels.take_group_rows(rest, groups, columns.true_positions(true))
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,9 @@ class SeenRowsCombinator(SharedStateCombinator):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the states Tuple(seen, state) of the groups, over rows without NULLs."""
+        if self.inner.skips_nulls and len(arguments) == 1:
+            seen = group_kernels.count_values(arguments, groups) > 0
+            return self._with_seen_flag(seen, self.inner.state(arguments, groups))
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         seen = np.zeros(groups.count, bool)
         seen[self._seen_groups(arguments, groups).codes] = True

@@ -46,14 +46,18 @@ class Extreme(Aggregate):
     """min, max and any. State: Tuple(value Nullable(T)), NULL for a group without values."""
 
     @property
+    def skips_nulls(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
     def largest(self) -> bool:
         """Return whether the aggregate takes the largest value, not the smallest."""
         return self.merge_function == "max"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's extreme value that is not NULL."""
-        (values,), groups = group_kernels.drop_null_rows(arguments, groups)
-        return self._state(self._extreme_values(values, groups))
+        return self._state(self._extreme_values(arguments[0], groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the extreme value of each group's states."""
@@ -77,12 +81,10 @@ class Extreme(Aggregate):
 
     def _extreme_values(self, values: pa.Array, groups: Groups) -> pa.Array:
         """Return each group's extreme value; null for an empty group."""
-        keys = extreme_order_keys(values, largest=self.largest)
         if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
-            best = group_kernels.extreme_keys(keys, groups, largest=self.largest)
-            has_values = np.zeros(groups.count, bool)
-            has_values[groups.codes] = True
-            return columns.from_values(best, values.type, has_values)
+            return group_kernels.extreme_values(values, groups, largest=self.largest)
+        (values,), groups = group_kernels.drop_null_rows([values], groups)
+        keys = extreme_order_keys(values, largest=self.largest)
         return group_kernels.take_rows(
             values, group_kernels.extreme_rows(keys, groups, largest=self.largest)
         )

@@ -17,6 +17,7 @@ from olapdb.functions.aggregates.concatenation import GroupConcat
 from olapdb.functions.aggregates.counted_values import Entropy, TopK, TopKWeighted
 from olapdb.functions.aggregates.covariance import Covariance
 from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
+from olapdb.functions.aggregates.events import delta_sum, retention, window_funnel
 from olapdb.functions.aggregates.exact_quantile import ExactQuantiles, InterpolatedQuantiles
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
 from olapdb.functions.aggregates.higher_moments import HigherMoment
@@ -49,6 +50,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    Enum,
     Float,
     Integer,
     LowCardinality,
@@ -83,6 +85,8 @@ def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
+    if isinstance(argument, Enum):
+        argument = argument.number_type
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
         raise illegal_argument(name, types[0], "a number")
     result = as_number(argument) if name == "sumWithOverflow" else sum_type(argument)
@@ -555,6 +559,9 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "covarPop": _covariance,
         "covarSamp": _covariance,
         "corr": _covariance,
+        "retention": retention,
+        "windowFunnel": window_funnel,
+        "deltaSum": delta_sum,
         **{
             f"{plural}{kind}": factory
             for plural in ("quantile", "quantiles")

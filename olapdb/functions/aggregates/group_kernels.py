@@ -1,6 +1,7 @@
 """Kernels over rows assigned to groups: sums, extremes, ranks and distinct values.
 
-Each is one pass of numpy over the rows and sorts only where a scatter does not do.
+Sums and extremes are one pass of a compiled kernel over the rows (`native/accumulate.py`), or one of
+numpy where there is none; others sort only where a scatter does not do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import pyarrow.compute as pc
 
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns
+from olapdb.native import accumulate
+from olapdb.native.library import library
+from olapdb.native.values import values_of, values_of_numbers
 
 _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
@@ -35,12 +39,51 @@ def filter_rows(
     """Return the arguments and groups of the rows that `keep` marks; of all rows if it is None."""
     if keep is None or bool(keep.all()):
         return list(arguments), groups
-    mask = pa.array(keep)
-    return [a.filter(mask) for a in arguments], Groups(groups.codes[keep], groups.count)
+    return take_group_rows(arguments, groups, np.flatnonzero(keep))
+
+
+def take_group_rows(
+    arguments: Sequence[pa.Array], groups: Groups, rows: np.ndarray
+) -> tuple[list[pa.Array], Groups]:
+    """Return the arguments and groups of these rows."""
+    positions = pa.array(rows)
+    # All codes of a single group are 0.
+    codes = groups.codes[: len(rows)] if groups.count == 1 else groups.codes.take(rows)
+    return [a.take(positions) for a in arguments], Groups(codes, groups.count)
+
+
+def count_values(arguments: Sequence[pa.Array], groups: Groups) -> np.ndarray:
+    """Return the number of rows of each group in which no argument is null; int64."""
+    nullable = [array for array in arguments if array.null_count]
+    has_bitmap = len(nullable) == 1 and not pa.types.is_null(nullable[0].type)
+    if has_bitmap and library() is not None:
+        return accumulate.count(nullable[0], len(groups.codes), groups.kernel_codes, groups.count)
+    _, groups = drop_null_rows(nullable, groups)
+    return groups.sizes
+
+
+def sum_values(array: pa.Array, groups: Groups, dtype: np.dtype) -> np.ndarray:
+    """Return the sum of each group's numbers that are not null as `dtype`: integers, which wrap, or
+    Float64, added up in row order."""
+    values = values_of(array) if library() is not None else None
+    if values is not None and dtype.kind == "f":
+        return accumulate.sum_floats(values, groups.kernel_codes, groups.count)
+    if values is not None and values.is_integer:
+        sums = accumulate.sum_integers(values, groups.kernel_codes, groups.count)
+        return sums.astype(dtype, copy=False)
+    (array,), groups = drop_null_rows([array], groups)
+    numbers = columns.numpy_values(array)
+    return (
+        sum_floats(numbers, groups) if dtype.kind == "f" else sum_integers(numbers, groups, dtype)
+    )
 
 
 def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndarray:
     """Return the integer sum of each group as `dtype`, shape (groups.count,). Sums wrap."""
+    if library() is not None:
+        numbers = values_of_numbers(values)
+        sums = accumulate.sum_integers(numbers, groups.kernel_codes, groups.count)
+        return sums.astype(dtype, copy=False)
     if groups.count == 1:
         return np.add.reduce(values.astype(dtype, copy=False), dtype=dtype, keepdims=True)
     out = np.zeros(groups.count, dtype)
@@ -51,13 +94,21 @@ def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndar
 
 def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
     """Return the Float64 sum of each group, shape (groups.count,), added up in row order."""
+    if library() is not None:
+        numbers = values_of_numbers(values.astype(np.float64, copy=False))
+        return accumulate.sum_floats(numbers, groups.kernel_codes, groups.count)
     return np.bincount(groups.codes, values.astype(np.float64, copy=False), groups.count)
 
 
 def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
     """Return the exact sum of each group as decimals of the array's type, modulo its width.
 
-    Adds limbs of 32 bits and carries between them."""
+    Nulls are skipped. Without the kernel for 128 bits, it adds limbs of 32 bits and carries between
+    them."""
+    if library() is not None and pa.types.is_decimal128(array.type):
+        sums = accumulate.sum_decimals128(array, groups.kernel_codes, groups.count)
+        return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(sums)])
+    (array,), groups = drop_null_rows([array], groups)
     words = 2 if pa.types.is_decimal128(array.type) else 4
     limbs = decimal_limbs(array, 2 * words)
     carry = np.zeros(groups.count, np.int64)
@@ -82,7 +133,13 @@ def decimal_limbs(array: pa.Array, count: int) -> np.ndarray:
 
 
 def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
-    """Return for each group a row that has its smallest (largest) key; -1 for an empty group."""
+    """Return for each group a row that has its smallest (largest) key; -1 for an empty group.
+
+    Of several rows it is the last."""
+    if library() is not None and keys.dtype == np.int64:
+        return accumulate.extreme_rows(
+            np.ascontiguousarray(keys), groups.kernel_codes, groups.count, largest=largest
+        )
     best = extreme_keys(keys, groups, largest=largest)
     rows = np.full(groups.count, _NO_ROW, np.int64)
     matching_rows = np.flatnonzero(keys == best[groups.codes])
@@ -94,12 +151,31 @@ def extreme_keys(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarr
     """Return the smallest (largest) integer key of each group.
 
     An empty group gets the largest (smallest) value of the keys' dtype."""
+    if library() is not None:
+        values = values_of_numbers(keys)
+        return accumulate.extremes(values, groups.kernel_codes, groups.count, largest=largest)[0]
     limits = np.iinfo(keys.dtype)
     if groups.count == 1 and len(keys):
         return (np.maximum if largest else np.minimum).reduce(keys, keepdims=True)
     out = np.full(groups.count, limits.min if largest else limits.max, keys.dtype)
     (np.maximum if largest else np.minimum).at(out, groups.codes, keys)
     return out
+
+
+def extreme_values(array: pa.Array, groups: Groups, *, largest: bool) -> pa.Array:
+    """Return the smallest (largest) value of each group of a column of integers or times; null for a
+    group without values."""
+    values = values_of(array) if library() is not None else None
+    if values is None:
+        (array,), groups = drop_null_rows([array], groups)
+        best = extreme_keys(columns.numpy_values(array), groups, largest=largest)
+        has_values = np.zeros(groups.count, bool)
+        has_values[groups.codes] = True
+    else:
+        best, has_values = accumulate.extremes(
+            values, groups.kernel_codes, groups.count, largest=largest
+        )
+    return columns.from_values(best, array.type, has_values)
 
 
 def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:

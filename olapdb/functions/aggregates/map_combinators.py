@@ -38,7 +38,7 @@ class MapValues(Combinator):
         )
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        """Merge the inner states of each group key by key."""
+        """Return for each group one map: the inner states of equal keys merged, keys sorted."""
         offsets, keys, values = map_parts(states)
         lists, owners, distinct_keys = _group_by_key(
             keys, group_kernels.element_groups(offsets, groups)
@@ -91,7 +91,7 @@ class MappedArrays(Combinator):
         return self._join_state(lists, distinct_keys, states, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        """Merge the inner states of each group key by key."""
+        """Return for each group its keys, sorted, and the merged inner states of each key."""
         offsets, keys, values = self._split_state(states)
         lists, owners, distinct_keys = _group_by_key(
             keys, group_kernels.element_groups(offsets, groups)

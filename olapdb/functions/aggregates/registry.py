@@ -403,7 +403,10 @@ def _merge(
             hint=f"Use {argument.function}Merge. A {name} over what they merge to belongs in the "
             "query that reads: a state that comes in is not yet the value it merges to.",
         )
-    if inner.state_type.state.arrow != argument.state.arrow:
+    other_buckets = "Resample" in argument.function and merge_parameters[-3:] != tuple(
+        parse_parameter(p) for p in stored[-3:]
+    )
+    if inner.state_type.state.arrow != argument.state.arrow or other_buckets:
         raise IllegalTypeOfArgument(f"{name}Merge cannot read the states of {argument}.")
     merged = combinators.Merge(
         inner.name,

@@ -25,8 +25,7 @@ class Count(Aggregate):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the number of rows of each group in which no argument is NULL."""
-        _, groups = group_kernels.drop_null_rows(arguments, groups)
-        return columns.from_values(groups.sizes, pa.uint64())
+        return columns.from_values(group_kernels.count_values(arguments, groups), pa.uint64())
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Add up the counts of each group."""
@@ -51,20 +50,22 @@ class Count(Aggregate):
 
 
 def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
-    """Return the sum of each group as `summed.arrow`. The column has no nulls.
+    """Return the sum of each group as `summed.arrow`, over values that are not null.
 
     Integer sums wrap, decimal sums are exact, float sums are Float64."""
     arrow = summed.arrow
-    if isinstance(summed, Float):
-        return columns.from_values(
-            group_kernels.sum_floats(columns.numpy_values(array), groups), arrow
-        )
     if isinstance(summed, Decimal):
-        return group_kernels.sum_decimals(array.cast(arrow), groups)
-    values = group_kernels.sum_integers(
-        columns.numpy_values(array), groups, columns.dtype_of(arrow)
-    )
-    return columns.from_values(values, arrow)
+        return group_kernels.sum_decimals(_widened(array, arrow), groups)
+    dtype = np.dtype(np.float64) if isinstance(summed, Float) else columns.dtype_of(arrow)
+    return columns.from_values(group_kernels.sum_values(array, groups, dtype), arrow)
+
+
+def _widened(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Return decimals with the digits of their sum's type; a view if the width is the same."""
+    same_width = pa.types.is_decimal(array.type) and array.type.bit_width == arrow.bit_width
+    if same_width and array.type.scale == arrow.scale:
+        return with_precision(array, arrow)
+    return array.cast(arrow)
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,13 @@ class Sum(Aggregate):
 
     State: the sum as a wrapping integer, as Decimal(38 or 76, S), or as Float64."""
 
+    @property
+    def skips_nulls(self) -> bool:
+        """Return True."""
+        return True
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the sum of each group over values that are not NULL."""
-        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         return sum_by_group(arguments[0], self.state_type.state, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
@@ -107,6 +112,11 @@ class Average(Aggregate):
     """avg. State: Tuple(sum, count), the sum as `sum` has it: exact for integers and decimals."""
 
     @property
+    def skips_nulls(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
     def summed(self) -> DataType:
         """The type of the sum in the state."""
         assert isinstance(self.state_type.state, Tuple)
@@ -114,10 +124,10 @@ class Average(Aggregate):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the sum and number of each group's values that are not NULL."""
-        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        counts = group_kernels.count_values(arguments, groups)
         return self._state(
             sum_by_group(arguments[0], self.summed, groups),
-            columns.from_values(groups.sizes, pa.uint64()),
+            columns.from_values(counts, pa.uint64()),
         )
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:

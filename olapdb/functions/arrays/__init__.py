@@ -15,20 +15,26 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     not need them.
     """
     from olapdb.functions.arrays import (
+        array_reduce,
+        bitmaps,
         construction,
         element_access,
         lambda_arrays,
         lambda_maps,
         map_sums,
         ordering,
+        rearranging,
         reductions,
         resizing,
         running_sums,
         search,
         several_arrays,
+        tuple_arithmetic,
+        vectors,
     )
 
     modules = (
+        array_reduce,
         construction,
         element_access,
         search,
@@ -40,5 +46,9 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         lambda_arrays,
         lambda_maps,
         map_sums,
+        tuple_arithmetic,
+        rearranging,
+        vectors,
+        bitmaps,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -37,6 +37,8 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if isinstance(container, Map):
         return _map_element(name, arguments, container)
     scalar.require(name, [container], Array, "an Array or Map")
+    if isinstance(index_type, Array):
+        return _elements_at(name, arguments)
     scalar.require(name, [index_type], Integer, "an integer index")
     assert isinstance(container, Array)
     inner = container.inner if not isinstance(container.inner, Nothing) else make_nullable(NOTHING)
@@ -55,6 +57,28 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return take_or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
     return scalar.standard_call(name, arguments, inner, kernel)
+
+
+def _elements_at(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve a[indices]: the elements at several indices, as an array."""
+    container, indices = plain(arguments[0].type), plain(arguments[1].type)
+    assert isinstance(container, Array)
+    assert isinstance(indices, Array)
+    scalar.require(name, [indices.inner], Integer, "an Array of integer indices")
+    inner = container.inner
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Take the elements at all indices of each row; the default outside the array."""
+        offsets, elements = columns.elements_of(arrays[0])
+        wanted, numbers = columns.elements_of(arrays[1])
+        owners, index = columns.parents_of(wanted), columns.numpy_values(numbers).astype(np.int64)
+        sizes = np.diff(offsets)[owners]
+        position = np.where(index > 0, index - 1, sizes + index)
+        inside = (index != 0) & (position >= 0) & (position < sizes)
+        places = np.where(inside, offsets[:-1][owners] + position, -1)
+        return columns.lists_from(wanted, take_or_default(elements, places, inner))
+
+    return scalar.standard_call(name, arguments, container, kernel)
 
 
 def take_or_default(elements: pa.Array, positions: np.ndarray, inner: DataType) -> pa.Array:

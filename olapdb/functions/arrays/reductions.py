@@ -10,16 +10,12 @@ import pyarrow as pa
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.aggregates.registry import resolve_aggregate
-from olapdb.functions.arrays.ordering import first_occurrences
-from olapdb.functions.arrays.search import ranks_with_null
-from olapdb.functions.arrays.type_rules import array_rule, element_type
+from olapdb.functions.arrays.type_rules import element_type
 from olapdb.functions.base import Argument, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.nested import count_marked
 from olapdb.functions.kernels.supertypes import sum_type
 from olapdb.types import (
     FLOAT64,
-    UINT32,
     Array,
     Boolean,
     DataType,
@@ -63,13 +59,6 @@ def _aggregate_kernel(kind: str) -> scalar.Kernel:
     return kernel
 
 
-def _uniq(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Count the distinct elements of each array, NULL included: the kernel of arrayUniq."""
-    offsets, elements = columns.elements_of(arrays[0])
-    distinct = first_occurrences(columns.parents_of(offsets), ranks_with_null(elements))
-    return columns.from_values(count_marked(offsets, distinct), pa.uint32())
-
-
 def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the type of the sum; raise IllegalTypeOfArgument unless the elements are numbers."""
     return sum_type(_require_numbers(name, element_type(name, types[0])))
@@ -96,5 +85,4 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("arrayAvg", _avg_rule, _aggregate_kernel("avg")),
     scalar.define("arrayMin", _extreme_rule, _aggregate_kernel("min")),
     scalar.define("arrayMax", _extreme_rule, _aggregate_kernel("max")),
-    scalar.define("arrayUniq", array_rule(lambda a: UINT32), _uniq),
 )

@@ -14,6 +14,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.nested import count_marked
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.functions.scalar import (
@@ -93,6 +94,16 @@ def _enumerate_unique(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     numbers = np.zeros(len(codes), np.int64)
     numbers[order] = np.arange(len(codes)) - np.repeat(starts, counts) + 1
     return columns.lists_from(offsets, columns.from_values(numbers, pa.uint32()))
+
+
+def _uniq(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Count the distinct elements of each array, NULL included: the kernel of arrayUniq.
+
+    Over several arrays an element is the tuple of their elements at one position.
+    """
+    offsets, elements = _same_size_elements("arrayUniq", arrays)
+    distinct = first_occurrences(columns.parents_of(offsets), _codes(elements))
+    return columns.from_values(count_marked(offsets, distinct), pa.uint32())
 
 
 def _enumerate_dense(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -205,6 +216,7 @@ def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    define("arrayUniq", _arrays_rule(UINT32), _uniq, count=(1, None)),
     define("arrayEnumerateUniq", _arrays_rule(Array(UINT32)), _enumerate_unique, count=(1, None)),
     define("arrayEnumerateDense", _arrays_rule(Array(UINT32)), _enumerate_dense, count=(1, None)),
     custom("arrayZip", _zip, count=(1, None)),

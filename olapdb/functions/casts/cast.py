@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.functions.base import Column, Environment
 from olapdb.functions.casts import (
+    addresses,
+    enums,
     lossless,
     numbers,
     parse_dates,
@@ -95,6 +97,7 @@ def _cast_column(
         not rule.strict
         and types.is_nullable(target)
         and isinstance(inner, types.String | types.FixedString)
+        and not isinstance(outer, types.Enum)
     )
     try:
         converted = _cast(valid_rows, inner, outer, environment, rule)
@@ -252,6 +255,17 @@ def _converted(
     """Convert a column without nulls between two plain types; raise a conversion error if none
     fits.
     """
+    if isinstance(target, types.Enum) and _has_enum_conversion(source):
+        return enums.to_enum(array, source, target)
+    if isinstance(source, types.Enum) and not isinstance(target, types.String):
+        if isinstance(target, types.FixedString):
+            return parsing.pad_to_fixed(rendering.display_array(array, source), target)
+        number_type = source.number_type
+        if number_type == target:
+            return array
+        return _converted(array, number_type, target, environment, rule)
+    if isinstance(source, types.IPv4 | types.IPv6) and not isinstance(target, types.String):
+        return addresses.from_address(array, source, target)
     number = types.is_number(source)
     match target:
         case types.String():
@@ -299,12 +313,22 @@ def _converted(
             return parsing.pad_to_fixed(array, target)
         case types.UUID() if isinstance(source, types.String | types.FixedString):
             return parsing.parse_uuids(columns.unpadded(array), target)
+        case types.IPv4():
+            return addresses.to_ipv4(array, source)
+        case types.IPv6():
+            return addresses.to_ipv6(array, source)
         case types.Array() | types.Tuple() | types.Map():
             return _cast_nested(array, source, target, environment, rule)
         case types.AggregateFunction() if isinstance(source, types.AggregateFunction):
             return _cast_state(array, source, target)
         case _:
             raise _no_conversion(source, target)
+
+
+def _has_enum_conversion(source: types.DataType) -> bool:
+    """Return whether values of the type convert to an Enum: texts, numbers and other Enums."""
+    texts = types.String | types.FixedString | types.Enum
+    return isinstance(source, texts) or types.is_number(source)
 
 
 def _no_conversion(
@@ -351,7 +375,10 @@ def _cast_state(
     """Return states as given if both types are the same aggregate with one representation, else
     raise.
     """
-    if source.function == target.function and source.state.arrow == target.state.arrow:
+    same = source.function == target.function and source.state.arrow == target.state.arrow
+    if "Resample" in source.function:
+        same = same and source.parameters[-3:] == target.parameters[-3:]
+    if same:
         return array
     raise _no_conversion(source, target)
 
@@ -363,7 +390,11 @@ def _cast_nested(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    """Convert to an Array, Tuple or Map; raise if the types have no conversion."""
+    """Convert a column from or to an Array, Tuple or Map, element by element.
+
+    A String converts to an Array only, and an Array of pairs to a Map. Raises IllegalConversion or
+    TypeMismatch if the types have no conversion, NotSupportedError for a String and another type,
+    and the errors of the elements' casts."""
     match source, target:
         case (types.Array(), types.Array()):
             offsets, elements = columns.elements_of(array)

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import CannotConvertType
+from olapdb.errors import BadArguments, CannotConvertType
 from olapdb.functions.aggregates.registry import state_representation
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.datetime.zones import with_zone_of
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.scalar import ScalarDefinition, constant_text, custom
 
 
@@ -69,6 +70,25 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
     return resolve
 
 
+def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve accurateCastOrDefault(x, type[, default]): the default for values that change."""
+    target = _named_type(name, arguments)
+    if len(arguments) > 2 and arguments[2].type != target:
+        raise BadArguments(f"The default of {name} must be a {target}, not {arguments[2].type}.")
+    accurate = _accurate(or_null=True)(name, arguments[:2])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the first argument; NULL and values that change give the default."""
+        unchanged = accurate.kernel(values[:2], rows, environment)
+        missing = values[2] if len(values) > 2 else default_value(target)
+        array, other = columns.as_array(unchanged, rows), columns.as_array(missing, rows)
+        filled = pc.if_else(array.is_valid(), array, other)
+        constant = all(isinstance(value, pa.Scalar) for value in values)
+        return filled[0] if constant and rows else filled
+
+    return ScalarCall(name, target, kernel)
+
+
 def unchanged_or_null(
     array: pa.Array,
     source: types.DataType,
@@ -107,4 +127,5 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("_CAST", _cast, count=2, insensitive=True),
     custom("accurateCast", _accurate(or_null=False), count=2),
     custom("accurateCastOrNull", _accurate(or_null=True), count=2),
+    custom("accurateCastOrDefault", _accurate_or_default, count=(2, 3)),
 )

@@ -5,8 +5,9 @@ ToTimeZone, toInterval…, toLowCardinality.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.scalar import (
     ScalarDefinition,
     constant_integer,
+    constant_text,
     constant_zone,
     custom,
     illegal,
@@ -117,6 +119,8 @@ _CONVERSIONS: dict[str, _Conversion] = {
     "toDecimal128": _Conversion(_decimal(38), (1, 1)),
     "toDecimal256": _Conversion(_decimal(76), (1, 1)),
     "toUUID": _Conversion(_fixed(types.UUID_TYPE), _NO_EXTRA),
+    "toIPv4": _Conversion(_fixed(types.IPV4), _NO_EXTRA),
+    "toIPv6": _Conversion(_fixed(types.IPV6), _NO_EXTRA),
 }
 
 
@@ -186,16 +190,34 @@ def _plain_conversion(conversion: _Conversion) -> Callable[[str, Sequence[Argume
     """Return a resolver of a conversion that raises for values that do not convert."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; toDate refuses a time zone with BadArguments."""
+        """Resolve the call; toDate takes the date that a clock of the zone shows."""
         target = conversion.target(name, arguments)
         if len(arguments) == 2 and name == "toDate":
-            constant_zone(name, arguments, 1)
-            raise BadArguments(
-                "toDate takes no time zone here.", hint="Use toDate(toTimeZone(x, zone))."
-            )
+            return _date_in_zone(name, arguments)
         return _converted(name, target, arguments)
 
     return resolve
+
+
+def _date_in_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toDate(x, zone): the date of a DateTime in the zone; others need no zone."""
+    zone = constant_zone(name, arguments, 1)
+    source = arguments[0].type
+    inner = types.plain(source)
+    if not isinstance(inner, types.DateTime | types.DateTime64):
+        return _converted(name, types.DATE, arguments)
+    zoned = replace(inner, zone=zone)
+    shown = types.Nullable(zoned) if types.is_nullable(source) else zoned
+    call = _converted(name, types.DATE, [Argument(shown)])
+    return ScalarCall(name, call.type, lambda v, r, e: call.kernel([_rezoned(v[0], zoned)], r, e))
+
+
+def _least_or_default(target: types.DataType) -> pa.Scalar:
+    """Return what …OrZero gives for an unparsable text: the type's default, of Date32 its first
+    day."""
+    if isinstance(target, types.Date32):
+        return pa.scalar(datetime.date(1900, 1, 1), target.arrow)
+    return default_value(target)
 
 
 def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
@@ -248,7 +270,7 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
                 converted = _unchanged(values[0], source, converted, target, environment)
             if otherwise == "Null":
                 return converted
-            missing = values[-1] if default is not None else default_value(target)
+            missing = values[-1] if default is not None else _least_or_default(target)
             return _filled(converted, missing, None if result == target else values[0])
 
         return ScalarCall(name, result, kernel)
@@ -352,7 +374,7 @@ def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toLowCardinality(x), which changes the type alone; arrays are refused."""
     inner = arguments[0].type
-    if isinstance(types.plain(inner), types.Array):
+    if isinstance(types.plain(inner), types.Array | types.Enum):
         raise illegal(name, inner, "a String, number or date")
     result = inner if isinstance(inner, types.LowCardinality) else types.LowCardinality(inner)
     return ScalarCall(name, result, lambda v, r, e: v[0])
@@ -391,11 +413,24 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
     return tuple(definitions)
 
 
+def _to_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toInterval(n, unit): an interval of n units, a constant such as 'day'."""
+    unit = constant_text(name, arguments, 1, "the unit").capitalize()
+    if unit not in types.INTERVAL_UNITS:
+        raise BadArguments(
+            f"{name} does not know the unit {unit!r}.",
+            hint=f"It knows {', '.join(u.lower() for u in types.INTERVAL_UNITS)}.",
+        )
+    call = _converted(name, types.Interval(unit), arguments[:1])
+    return ScalarCall(name, call.type, lambda v, r, e: call.kernel(v[:1], r, e))
+
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *_definitions(),
     custom("toString", _to_string, count=(1, 2)),
     custom("toFixedString", _plain_conversion(_Conversion(_fixed_string, (1, 1))), count=2),
     custom("toBool", _to_bool),
+    custom("toInterval", _to_interval, count=2),
     custom("toTimeZone", _to_time_zone, count=2),
     custom("toLowCardinality", _to_low_cardinality),
 )

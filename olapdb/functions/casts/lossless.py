@@ -55,6 +55,10 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
             return target.minimum <= source.minimum and source.maximum <= target.maximum
         case (types.Boolean(), types.Integer() | types.Float()):
             return True
+        case (types.Enum(), types.Enum()):
+            return set(source.elements) <= set(target.elements)
+        case (types.Enum(), types.Integer()):
+            return target.signed and target.bits >= source.bits
         case (types.Integer(), types.Float()):
             return source.bits <= (16 if target.bits == 32 else 32)
         case (types.Float(), types.Float()):
@@ -99,11 +103,16 @@ def convert(
     """
     if keeps_all(source, target):
         return cast(array, source, target)
+    if isinstance(source, types.Enum) and isinstance(target, types.Integer):
+        return convert(array, source.number_type, target, zone, cast)
     match source, target:
         case (types.String() | types.FixedString(), _):
             return _from_text(columns.unpadded(array), target, zone, cast)
         case (types.Integer(), types.Integer()):
             _refuse_outside(array, source, target, zone)
+            return cast(array, source, target)
+        case (types.Integer(), types.IPv4()):
+            _refuse_outside(array, source, types.UINT32, zone)
             return cast(array, source, target)
         case (types.Float(), types.Integer()):
             return _float_to_integer(array, source, target, zone, cast)

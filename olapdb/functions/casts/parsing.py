@@ -87,8 +87,10 @@ def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | No
 
 
 def parse_integers(array: pa.Array, target: types.Integer, *, wrap: bool = True) -> pa.Array:
-    """Parse digits with a sign; values out of range wrap, or raise CannotParseNumber if not
-    `wrap`.
+    """Parse texts of digits, with or without a sign, as integers; no text may be NULL.
+
+    Values out of range wrap, or raise CannotParseNumber if not `wrap`. Other texts, and a minus
+    where `target` is unsigned, raise CannotParse, CannotParseNumber or AttemptToReadAfterEof.
     """
     plain_digits = _digits_as_integers(array, target)
     if plain_digits is not None:

@@ -18,6 +18,8 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         construction,
         difference,
         formatting,
+        joda_format,
+        parse_format,
         rounding,
     )
 
@@ -26,6 +28,8 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         construction,
         best_effort_functions,
         formatting,
+        joda_format,
+        parse_format,
         rounding,
         addition,
         difference,

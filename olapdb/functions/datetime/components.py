@@ -114,6 +114,14 @@ def _relative_day(seconds: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(seconds // calendar.DAY, 0, calendar.DATE_MAX))
 
 
+def _days_in_month(seconds: np.ndarray) -> np.ndarray:
+    """Return the number of days of the month of wall clock seconds."""
+    year, month, _ = calendar.civil_from_days(seconds // calendar.DAY)
+    first = np.ones(len(year), np.int64)
+    following = calendar.days_from_civil(year + month // 12, month % 12 + 1, first)
+    return np.asarray(following - calendar.days_from_civil(year, month, first))
+
+
 def _packed_second(seconds: np.ndarray) -> np.ndarray:
     """Return numbers of the form YYYYMMDDhhmmss from wall clock seconds."""
     year, month, day = calendar.civil_from_days(seconds // calendar.DAY)
@@ -148,11 +156,23 @@ def _year_week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.from_values(year * 100 + week, pa.uint32())
 
 
+def _week_with_new_year(days: np.ndarray, *, monday_first: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return (year, week), where a year begins with the week of its January 1."""
+    since = (days + 3) % 7 if monday_first else (days + 4) % 7
+    last_day = days - since + 6
+    year, _, _ = calendar.civil_from_days(last_day)
+    return year, (last_day - calendar.year_start(year)) // 7 + 1
+
+
 def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (year, week) of days since 1970-01-01 by MySQL's modes 0 to 7.
 
+    In ClickHouse's modes 8 and 9 the week with January 1 is the first, by Sunday or Monday.
+
     Source: WEEK() in MySQL's manual, and calc_week in its source.
     """
+    if mode & 8:
+        return _week_with_new_year(days, monday_first=bool(mode & 1))
     monday_first, week_year, first_weekday = bool(mode & 1), bool(mode & 2), bool(mode & 4)
     if not monday_first:
         first_weekday = not first_weekday
@@ -246,6 +266,18 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _part("toISOYear", UINT16, lambda s: iso_week(s // calendar.DAY)[0], monotonic=True),
     _part("toISOWeek", UINT8, lambda s: iso_week(s // calendar.DAY)[1]),
     _part("toRelativeDayNum", UINT32, _relative_day),
+    _part("toRelativeYearNum", UINT16, _civil(lambda c: c[0])),
+    _part("toRelativeQuarterNum", UINT32, _civil(lambda c: c[0] * 4 + (c[1] - 1) // 3)),
+    _part("toRelativeMonthNum", UINT32, _civil(lambda c: c[0] * 12 + c[1])),
+    _part("toRelativeWeekNum", UINT32, lambda s: (s // calendar.DAY + 3) // 7),
+    _part("toYearNumSinceEpoch", UINT16, _civil(lambda c: c[0] - 1970), monotonic=True),
+    _part(
+        "toMonthNumSinceEpoch",
+        UINT32,
+        _civil(lambda c: (c[0] - 1970) * 12 + c[1] - 1),
+        monotonic=True,
+    ),
+    _part("toDaysInMonth", UINT8, _days_in_month),
     _part(
         "toDaysSinceYearZero",
         UINT32,

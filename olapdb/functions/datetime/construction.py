@@ -136,7 +136,8 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             precision = digits.as_py() if digits is not None else 3
             if not isinstance(precision, int) or not 0 <= precision <= 9:
                 raise BadArguments(f"The precision of {name} is 0 to 9.")
-            result = DateTime64(precision)
+            zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
+            result = DateTime64(precision, zone)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Return the value of the query's clock as a constant."""
@@ -188,7 +189,7 @@ def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
     1970-01-01 for a day or month out of range.
     """
-    numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays]
+    numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays[:6]]
     year, month, day = numbers[:3]
     in_range = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     days = np.where(in_range, calendar.days_from_civil(year, np.clip(month, 1, 12), day), 0)
@@ -200,6 +201,28 @@ def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     wall = np.where(in_range, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
     seconds = calendar.utc_from_local(wall, calendar.zone_of(call.result, call.environment.zone))
     return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), call.result.arrow)
+
+
+def _resolve_date(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve makeDate(year, month, day) or makeDate(year, day of the year)."""
+    rule = scalar.fixed_rule(DATE, _NUMBERS, "a number")
+    kernel = _make_date if len(arguments) == 3 else _date_of_year
+    return scalar.standard_call(name, arguments, rule, kernel)
+
+
+def _date_of_year(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return dates of (year, day of the year); 1970-01-01 for a day out of range."""
+    year, day = (columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays)
+    days = calendar.year_start(year) + day - 1
+    last = np.minimum(calendar.year_start(year + 1) - 1, calendar.DATE_MAX)
+    return columns.from_values(np.where((day < 1) | (days > last), 0, days), pa.date32())
+
+
+def _resolve_time(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve makeDateTime(year, month, day, hour, minute, second[, zone])."""
+    zone = scalar.constant_zone(name, arguments, 6) if len(arguments) > 6 else None
+    rule = scalar.fixed_rule(DateTime(zone), _NUMBERS, "a number", checked=6)
+    return scalar.standard_call(name, arguments, rule, _make_date)
 
 
 _NUMBERS = (Integer, Float, Decimal)
@@ -225,7 +248,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("current_timestamp", "localtimestamp"),
         insensitive=True,
     ),
-    scalar.custom("now64", _clock_reader("now64"), count=(0, 1), insensitive=True),
+    scalar.custom("now64", _clock_reader("now64"), count=(0, 2), insensitive=True),
     scalar.custom(
         "today",
         _clock_reader("today"),
@@ -237,18 +260,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("timezone", _time_zone, count=0, insensitive=True),
     scalar.custom("serverTimezone", _time_zone, count=0, aliases=("serverTimeZone",)),
     scalar.custom("timezoneOf", _time_zone_of, aliases=("timeZoneOf",)),
-    scalar.define(
-        "makeDate",
-        scalar.fixed_rule(DATE, _NUMBERS, "a number"),
-        _make_date,
-        count=3,
-        insensitive=True,
-    ),
-    scalar.define(
-        "makeDateTime",
-        scalar.fixed_rule(DATETIME, _NUMBERS, "a number"),
-        _make_date,
-        count=6,
-        insensitive=True,
-    ),
+    scalar.custom("makeDate", _resolve_date, count=(2, 3), insensitive=True),
+    scalar.custom("makeDateTime", _resolve_time, count=(6, 7), insensitive=True),
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,9 +13,9 @@ from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime import fixed_format
-from olapdb.functions.datetime.components import DATES, date_rule, seconds_of
+from olapdb.functions.datetime.components import DATES, date_rule, iso_week, seconds_of
 from olapdb.functions.kernels import calendar, columns
-from olapdb.types import STRING, DataType, DateTime64, plain
+from olapdb.types import STRING, DataType, DateTime, DateTime64, plain
 
 _FORMATS = {
     "Y": "%Y",
@@ -42,6 +43,9 @@ _FORMATS = {
     "V": "%V",
     "G": "%G",
     "r": "%I:%M %p",
+    "c": "%m",
+    "k": "%H",
+    "l": "%I",
     "n": "%n",
     "t": "%t",
     "%": "%%",
@@ -49,9 +53,10 @@ _FORMATS = {
 
 
 def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve formatDateTime(t, format[, zone]).
+    """Resolve formatDateTime(t, format[, zone]) of a date or time; the result is a String.
 
-    MySQL's letters: %M is the month's name, %i the minute.
+    The letters are MySQL's: %M is the month's name, %i the minute. Raises BadArguments for an
+    unknown letter, IllegalColumn or IllegalTypeOfArgument unless the format is a constant text.
     """
     template = scalar.constant_text(name, arguments, 1, "the format")
     pieces = _pieces(name, template)
@@ -74,6 +79,11 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
                 shown.append(pc.day(wall).cast(pa.string()))
             elif piece == "%Q":
                 shown.append(pc.quarter(wall).cast(pa.string()))
+            elif piece in _TWO_DIGITS:
+                shown.append(_two_digits(_TWO_DIGITS[piece](seconds // calendar.DAY)))
+            elif piece == "%z":
+                own_zone = zone or calendar.zone_of(data_type, call.environment.zone)
+                shown.append(_offset_text(seconds, arrays[0], data_type, own_zone))
             elif piece:
                 shown.append(pc.strftime(wall, format=piece))
         if not shown:
@@ -95,7 +105,7 @@ def _pieces(name: str, template: str) -> list[str]:
                 f"'%' must not be the last character in the format string of {name}.",
                 hint="Write '%%' for a percent sign.",
             )
-        if token in ("%e", "%f", "%Q"):
+        if token in ("%e", "%f", "%Q", "%z", *_TWO_DIGITS):
             pieces += [token, ""]
         elif not token.startswith("%"):
             pieces[-1] += token
@@ -106,10 +116,32 @@ def _pieces(name: str, template: str) -> list[str]:
     return pieces
 
 
+_TWO_DIGITS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "%C": lambda days: calendar.civil_from_days(days)[0] // 100,
+    "%g": lambda days: iso_week(days)[0] % 100,
+}
+"""The letters that strftime of Arrow lacks: century and year of the ISO week, from days."""
+
+
+def _two_digits(numbers: np.ndarray) -> pa.Array:
+    """Return numbers as text of two digits."""
+    return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width=2, padding="0")
+
+
+def _offset_text(seconds: np.ndarray, array: pa.Array, data_type: DataType, zone: str) -> pa.Array:
+    """Return the offset of wall clock `seconds` from UTC as +hhmm; `array` has the times."""
+    if isinstance(data_type, DateTime | DateTime64):
+        utc = columns.numpy_values(array) // calendar.ticks_per_second(data_type)
+    else:
+        utc = calendar.utc_from_local(seconds, zone)
+    minutes = (seconds - utc) // 60
+    sign = pa.array(np.where(minutes < 0, "-", "+"))
+    hours, rest = np.divmod(np.abs(minutes), 60)
+    return pc.binary_join_element_wise(sign, _two_digits(hours), _two_digits(rest), "")
+
+
 def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the fractions of the seconds as texts of at least six digits, padded by zeros on the
-    right.
-    """
+    """Return the fractions of the seconds as texts of six digits, padded by zeros on the right."""
     if not isinstance(data_type, DateTime64) or data_type.precision == 0:
         return pa.array(["000000"] * len(array), pa.string())
     ticks = calendar.ticks_per_second(data_type)
@@ -117,7 +149,7 @@ def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
     text = pa.array(columns.numpy_values(array) % ticks).cast(pa.string())
     padded = pc.utf8_lpad(text, width=digits, padding="0")
     return pc.utf8_rpad(
-        pc.utf8_slice_codeunits(padded, 0, data_type.precision), width=6, padding="0"
+        pc.utf8_slice_codeunits(padded, 0, min(data_type.precision, 6)), width=6, padding="0"
     )
 
 

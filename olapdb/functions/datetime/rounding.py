@@ -284,6 +284,11 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             return columns.from_values(np.clip(moved, *limits), pa.date32())
 
         return _monotonic_second(scalar.standard_call(name, arguments, result, to_date), arguments)
+    if unit in _FRACTIONS:
+        call = _start_of_fraction(_FRACTIONS[unit])(name, arguments[1:])
+        kernel = call.kernel
+        whole = ScalarCall(name, call.type, lambda v, r, e: kernel(v[1:], r, e))
+        return _monotonic_second(whole, arguments)
     if unit not in _CLOCK_STEPS:
         raise BadArguments(f"{name} does not know the unit {unit!r}.")
     if unit != "day":
@@ -297,6 +302,42 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return _rounded_clock(arrays[1], source, result, step, warehouse_zone)
 
     return _monotonic_second(scalar.standard_call(name, arguments, result, to_clock), arguments)
+
+
+_FRACTIONS = {"millisecond": 3, "microsecond": 6, "nanosecond": 9}
+
+
+def _start_of_fraction(
+    digits: int, *, keeps: bool = False
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of a function (t[, zone]): the time cut to `digits` of a second.
+
+    The result has so many digits; with `keeps` at least as many as the source, which is then a
+    DateTime64.
+    """
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call for a DateTime64, or without `keeps` a DateTime."""
+        source = plain(arguments[0].type)
+        scalar.require(name, [source], (DateTime64,) if keeps else CLOCKS, "a DateTime64")
+        zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else own_zone(source)
+        own = source.precision if keeps and isinstance(source, DateTime64) else 0
+        result = DateTime64(max(digits, own), zone)
+
+        def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Round the ticks down to the result's unit."""
+            ticks = calendar.ticks_per_second(source)
+            values, unit = columns.numpy_values(arrays[0]), 10**digits
+            if ticks > unit:
+                values = values // (ticks // unit)
+            else:
+                unit = ticks
+            shown = calendar.rescaled(values, unit, calendar.ticks_per_second(result))
+            return columns.from_values(shown, result.arrow)
+
+        return scalar.standard_call(name, arguments, result, kernel, monotonic=True)
+
+    return resolve
 
 
 def _monotonic_second(call: ScalarCall, arguments: Sequence[Argument]) -> ScalarCall:
@@ -322,6 +363,12 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     _clock_start("toStartOfFifteenMinutes", 900),
     _clock_start("timeSlot", 1800),
     scalar.custom("toStartOfSecond", _start_of_second),
+    *(
+        scalar.custom(
+            f"toStartOf{unit.title()}", _start_of_fraction(digits, keeps=True), count=(1, 2)
+        )
+        for unit, digits in _FRACTIONS.items()
+    ),
     scalar.custom(
         "toStartOfInterval",
         _start_of_interval,

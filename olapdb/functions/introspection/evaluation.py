@@ -1,15 +1,18 @@
-"""toTypeName, throwIf, ignore, identity, materialize, finalizeAggregation."""
+"""toTypeName, throwIf, ignore, identity, materialize, finalizeAggregation,
+initializeAggregation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import ThrowIfNonZero
 from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggregate
-from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.arrays.array_reduce import aggregate_of_text
+from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require
 from olapdb.types import STRING, UINT8, AggregateFunction, Boolean, Float, Integer, plain
@@ -81,6 +84,22 @@ def _finalize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, aggregate.result_type, kernel)
 
 
+def _initialize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve initializeAggregation(aggregate, x, …): the aggregate of each row alone.
+
+    With -State it gives a state of one value.
+    """
+    aggregate = aggregate_of_text(name, arguments, [a.type for a in arguments[1:]])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Aggregate each row in a group of its own."""
+        arrays = [columns.as_array(value, rows) for value in values[1:]]
+        states = aggregate.state(arrays, Groups(np.arange(rows), rows))
+        return aggregate.finalize(states)
+
+    return ScalarCall(name, aggregate.result_type, kernel)
+
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("toTypeName", _type_name),
     custom("throwIf", _throw_if, count=(1, 3)),
@@ -88,4 +107,5 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("identity", _identity),
     custom("materialize", _materialize),
     custom("finalizeAggregation", _finalize),
+    custom("initializeAggregation", _initialize, count=(2, None)),
 )

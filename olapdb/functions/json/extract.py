@@ -77,7 +77,10 @@ def _kernel(extract: Extract, *, steps_end: int | None = None, any_case: bool) -
 
 
 def _check(name: str, arguments: Sequence[Argument], steps: Sequence[Argument]) -> None:
-    """Raise IllegalTypeOfArgument unless the first argument is a text and the steps keys or places."""
+    """Check the types of the arguments; bare NULLs are allowed.
+
+    Raises IllegalTypeOfArgument if the first is no String, or if a step of the path is neither a
+    key (String) nor a place (integer)."""
     text = types.plain(arguments[0].type)
     if not isinstance(text, types.String | types.Nothing):
         raise IllegalTypeOfArgument(
@@ -249,8 +252,9 @@ def _type(found: Found) -> pa.Array:
 
 def _key(found: Found) -> pa.Array:
     """Return the key of each value that is a member of an object, "" for others."""
-    tokens = np.where(found.tokens > 1, found.tokens, 0)
-    parents = np.where(found.tokens > 1, found.index.parent[tokens], -1) if len(tokens) else tokens
+    is_inside = found.tokens > 1
+    parents = np.full(len(found.tokens), -1)
+    parents[is_inside] = found.index.parent[found.tokens[is_inside]]
     in_object = found.index.kind_of(parents) == tokens_of.OBJECT
     rows = np.flatnonzero(in_object)
     names = paths.keys_of(found.index, found.tokens[rows] - 2)

@@ -18,7 +18,7 @@ from olapdb.functions.json.raw import is_wide_integer, number_texts, raw_texts
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 
-_FROM_TEXT = (types.Date, types.Date32, types.UUID)
+_FROM_TEXT = (types.Date, types.Date32, types.UUID, types.IPv4, types.IPv6)
 _TIMES = (types.DateTime, types.DateTime64)
 
 
@@ -38,7 +38,7 @@ def refuse_type(name: str, data_type: types.DataType) -> None:
     scalars = types.Integer | types.Float | types.Boolean | types.Decimal | types.String
     if isinstance(inner, scalars | types.FixedString):
         return None
-    if isinstance(inner, (*_FROM_TEXT, *_TIMES)):
+    if isinstance(inner, (types.Enum, *_FROM_TEXT, *_TIMES)):
         return None
     raise IllegalTypeOfArgument(f"{name} does not support the return type {data_type}.")
 
@@ -185,7 +185,7 @@ class Reader:
         """Return decimals from numbers and texts, dates and UUIDs from texts, times from texts and
         integers."""
         texts, string, number, _, _ = self._words(tokens)
-        if isinstance(data_type, types.Decimal):
+        if isinstance(data_type, types.Decimal | types.Enum):
             texts = number_texts(texts, self.environment) if number.any() else texts
             return self._cast(texts, string | number, data_type)
         read, converted = self._cast(texts, string, data_type)

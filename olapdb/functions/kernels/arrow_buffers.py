@@ -1,29 +1,13 @@
-"""Memory for the arrays that kernels create, from Arrow's memory pool.
-
-numpy returns large arrays to the system when they are freed, so that each new one costs a page
-fault for every 4 KiB: on a virtual machine several times the cost of the arithmetic on it.  Arrow's
-memory pool keeps freed memory.  So a kernel that a query runs on every batch allocates here, and
-passes the arrays to numpy as `out`.
-"""
+"""Arrays in Arrow's memory pool (see `native/memory.py`): conversions and progressions."""
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
-POOLED_BYTES_MIN = 32_768
-"""Smaller arrays come from numpy, which keeps freed memory of this size and is faster."""
+from olapdb.native.memory import empty as empty
 
 _SEED_ROWS = 12_288
 """The number of 64-bit values that numpy still serves from memory that it kept."""
-
-
-def empty(rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:
-    """Return an uninitialised array of `rows` values."""
-    value_type = np.dtype(dtype)
-    if rows * value_type.itemsize < POOLED_BYTES_MIN:
-        return np.empty(rows, value_type)
-    return np.frombuffer(pa.allocate_buffer(rows * value_type.itemsize), value_type)
 
 
 def converted(values: np.ndarray, dtype: np.dtype | type[np.generic]) -> np.ndarray:

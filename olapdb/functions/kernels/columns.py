@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from olapdb.errors import MemoryLimitExceeded
 from olapdb.functions.base import Column
 from olapdb.functions.kernels.arrow_buffers import converted
+from olapdb.native import selection
+from olapdb.native.library import library
 
 
 def as_array(column: Column, rows: int) -> pa.Array:
@@ -293,6 +295,14 @@ def truth(column: Column) -> Column:
     if pa.types.is_null(column.type):
         return column.cast(pa.bool_())
     return pc.not_equal(column, pa.scalar(0, column.type))
+
+
+def true_positions(keep: pa.BooleanArray) -> np.ndarray:
+    """Return the positions of the rows that a mask keeps, ascending; NULL counts as false. int64."""
+    if library() is not None:
+        return selection.positions(keep)
+    plain_keep = pc.fill_null(keep, False).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(plain_keep)
 
 
 def wrapped(column: Column, arrow: pa.DataType) -> Column:

@@ -38,8 +38,10 @@ def _default(data_type: types.DataType) -> object:
             return None
         case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
             return _default(inner)
-        case types.Integer() | types.Interval():
+        case types.Integer() | types.Interval() | types.IPv4():
             return 0
+        case types.Enum(elements=elements):
+            return elements[0][1]
         case types.Float():
             return 0.0
         case types.Decimal():
@@ -50,7 +52,7 @@ def _default(data_type: types.DataType) -> object:
             return ""
         case types.FixedString(length):
             return b"\0" * length
-        case types.UUID():
+        case types.UUID() | types.IPv6():
             return b"\0" * 16
         case types.Date() | types.Date32():
             return datetime.date(1970, 1, 1)

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.kernels import columns
+from olapdb.native import hashes as compiled_hashes
+from olapdb.native.library import library
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _POSITION = np.uint64(0xD6E8FEB86659FD93)
@@ -43,6 +45,9 @@ def hash_values(array: pa.Array) -> np.ndarray:
     arrow = array.type
     if pa.types.is_null(arrow):
         return np.zeros(len(array), np.uint64)
+    hashes = compiled_hashes.hash_values(array) if library() is not None else None
+    if hashes is not None:
+        return hashes
     if array.null_count:
         valid = columns.validity(array)
         hashes = np.zeros(len(array), np.uint64)

@@ -21,6 +21,7 @@ from olapdb.types import (
     NOTHING,
     STRING,
     UINT8,
+    UINT32,
     UINT64,
     WIDE_INTEGER,
     WIDE_SUM,
@@ -33,11 +34,13 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    Enum,
     ExactFloat,
     FixedString,
     Float,
     Integer,
     Interval,
+    IPv4,
     LowCardinality,
     Map,
     Nothing,
@@ -126,6 +129,12 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
     match left, right:
         case _ if left == right:
             return left
+        case (Enum(), String() | FixedString()):
+            return STRING
+        case (Enum(), Enum()):
+            return _integers(left.number_type, right.number_type)
+        case (Enum(), Integer() | Float() | Decimal()):
+            return _pair(left.number_type, right)
         case (Boolean(), Integer(8, False)):
             return UINT8
         case (Boolean(), Integer() | Float()):
@@ -210,7 +219,9 @@ def decimal_precision(digits: int) -> int:
 
 
 def as_number(data_type: DataType) -> DataType:
-    """Return UInt8 for Bool, other types as given."""
+    """Return UInt8 for Bool, UInt32 for IPv4, other types as given."""
+    if isinstance(data_type, IPv4):
+        return UINT32
     return UINT8 if isinstance(data_type, Boolean) else data_type
 
 
@@ -267,7 +278,7 @@ def sum_type(data_type: DataType) -> DataType:
     Raises NoCommonType for types that are no numbers.
     """
     match data_type:
-        case Integer(signed=True):
+        case Integer(signed=True) | Enum():
             return INT64
         case Integer() | Boolean():
             return UINT64

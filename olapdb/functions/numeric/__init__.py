@@ -16,11 +16,13 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         bits,
         comparison,
         conditional,
+        guarded,
         hashes,
         logical,
         maths,
         random,
         readable_numbers,
+        reinterpret,
     )
 
     modules = (
@@ -33,5 +35,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         maths,
         random,
         readable_numbers,
+        reinterpret,
+        guarded,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -34,6 +34,7 @@ from olapdb.types import (
     Float,
     Integer,
     Interval,
+    IPv4,
     WideInteger,
     plain,
 )
@@ -47,7 +48,7 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result's type; raise IllegalTypeOfArgument unless both arguments are numbers."""
-        scalar.require(name, types, _NUMBERS, "a number")
+        scalar.require(name, types, (*_NUMBERS, IPv4), "a number")
         left, right = (as_number(t) for t in types)
         if isinstance(left, Decimal) or isinstance(right, Decimal):
             return _decimal_type(name, operation, left, right)

@@ -30,6 +30,7 @@ from olapdb.types import (
     FixedString,
     Float,
     Integer,
+    IPv4,
     String,
 )
 
@@ -88,7 +89,7 @@ def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel
 
 def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the type of bitAnd, bitOr and bitXor: the wider integer, signed if one is."""
-    require(name, types, (Integer, Boolean), "an integer")
+    require(name, types, (Integer, Boolean, IPv4), "an integer")
     left, right = (as_number(t) for t in types)
     return arithmetic_type("bit", left, right)
 
@@ -108,7 +109,7 @@ def _bitwise(
 
 def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the type of shifts and bitNot: that of the first argument."""
-    require(name, types, (Integer, Boolean), "an integer")
+    require(name, types, (Integer, Boolean, IPv4), "an integer")
     return as_number(types[0])
 
 

@@ -24,6 +24,7 @@ from olapdb.functions.numeric.mixed_comparison import compare_mixed
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, standard_call
 from olapdb.types import (
     FLOAT64,
+    IPV6,
     UINT8,
     UINT32,
     Array,
@@ -34,10 +35,13 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    Enum,
     FixedString,
     Float,
     Integer,
     Interval,
+    IPv4,
+    IPv6,
     Map,
     Nothing,
     String,
@@ -70,6 +74,10 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
     if a == b:
         return a
+    if {type(plain(left.type)), type(plain(right.type))} == {IPv4, IPv6}:
+        return IPV6
+    if isinstance(a, Enum) or isinstance(b, Enum):
+        return _enum_type(name, left, right)
     if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
         return _number_type(a, b)
     if isinstance(a, _TEXT) and isinstance(b, _TEXT):
@@ -94,6 +102,23 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     if isinstance(a, Interval) and isinstance(b, Interval):
         raise _incomparable(name, left.type, right.type)
     raise _incomparable(name, left.type, right.type)
+
+
+def _enum_type(name: str, left: Argument, right: Argument) -> DataType:
+    """Return the type at which an Enum is compared: the Enum with a text literal, String with other
+    texts, else its numbers' type."""
+    sides = (left, right)
+    for enum, other in (sides, sides[::-1]):
+        kind = plain(enum.type)
+        if isinstance(kind, Enum) and isinstance(plain(other.type), _TEXT):
+            return String() if other.constant is None else kind
+    return comparison_type(name, *(_numbered(side) for side in sides))
+
+
+def _numbered(argument: Argument) -> Argument:
+    """Return an Enum argument as one of its numbers' type, any other as given."""
+    kind = plain(argument.type)
+    return Argument(kind.number_type) if isinstance(kind, Enum) else argument
 
 
 def _seconds_type(time: DateTime | DateTime64) -> DataType:
@@ -166,6 +191,8 @@ def _cast_to(
     """Cast an operand to the type of the comparison; NULL stays NULL."""
     if plain(source) == target:
         return column
+    if isinstance(plain(source), IPv4) and isinstance(target, _NUMBERS):
+        source = UINT32  # an address is its number
     if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):
         wide = column if pa.types.is_decimal(column.type) else pc.cast(column, pa.decimal128(20, 0))
         return pc.cast(wide, target.arrow)

@@ -56,7 +56,8 @@ def plain_lc(data_type: DataType) -> DataType:
 def _common(arguments: Sequence[Argument]) -> DataType:
     """Return the common type of the arguments.
 
-    Equal types with and without LowCardinality have the plain one in common.
+    If they differ only in LowCardinality or Nullable, it has no LowCardinality. Raises NoCommonType
+    if there is none.
     """
     types = [a.type for a in arguments]
     alike = all(plain(t) == plain(types[0]) for t in types)
@@ -100,7 +101,7 @@ def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int
 def _unified(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
-    """Cast a branch to the common type, as if, ifNull and coalesce do.
+    """Cast a branch to the common type in the way of `if`, `ifNull` and `coalesce`.
 
     A FixedString that becomes a String keeps its zero bytes, which a CAST drops.
     """
@@ -167,13 +168,13 @@ def _exact_floats(
 
 
 _BRANCHES_OF_IF = 2
-"""A multiIf of one condition, `CASE WHEN … THEN … ELSE … END`, casts like if; `CASE x WHEN` not."""
+"""A multiIf with as many branches as `if`, one condition and ELSE, casts its branches like `if`."""
 
 
 def _cast_branch(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
-    """Cast a branch to the common type, as multiIf does."""
+    """Cast a branch to the common type in the way of `multiIf`: as CAST."""
     return cast_column(column, source, target, environment, strict=False)
 
 
@@ -333,7 +334,9 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
 
 
 def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
-    """Return the type of greatest or least of UInt64 and Int64: UInt64 or Int64; else `wide`."""
+    """Return the result type of greatest or least; `wide` is the arguments' common type.
+
+    It is `wide`, but of UInt64 and Int64 greatest is UInt64 and least is Int64."""
     if {plain(t) for t in types} != {INT64, UINT64}:
         return wide
     narrow = UINT64 if largest else INT64
@@ -365,7 +368,10 @@ def _key_type(subject: DataType, key: DataType) -> DataType:
 
 
 def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve transform(x, from, to[, default]) with constant arrays."""
+    """Resolve transform(x, from, to[, default]): the element of `to` at x's position in `from`.
+
+    Without x in `from` it is the default, or x. Raises BadArguments unless `from` and `to` are
+    constants of one length, IllegalTypeOfArgument unless they are arrays."""
     subject, keys, values = arguments[:3]
     key_type, value_type = plain(keys.type), plain(values.type)
     if keys.constant is None or values.constant is None:

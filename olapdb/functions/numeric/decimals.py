@@ -42,7 +42,10 @@ def overflow(operation: str, result: Decimal | Integer) -> DecimalOverflow:
 
 
 def combine_decimals(operation: str, values: list[Column], result: Decimal, rows: int) -> Column:
-    """Return the sum, difference or product; NULL for NULL, a constant for constants."""
+    """Return the sum, difference or product of two columns; NULL where either is NULL.
+
+    `operation` is "plus", "minus" or "multiply". Two constants give a constant. Raises
+    DecimalOverflow if any value does not fit `result`."""
     powers = [0 if operation == "multiply" else result.scale - scale_of(v) for v in values]
     constant = all(isinstance(v, pa.Scalar) for v in values)
     arrays = [columns.as_array(v, 1) for v in values] if constant else values

@@ -46,9 +46,12 @@ from olapdb.types import (
     Date,
     Date32,
     DateTime,
+    Enum,
     FixedString,
     Float,
     Integer,
+    IPv4,
+    IPv6,
     String,
     Tuple,
 )
@@ -199,7 +202,10 @@ def _any_hash(name: str, hash_of: _AnyHash) -> ScalarDefinition:
     return define(name, rule, kernel, count=(0, None))
 
 
-_HASHABLE = (Integer, Float, Boolean, String, FixedString, Date, Date32, DateTime)
+_HASHABLE = (
+    *(Integer, Enum, Float, Boolean, String, FixedString, Date, Date32, DateTime),
+    *(IPv4, IPv6),
+)
 
 
 def _require_hashable(name: str, data_type: DataType) -> None:
@@ -235,7 +241,7 @@ _INT_HASH_64 = np.uint64(0x4CF2D2BAAE6DA887)
 
 def _integer_rule(result: DataType) -> TypeRule:
     """Return the type rule of a function of one integer, Date or DateTime."""
-    return fixed_rule(result, (Integer, Date, DateTime), "an integer")
+    return fixed_rule(result, (Integer, Date, DateTime, IPv4), "an integer")
 
 
 def int_hash64(values: np.ndarray) -> np.ndarray:

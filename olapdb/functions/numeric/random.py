@@ -1,40 +1,47 @@
-"""Random integers and UUIDs: rand, rand64, generateUUIDv4."""
+"""Random integers, UUIDs, texts and numbers of distributions: rand, randNormal, randomString."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import BadArguments, IllegalTypeOfArgument, TooLargeStringSize
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.hashing import mix
 from olapdb.functions.scalar import ScalarDefinition, custom
-from olapdb.types import UINT32, UINT64, UUID_TYPE, DataType
+from olapdb.types import FLOAT64, STRING, UINT8, UINT32, UINT64, UUID_TYPE, DataType, Integer, plain
 
 
 def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of random integers, which the query's seed determines."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; arguments are ignored."""
+        """Resolve the call; an argument only keeps calls apart."""
+        tag = arguments[0].constant if arguments else None
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Draw one integer for each row."""
-            return columns.from_values(_draw(rows, environment), result.arrow)
+            return columns.from_values(_draw(rows, environment, tag), result.arrow)
 
         return ScalarCall(name, result, kernel, "row")
 
     return resolve
 
 
-def _draw(rows: int, environment: Environment) -> np.ndarray:
-    """Return one random uint64 for each row, of the environment's seed, or of a new one if it is
-    0.
+def _draw(rows: int, environment: Environment, tag: pa.Scalar | None) -> np.ndarray:
+    """Return one random uint64 for each row, of the environment's seed and the tag of the call; of a
+    new seed if that is 0.
     """
-    generator = np.random.default_rng(environment.random_seed or None)
+    seed: int | list[int] | None = environment.random_seed or None
+    if tag is not None and seed is not None:
+        seed = [environment.random_seed, zlib.crc32(repr(tag).encode())]
+    generator = np.random.default_rng(seed)
     start = generator.integers(0, 2**63, dtype=np.uint64)
     with np.errstate(over="ignore"):
         return mix(np.arange(rows, dtype=np.uint64) + start)
@@ -55,8 +62,100 @@ def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, UUID_TYPE, kernel, "row")
 
 
+Draw: TypeAlias = Callable[[np.random.Generator, tuple[float, ...], int], np.ndarray]
+
+
+def _generator(environment: Environment, *call: object) -> np.random.Generator:
+    """Return the generator of a call: equal calls over one batch draw equal numbers."""
+    if not environment.random_seed:
+        return np.random.default_rng()
+    return np.random.default_rng([environment.random_seed, zlib.crc32(repr(call).encode())])
+
+
+def _number(name: str, argument: Argument) -> float:
+    """Return a constant number as a float; raise IllegalTypeOfArgument for anything else."""
+    value = None if argument.constant is None else argument.constant.as_py()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise IllegalTypeOfArgument(f"The parameters of {name} are constant numbers.")
+    return float(value)
+
+
+def _distribution(draw: Draw, count: int, result: DataType) -> Callable[..., ScalarCall]:
+    """Return a resolver of random numbers of a distribution with `count` constant parameters."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; a further argument keeps calls apart and is ignored."""
+        parameters = tuple(_number(name, argument) for argument in arguments[:count])
+        tag = arguments[count].constant if len(arguments) > count else None
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Draw one number for each row; raise BadArguments for impossible parameters."""
+            generator = _generator(environment, name, *parameters, tag)
+            try:
+                return columns.from_values(draw(generator, parameters, rows), result.arrow)
+            except (ValueError, OverflowError, ZeroDivisionError) as error:
+                raise BadArguments(f"{name}: {error}.") from error
+
+        return ScalarCall(name, result, kernel, "row")
+
+    return resolve
+
+
+_DISTRIBUTIONS: Mapping[str, tuple[int, DataType, Draw]] = {
+    "randCanonical": (0, FLOAT64, lambda g, p, n: g.random(n)),
+    "randUniform": (2, FLOAT64, lambda g, p, n: g.uniform(p[0], p[1], n)),
+    "randNormal": (2, FLOAT64, lambda g, p, n: g.normal(p[0], p[1], n)),
+    "randLogNormal": (2, FLOAT64, lambda g, p, n: g.lognormal(p[0], p[1], n)),
+    "randExponential": (1, FLOAT64, lambda g, p, n: g.exponential(1 / p[0], n)),
+    "randChiSquared": (1, FLOAT64, lambda g, p, n: g.chisquare(p[0], n)),
+    "randStudentT": (1, FLOAT64, lambda g, p, n: g.standard_t(p[0], n)),
+    "randFisherF": (2, FLOAT64, lambda g, p, n: g.f(p[0], p[1], n)),
+    "randBernoulli": (1, UINT8, lambda g, p, n: g.binomial(1, p[0], n)),
+    "randBinomial": (2, UINT64, lambda g, p, n: g.binomial(int(p[0]), p[1], n)),
+    "randNegativeBinomial": (2, UINT64, lambda g, p, n: g.negative_binomial(p[0], p[1], n)),
+    "randPoisson": (1, UINT64, lambda g, p, n: g.poisson(p[0], n)),
+}
+"""The number of parameters, the result and the drawing of each distribution."""
+
+
+def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of randomString(length), or of randomPrintableASCII."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; the length may differ by row."""
+        if not isinstance(plain(arguments[0].type), Integer):
+            raise IllegalTypeOfArgument(f"{name} takes a length, not {arguments[0].type}.")
+        tag = arguments[1].constant if len(arguments) > 1 else None
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Draw the bytes of each row; raise TooLargeStringSize for an impossible length."""
+            lengths = columns.numpy_values(columns.as_array(values[0], rows)).astype(np.int64)
+            if len(lengths) and (lengths.min() < 0 or lengths.max() > _RANDOM_BYTES_MAX):
+                raise TooLargeStringSize(
+                    f"{name} makes texts of 0 to {_RANDOM_BYTES_MAX} bytes."
+                ).at_row(int(np.argmax((lengths < 0) | (lengths > _RANDOM_BYTES_MAX))))
+            offsets = columns.offsets_from_counts(lengths)
+            generator = _generator(environment, name, tag)
+            low, high = (32, 127) if printable else (0, 256)
+            data = generator.integers(low, high, int(offsets[-1]), dtype=np.uint8)
+            return columns.strings_from(offsets, data)
+
+        return ScalarCall(name, STRING, kernel, "row")
+
+    return resolve
+
+
+_RANDOM_BYTES_MAX = 1 << 24
+
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("rand", _random(UINT32), count=(0, 1), aliases=("rand32",), insensitive=True),
     custom("rand64", _random(UINT64), count=(0, 1)),
     custom("generateUUIDv4", _uuids, count=(0, 1)),
+    *(
+        custom(name, _distribution(draw, count, result), count=(count, count + 1))
+        for name, (count, result, draw) in _DISTRIBUTIONS.items()
+    ),
+    custom("randomString", _random_bytes(printable=False), count=(1, 2)),
+    custom("randomPrintableASCII", _random_bytes(printable=True), count=(1, 2)),
 )

@@ -14,16 +14,26 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     The modules are imported at the first call: `import olapdb` and a process that only inserts do
     not need them.
     """
+    from olapdb.functions.casts.enums import reading_enums
     from olapdb.functions.strings import (
+        bars,
         byte_codes,
         concat,
+        distances,
+        encodings,
+        ip_addresses,
         letters,
         padding,
+        pieces,
+        search_many,
         search_replace,
+        similarity,
         simple_json,
         split,
         substring,
         tokens,
+        unicode_text,
+        urls,
     )
 
     modules = (
@@ -36,5 +46,30 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         split,
         tokens,
         simple_json,
+        urls,
+        bars,
+        distances,
+        ip_addresses,
+        encodings,
+        unicode_text,
+        similarity,
+        search_many,
+        pieces,
     )
-    return tuple(definition for module in modules for definition in module.DEFINITIONS)
+    return tuple(
+        reading_enums(definition) if definition.name in _READ_ENUMS else definition
+        for module in modules
+        for definition in module.DEFINITIONS
+    )
+
+
+_READ_ENUMS = frozenset(
+    {
+        *("substring", "position", "positionUTF8", "positionCaseInsensitive", "locate"),
+        *("like", "notLike", "ilike", "notILike", "match", "countSubstrings"),
+        *("concat", "concatWithSeparator", "format"),
+        *("hasToken", "hasTokenOrNull"),
+        *("hasTokenCaseInsensitive", "hasTokenCaseInsensitiveOrNull"),
+    }
+)
+"""The functions of texts that take an Enum as its text; ClickHouse's others refuse it too."""

@@ -21,7 +21,7 @@ from olapdb.functions.strings.arguments import (
     text_kernel,
     text_rule,
 )
-from olapdb.types import INT32, STRING, UUID, Array, DataType, Date, DateTime, Decimal, Map
+from olapdb.types import INT32, STRING, UUID, Array, DataType, Date, DateTime, Decimal, IPv6, Map
 
 
 def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -52,7 +52,7 @@ def _hex(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if isinstance(call.types[0], TEXT_TYPES):
         offsets, data = columns.bytes_of(columns.binary(array))
         return columns.strings_from(offsets * 2, rendering.hex_matrix(data[:, None]).reshape(-1))
-    if isinstance(call.types[0], UUID):
+    if isinstance(call.types[0], UUID | IPv6):
         return columns.text(columns.binary(_all_digits(rendering.fixed_bytes(array))))
     if isinstance(call.types[0], Decimal):
         return _all_digits(_decimal_bytes(array, call.types[0].precision))

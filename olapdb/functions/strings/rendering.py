@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.errors import InternalError
 from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels.addresses import ipv4_texts, ipv6_texts
 from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
+from olapdb.types.arrow import enum_texts
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX_UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
@@ -69,6 +71,8 @@ def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC")
             return columns.text(array)
         case types.Integer() | types.Interval():
             return _integers(array)
+        case types.Enum():
+            return enum_texts(array, inner)
         case types.Float():
             return _floats(array)
         case types.Boolean():
@@ -81,6 +85,10 @@ def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC")
             return _times(array, inner, zone)
         case types.UUID():
             return _uuids(array)
+        case types.IPv4():
+            return ipv4_texts(array)
+        case types.IPv6():
+            return ipv6_texts(array)
         case types.Nothing():
             return array.cast(pa.string())
         case types.Array(element):
@@ -140,17 +148,28 @@ def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
 _ZERO = np.uint8(ord("0"))
 
 
+_QUOTED = (
+    types.Date,
+    types.Date32,
+    types.DateTime,
+    types.DateTime64,
+    types.UUID,
+    types.IPv4,
+    types.IPv6,
+)
+"""The types without text whose values stand between quotes inside an array, tuple or map."""
+
+
 def display_nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
     """Return the values as printed inside an array, tuple or map: strings and times quoted, NULL as
     the word."""
     inner = types.plain(data_type)
-    if isinstance(inner, types.String | types.FixedString):
-        shown = quote_strings(columns.text(array))
+    if isinstance(inner, types.String | types.FixedString | types.Enum):
+        texts = enum_texts(array, inner) if isinstance(inner, types.Enum) else columns.text(array)
+        shown = quote_strings(texts)
     else:
         shown = display_array(array, inner, zone)
-        if isinstance(
-            inner, types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.UUID
-        ):
+        if isinstance(inner, _QUOTED):
             shown = pc.binary_join_element_wise("'", shown, "'", "")
     return pc.fill_null(shown, "NULL") if shown.null_count else shown
 

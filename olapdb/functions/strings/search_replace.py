@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, CannotCompileRegexp
+from olapdb.errors import BadArguments, CannotCompileRegexp, CannotParseEscapeSequence
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define
 from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TO_THE_END, integers, text_rule
@@ -94,12 +95,26 @@ def _regex(array: pa.Array, pattern: str) -> pa.Array:
 
 def _like(array: pa.Array, pattern: str) -> pa.Array:
     """Return whether each text matches a LIKE pattern."""
-    return pc.match_like(array, pattern)
+    return pc.match_like(array, _with_literal_escapes(pattern))
+
+
+_WHOLE_ESCAPES = re.compile(r"(?:[^\\]|\\.)*", re.DOTALL)
+_ESCAPE = re.compile(r"\\([^%_\\])|\\([%_\\])", re.DOTALL)
+
+
+def _with_literal_escapes(pattern: str) -> str:
+    """Return the pattern with a doubled backslash where it escapes no wildcard: such a one stands for itself, and Arrow drops it."""
+    if pattern.endswith("\\") and not _WHOLE_ESCAPES.fullmatch(pattern):
+        raise CannotParseEscapeSequence(
+            f"Invalid escape sequence at the end of LIKE pattern {pattern!r}.",
+            hint="Write two backslashes for one.",
+        )
+    return _ESCAPE.sub(lambda m: m[0] if m[1] is None else "\\\\" + m[1], pattern)
 
 
 def _ilike(array: pa.Array, pattern: str) -> pa.Array:
     """Return whether each text matches a LIKE pattern in any case."""
-    return pc.match_like(array, pattern, ignore_case=True)
+    return pc.match_like(array, _with_literal_escapes(pattern), ignore_case=True)
 
 
 def _count_substrings(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -111,7 +126,11 @@ def _count_substrings(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             return columns.from_values(np.zeros(len(others[0]), np.int64), pa.uint64())
         return pc.count_substring(others[0], needles[0]).cast(pa.uint64())
 
-    return slices.per_value([columns.text(a) for a in arrays], (1,), count)
+    texts = columns.text(arrays[0])
+    if len(arrays) > 2:
+        start = np.maximum(integers(arrays[2]) - 1, 0)
+        texts = slices.pieces(texts, start, np.full(len(texts), TO_THE_END))
+    return slices.per_value([texts, columns.text(arrays[1])], (1,), count)
 
 
 def _replacing(function: Callable[[pa.Array, str, str], pa.Array]) -> Kernel:
@@ -178,7 +197,9 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define(
         "match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES",), insensitive=True
     ),
-    define("countSubstrings", text_rule(UINT64, 2), _count_substrings, count=2, insensitive=True),
+    define(
+        "countSubstrings", text_rule(UINT64, 2), _count_substrings, count=(2, 3), insensitive=True
+    ),
     define(
         "replaceAll",
         text_rule(STRING, 3),

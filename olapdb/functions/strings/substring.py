@@ -19,17 +19,17 @@ from olapdb.functions.strings.arguments import (
     text_kernel,
     text_rule,
 )
-from olapdb.types import STRING, UINT8, UINT64, Array, DataType, FixedString, Map
+from olapdb.types import STRING, UINT8, UINT64, UUID, Array, DataType, FixedString, IPv4, IPv6, Map
 
 
 def _length_rule(
-    result: DataType,
+    result: DataType, *fixed: type[DataType]
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    """Return a type rule: `result`, for a string, array or map."""
+    """Return a type rule: `result`, for a string, array or map, and for the types in `fixed`."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return the result; raise IllegalTypeOfArgument for another argument."""
-        scalar.require(name, types, (*TEXT_TYPES, Array, Map), "a String, Array or Map")
+        scalar.require(name, types, (*TEXT_TYPES, Array, Map, *fixed), "a String, Array or Map")
         return result
 
     return rule
@@ -50,12 +50,14 @@ def _length(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _emptiness(*, empty: bool) -> scalar.Kernel:
     """Return the kernel of empty, or without `empty` of notEmpty.
 
-    A FixedString that holds only zero bytes is empty.
+    A FixedString, UUID or address that holds only zero bytes is empty.
     """
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return 1 where the value is empty, or not empty, else 0."""
-        if isinstance(call.types[0], FixedString):
+        if isinstance(call.types[0], IPv4):
+            filled = columns.numpy_values(arrays[0]) != 0
+        elif isinstance(call.types[0], FixedString | UUID | IPv6):
             filled = rendering.fixed_bytes(arrays[0]).any(axis=1)
         else:
             filled = _sizes(arrays[0]) != 0
@@ -143,8 +145,8 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"),
         insensitive=True,
     ),
-    scalar.define("empty", _length_rule(UINT8), _emptiness(empty=True)),
-    scalar.define("notEmpty", _length_rule(UINT8), _emptiness(empty=False)),
+    scalar.define("empty", _length_rule(UINT8, UUID, IPv4, IPv6), _emptiness(empty=True)),
+    scalar.define("notEmpty", _length_rule(UINT8, UUID, IPv4, IPv6), _emptiness(empty=False)),
     scalar.define(
         "substring",
         _ONE_TEXT,

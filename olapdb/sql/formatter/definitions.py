@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from olapdb.sql import nodes
 from olapdb.sql.formatter import expressions, queries
@@ -49,7 +50,7 @@ def format_create_materialized_view(node: nodes.CreateMaterializedView) -> str:
     parts = ["CREATE OR REPLACE" if node.or_replace else "CREATE", "MATERIALIZED VIEW"]
     parts += [*_if_not_exists(node.if_not_exists), queries.format_table(node.name)]
     if node.refresh is not None:
-        parts.append(node.refresh)
+        parts.append(format_refresh(node.refresh))
     if node.target is not None:
         parts.append(f"TO {queries.format_table(node.target)}")
     if node.columns:
@@ -61,7 +62,30 @@ def format_create_materialized_view(node: nodes.CreateMaterializedView) -> str:
     parts += _comment(node.comment)
     if node.populate:
         parts.append("POPULATE")
+    if node.empty:
+        parts.append("EMPTY")
     return " ".join([*parts, f"AS {queries.format_query(node.query)}"])
+
+
+def format_refresh(node: nodes.RefreshClause) -> str:
+    """Return `REFRESH EVERY …`."""
+    parts = ["REFRESH", node.kind, _format_periods(node.period)]
+    if node.offset:
+        parts += ["OFFSET", _format_periods(node.offset)]
+    if node.randomize:
+        parts += ["RANDOMIZE FOR", _format_periods(node.randomize)]
+    if node.depends_on:
+        parts += ["DEPENDS ON", ", ".join(map(queries.format_table, node.depends_on))]
+    if node.settings:
+        parts += ["SETTINGS", queries.format_settings(node.settings)]
+    if node.append:
+        parts.append("APPEND")
+    return " ".join(parts)
+
+
+def _format_periods(periods: nodes.Periods) -> str:
+    """Return `1 DAY 2 HOUR`."""
+    return " ".join(f"{count} {unit}" for count, unit in periods)
 
 
 def format_insert(node: nodes.Insert) -> str:
@@ -79,11 +103,36 @@ def format_insert(node: nodes.Insert) -> str:
         parts.append(queries.format_query(node.query))
     elif node.values is not None:
         parts.append(f"VALUES{node.values.text}")
+    elif node.infile is not None:
+        parts.append(f"FROM INFILE {quote_string(node.infile.path)}")
+        if node.infile.compression:
+            parts.append(f"COMPRESSION {quote_string(node.infile.compression)}")
+        if node.format is not None:
+            parts.append(f"FORMAT {node.format}")
     elif node.format is not None:
         parts.append(f"FORMAT {node.format}")
         if node.data is not None:
             parts[-1] += f"\n{node.data}"
     return " ".join(parts)
+
+
+def format_outfile(node: nodes.OutFile) -> str:
+    """Return `query INTO OUTFILE 'path' …`; SETTINGS and FORMAT stand behind it."""
+    query, output = node.query, None
+    settings: tuple[nodes.Setting, ...] = ()
+    if isinstance(query, nodes.Select | nodes.SetOperation):
+        settings, output = query.settings, query.format
+        query = replace(query, settings=(), format=None)
+    parts = [queries.format_query(query), f"INTO OUTFILE {quote_string(node.path)}"]
+    if node.and_stdout:
+        parts.append("AND STDOUT")
+    if node.mode:
+        parts.append(node.mode)
+    if node.compression:
+        parts.append(f"COMPRESSION {quote_string(node.compression)}")
+    if node.level is not None:
+        parts.append(f"LEVEL {node.level}")
+    return " ".join([*parts, *queries.format_output(settings, output)])
 
 
 # --- parts of them

@@ -119,13 +119,22 @@ def _format_parameter(node: nodes.Parameter) -> str:
 
 
 def _format_star(node: nodes.Star) -> str:
-    """Return `*` or COLUMNS('…') with its qualifier, EXCEPT and REPLACE."""
-    text = "*" if node.pattern is None else f"COLUMNS({quote_string(node.pattern)})"
+    """Return `*` or COLUMNS(…) with its qualifier, EXCEPT, REPLACE and APPLY."""
+    text = "*"
+    if node.pattern is not None:
+        text = f"COLUMNS({quote_string(node.pattern)})"
+    elif node.names:
+        text = f"COLUMNS({format_names(node.names)})"
     text = ".".join((*map(quote_name, node.qualifier), text))
+    strict = " STRICT" if node.strict else ""
     if node.excluded:
-        text += f" EXCEPT ({format_names(node.excluded)})"
+        text += f" EXCEPT{strict} ({format_names(node.excluded)})"
+    for pattern in node.excluded_patterns:
+        text += f" EXCEPT ({quote_string(pattern)})"
     if node.replaced:
-        text += f" REPLACE ({format_expressions(node.replaced)})"
+        text += f" REPLACE{strict} ({format_expressions(node.replaced)})"
+    for function in node.applied:
+        text += f" APPLY({format_expression(function)})"
     return text
 
 
@@ -288,4 +297,11 @@ def _format_order_item(item: nodes.OrderItem) -> str:
         text += f" NULLS {'FIRST' if item.nulls_first else 'LAST'}"
     if item.collate is not None:
         text += f" COLLATE {quote_string(item.collate)}"
-    return text
+    return text if item.fill is None else f"{text} {_format_fill(item.fill)}"
+
+
+def _format_fill(fill: nodes.Fill) -> str:
+    """Return WITH FILL and its clauses."""
+    clauses = {"FROM": fill.start, "TO": fill.stop, "STEP": fill.step, "STALENESS": fill.staleness}
+    written = (f"{word} {format_expression(e)}" for word, e in clauses.items() if e is not None)
+    return " ".join(("WITH FILL", *written))

@@ -36,7 +36,7 @@ def format_settings(settings: Iterable[nodes.Setting]) -> str:
     )
 
 
-def _format_output(settings: tuple[nodes.Setting, ...], output: str | None) -> list[str]:
+def format_output(settings: tuple[nodes.Setting, ...], output: str | None) -> list[str]:
     """Return the clauses SETTINGS and FORMAT, each only if there is one."""
     parts = [f"SETTINGS {format_settings(settings)}"] if settings else []
     if output is not None:
@@ -80,7 +80,7 @@ def _format_set_operation(node: nodes.SetOperation) -> str:
         and (tight or node.right.operator != "INTERSECT"),
     )
     parts = [_format_with(node.with_items, node.recursive)] if node.with_items else []
-    parts += [left, operator, right, *_format_output(node.settings, node.format)]
+    parts += [left, operator, right, *format_output(node.settings, node.format)]
     return " ".join(parts)
 
 
@@ -124,8 +124,10 @@ def _format_select(node: nodes.Select) -> str:
         parts.append(f"QUALIFY {expressions.format_expression(node.qualify)}")
     if node.order_by:
         parts.append(f"ORDER BY {_format_order_by(node.order_by)}")
+    if node.interpolate is not None:
+        parts.append(_format_interpolate(node.interpolate))
     parts += _format_limits(node)
-    parts += _format_output(node.settings, node.format)
+    parts += format_output(node.settings, node.format)
     return " ".join(parts)
 
 
@@ -139,9 +141,25 @@ def _format_head(node: nodes.Select) -> str:
     return text + expressions.format_expressions(node.columns)
 
 
-def _format_order_by(order_by: tuple[nodes.OrderItem, ...] | str) -> str:
-    """Return the items of ORDER BY; the text "ALL" for ORDER BY ALL."""
-    return order_by if isinstance(order_by, str) else expressions.format_order_items(order_by)
+def _format_order_by(order_by: tuple[nodes.OrderItem, ...] | nodes.OrderByAll) -> str:
+    """Return the items of ORDER BY, or ALL with its direction."""
+    if not isinstance(order_by, nodes.OrderByAll):
+        return expressions.format_order_items(order_by)
+    text = "ALL DESC" if order_by.descending else "ALL"
+    if order_by.nulls_first is None:
+        return text
+    return f"{text} NULLS {'FIRST' if order_by.nulls_first else 'LAST'}"
+
+
+def _format_interpolate(items: tuple[tuple[str, nodes.Expression | None], ...]) -> str:
+    """Return INTERPOLATE with its columns."""
+    columns = ", ".join(
+        quote_name(name)
+        if expression is None
+        else f"{quote_name(name)} AS {expressions.format_unaliased(expression)}"
+        for name, expression in items
+    )
+    return f"INTERPOLATE ({columns})" if items else "INTERPOLATE"
 
 
 def _format_grouping(node: nodes.Select) -> list[str]:
@@ -183,7 +201,8 @@ def _format_limits(node: nodes.Select) -> list[str]:
         text = f"LIMIT {expressions.format_operand(node.limit_by.count)}"
         if node.limit_by.offset is not None:
             text += f" OFFSET {expressions.format_operand(node.limit_by.offset)}"
-        parts.append(f"{text} BY {expressions.format_expressions(node.limit_by.by)}")
+        by = node.limit_by.by
+        parts.append(f"{text} BY {by if by == 'ALL' else expressions.format_expressions(by)}")
     if node.limit is not None:
         text = f"LIMIT {expressions.format_operand(node.limit)}"
         if node.offset is not None:
@@ -241,7 +260,8 @@ def _format_join(node: nodes.Join) -> str:
     right = format_relation(node.right)
     if isinstance(node.right, nodes.Join | nodes.ArrayJoin):
         right = f"({right})"
-    words = " ".join(word for word in (node.strictness, node.kind, "JOIN") if word)
+    natural = "NATURAL" if node.natural else ""
+    words = " ".join(word for word in (natural, node.strictness, node.kind, "JOIN") if word)
     text = f"{format_relation(node.left)} {words} {right}"
     if node.on is not None:
         text += f" ON {expressions.format_unaliased(node.on)}"

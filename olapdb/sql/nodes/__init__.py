@@ -4,7 +4,7 @@ Nothing is resolved here: names are as written, functions are not looked up, `*`
 Lists are tuples, and an absent clause is None.  Equality ignores `position`, so texts that
 differ in white space and comments only give equal trees.
 
-In the order of the grammar: `base`, `expressions`, `queries`, `definitions`, `alter`, `data`,
+In the order of the grammar: `base`, `expressions`, `queries`, `refresh`, `definitions`, `alter`, `data`,
 `administration`.
 """
 
@@ -38,6 +38,7 @@ from olapdb.sql.nodes.alter import (
     ModifyComment,
     ModifyOrderBy,
     ModifyQuery,
+    ModifyRefresh,
     ModifySetting,
     ModifyTtl,
     OtherAction,
@@ -47,7 +48,7 @@ from olapdb.sql.nodes.alter import (
     UpdateWhere,
 )
 from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
-from olapdb.sql.nodes.data import Delete, Insert, Replacing, Update, ValuesData
+from olapdb.sql.nodes.data import Delete, InFile, Insert, Replacing, Update, ValuesData
 from olapdb.sql.nodes.definitions import (
     Attach,
     ColumnDefinition,
@@ -69,11 +70,13 @@ from olapdb.sql.nodes.definitions import (
     TtlItem,
     Undrop,
 )
+from olapdb.sql.nodes.dictionaries import CreateDictionary, DictionaryAttribute, DictionaryClause
 from olapdb.sql.nodes.expressions import (
     Alias,
     ArrayLiteral,
     Cast,
     Exists,
+    Fill,
     FrameBound,
     Function,
     Identifier,
@@ -94,6 +97,8 @@ from olapdb.sql.nodes.queries import (
     Explain,
     Join,
     LimitBy,
+    OrderByAll,
+    OutFile,
     Select,
     SetOperation,
     SubqueryRelation,
@@ -101,6 +106,7 @@ from olapdb.sql.nodes.queries import (
     TableReference,
     WithItem,
 )
+from olapdb.sql.nodes.refresh import Periods, RefreshClause
 
 __all__ = [
     "AddColumn",
@@ -118,6 +124,7 @@ __all__ = [
     "ConstraintAction",
     "ConstraintDefinition",
     "CreateDatabase",
+    "CreateDictionary",
     "CreateFunction",
     "CreateMaterializedView",
     "CreateTable",
@@ -126,6 +133,8 @@ __all__ = [
     "DeleteWhere",
     "Describe",
     "Detach",
+    "DictionaryAttribute",
+    "DictionaryClause",
     "Drop",
     "DropColumn",
     "DropFunction",
@@ -135,10 +144,12 @@ __all__ = [
     "ExistsObject",
     "Explain",
     "Expression",
+    "Fill",
     "FrameBound",
     "Function",
     "Identifier",
     "In",
+    "InFile",
     "IndexAction",
     "IndexDefinition",
     "Insert",
@@ -154,19 +165,24 @@ __all__ = [
     "ModifyComment",
     "ModifyOrderBy",
     "ModifyQuery",
+    "ModifyRefresh",
     "ModifySetting",
     "ModifyTtl",
     "NewVersion",
     "Node",
     "Optimize",
+    "OrderByAll",
     "OrderItem",
     "OtherAction",
+    "OutFile",
     "Parameter",
     "ParameterDefinition",
     "PartitionAction",
     "PartitionReference",
+    "Periods",
     "ProjectionDefinition",
     "Query",
+    "RefreshClause",
     "Relation",
     "Rename",
     "RenameColumn",

@@ -125,10 +125,11 @@ class Describe(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ExistsObject(Statement):
-    """EXISTS [TABLE | VIEW | DATABASE] name."""
+    """EXISTS [TEMPORARY] [TABLE | VIEW | DICTIONARY | DATABASE] name."""
 
-    kind: Lit["TABLE", "VIEW", "DATABASE"]
+    kind: Lit["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
     name: TableName
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from olapdb.sql.nodes.definitions import (
     TtlItem,
 )
 from olapdb.sql.nodes.expressions import OrderItem
+from olapdb.sql.nodes.refresh import RefreshClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,13 @@ class ModifyQuery(AlterAction):
     """MODIFY QUERY SELECT … of a view."""
 
     query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyRefresh(AlterAction):
+    """MODIFY REFRESH … of a view."""
+
+    refresh: RefreshClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +206,9 @@ class OtherAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class Alter(Statement):
-    """ALTER TABLE `table` and its actions, in order."""
+    """ALTER [TEMPORARY] TABLE `table` and its actions, in order."""
 
     table: TableName
     actions: tuple[AlterAction, ...]
     settings: tuple[Setting, ...] = ()
+    temporary: bool = False

@@ -33,6 +33,14 @@ class Replacing(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class InFile(Node):
+    """FROM INFILE 'path' [COMPRESSION 'name']; a compression of "" is that of the path's ending."""
+
+    path: str
+    compression: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Insert(Statement):
     """INSERT INTO t, with either `query` or `values` or neither.
 
@@ -48,6 +56,7 @@ class Insert(Statement):
     values: ValuesData | None = None
     format: str | None = None
     data: str | None = None
+    infile: InFile | None = None
     settings: tuple[Setting, ...] = ()
     replacing: Replacing | None = None
 

@@ -8,6 +8,7 @@ from typing import Literal as Lit
 from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
 from olapdb.sql.nodes.expressions import Function, OrderItem
 from olapdb.sql.nodes.queries import Select
+from olapdb.sql.nodes.refresh import RefreshClause
 from olapdb.types import Array, DataType
 
 
@@ -149,7 +150,8 @@ class CreateView(Statement):
 class CreateMaterializedView(Statement):
     """CREATE MATERIALIZED VIEW; `target` is that of TO, else `storage` describes the inner table.
 
-    `refresh` is the text of a REFRESH clause, kept so that it can be refused by name.
+    With `refresh` the view is no trigger: its query fills the target on a schedule, and `empty`
+    skips the first refresh.
     """
 
     name: TableName
@@ -160,14 +162,15 @@ class CreateMaterializedView(Statement):
     populate: bool = False
     if_not_exists: bool = False
     or_replace: bool = False
-    refresh: str | None = None
+    refresh: RefreshClause | None = None
+    empty: bool = False
     settings: tuple[Setting, ...] = ()
     comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Drop(Statement):
-    """DROP `kind` a, b, …"""
+    """DROP [TEMPORARY] `kind` a, b, …"""
 
     kind: Lit["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
     names: tuple[TableName, ...]
@@ -175,13 +178,14 @@ class Drop(Statement):
     if_empty: bool = False
     cascade: bool = False
     sync: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Detach(Statement):
     """DETACH `kind` name [PERMANENTLY]."""
 
-    kind: Lit["TABLE", "VIEW", "DATABASE"]
+    kind: Lit["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
     name: TableName
     if_exists: bool = False
     permanently: bool = False
@@ -191,7 +195,7 @@ class Detach(Statement):
 class Attach(Statement):
     """ATTACH `kind` name."""
 
-    kind: Lit["TABLE", "VIEW", "DATABASE"]
+    kind: Lit["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
     name: TableName
     if_not_exists: bool = False
 
@@ -206,10 +210,11 @@ class Undrop(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
-    """TRUNCATE TABLE t."""
+    """TRUNCATE [TEMPORARY] TABLE t."""
 
     table: TableName
     if_exists: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

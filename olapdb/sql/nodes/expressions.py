@@ -55,22 +55,42 @@ class TupleLiteral(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Star(Expression):
-    """`*` or `t.*`, with `EXCEPT (…)` and `REPLACE (expr AS name, …)`, and `COLUMNS('regex')`."""
+    """`*`, `t.*`, `COLUMNS('regex')` or `COLUMNS(a, b)`, and what changes them.
+
+    `names` are those of COLUMNS(a, b). `excluded` are the names of EXCEPT, `excluded_patterns` its
+    regular expressions, `replaced` the items of REPLACE (expr AS name). `strict`: EXCEPT or REPLACE
+    STRICT. `applied` are the functions of APPLY in their order; a name is a lambda that calls it.
+    """
 
     qualifier: tuple[str, ...] = ()
     pattern: str | None = None
     excluded: tuple[str, ...] = ()
     replaced: tuple[Alias, ...] = ()
+    names: tuple[str, ...] = ()
+    excluded_patterns: tuple[str, ...] = ()
+    strict: bool = False
+    applied: tuple[Lambda, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(Node):
+    """`WITH FILL [FROM start] [TO stop] [STEP step] [STALENESS staleness]`; None where left out."""
+
+    start: Expression | None = None
+    stop: Expression | None = None
+    step: Expression | None = None
+    staleness: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OrderItem(Node):
-    """`expression [DESC] [NULLS FIRST | LAST] [COLLATE …]`; None where left out."""
+    """`expression [DESC] [NULLS FIRST | LAST] [COLLATE …] [WITH FILL …]`; None where left out."""
 
     expression: Expression
     descending: bool = False
     nulls_first: bool | None = None
     collate: str | None = None
+    fill: Fill | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +138,15 @@ class Function(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
-    """`CAST(expression AS type)`, `expression::type`."""
+    """`CAST(expression AS type)`, `expression::type`.
+
+    `written` is the type as the statement names it, "" for its own name. `literal` is the text of an
+    array or a tuple of constants before `::`, which ClickHouse reads as text."""
 
     expression: Expression
     type: DataType
+    written: str = field(default="", compare=False)
+    literal: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

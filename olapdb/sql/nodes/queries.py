@@ -40,7 +40,9 @@ class SubqueryRelation(Relation):
 
 @dataclass(frozen=True, slots=True)
 class Join(Relation):
-    """A join; a comma is CROSS, and a `strictness` of "" is the default, ALL."""
+    """A join; a comma is CROSS, and a `strictness` of "" is the default, ALL.
+
+    A `natural` join has neither `on` nor `using`: its columns are those that both sides have."""
 
     left: Relation
     right: Relation
@@ -48,6 +50,7 @@ class Join(Relation):
     strictness: Lit["", "ALL", "ANY", "SEMI", "ANTI", "ASOF"] = ""
     on: Expression | None = None
     using: tuple[str, ...] = ()
+    natural: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +74,28 @@ class WithItem(Node):
 
 @dataclass(frozen=True, slots=True)
 class LimitBy(Node):
-    """`LIMIT count [OFFSET offset] BY a, b`."""
+    """`LIMIT count [OFFSET offset] BY a, b`, or BY ALL columns of SELECT."""
 
     count: Expression
-    by: tuple[Expression, ...]
+    by: tuple[Expression, ...] | Lit["ALL"]
     offset: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderByAll(Node):
+    """`ORDER BY ALL [DESC] [NULLS FIRST | LAST]`; `nulls_first` is None where it is left out."""
+
+    descending: bool = False
+    nulls_first: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Select(Query):
     """One SELECT.
 
-    `group_by` is None without the clause, "ALL" for GROUP BY ALL; `order_by` is () or "ALL".
-    `grouping` is "" (plain), ROLLUP, CUBE or SETS; for SETS each element is a TupleLiteral.
+    `group_by` is None without the clause, "ALL" for GROUP BY ALL; `order_by` is () without it.
+    `interpolate` is None without INTERPOLATE, () for all columns; an expression is None for a column
+    that is repeated.  `grouping` is "" (plain), ROLLUP, CUBE or SETS; for SETS each element is a TupleLiteral.
     """
 
     columns: tuple[Expression, ...]
@@ -100,7 +112,8 @@ class Select(Query):
     having: Expression | None = None
     qualify: Expression | None = None
     windows: tuple[tuple[str, WindowSpec], ...] = ()
-    order_by: tuple[OrderItem, ...] | Lit["ALL"] = ()
+    order_by: tuple[OrderItem, ...] | OrderByAll = ()
+    interpolate: tuple[tuple[str, Expression | None], ...] | None = None
     limit_by: LimitBy | None = None
     limit: Expression | None = None
     offset: Expression | None = None
@@ -128,6 +141,21 @@ class SetOperation(Query):
 
 
 @dataclass(frozen=True, slots=True)
+class OutFile(Statement):
+    """`query INTO OUTFILE 'path' [AND STDOUT] [APPEND | TRUNCATE] [COMPRESSION 'name' [LEVEL n]]`.
+
+    FORMAT is that of the query.  `mode` is "" where the file must not exist; `compression` is ""
+    where the ending of the path says it; a `level` of None is the compression's own."""
+
+    query: Query
+    path: str
+    mode: Lit["", "APPEND", "TRUNCATE"] = ""
+    and_stdout: bool = False
+    compression: str = ""
+    level: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Explain(Statement):
     """EXPLAIN `kind` of a statement.
 
@@ -135,6 +163,16 @@ class Explain(Statement):
     name of a materialized view or its CREATE for VIEW.
     """
 
-    kind: Lit["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"]
+    kind: Lit[
+        "PLAN",
+        "ANALYZE",
+        "SYNTAX",
+        "AST",
+        "PIPELINE",
+        "ESTIMATE",
+        "DEPENDENCIES",
+        "PROVENANCE",
+        "VIEW",
+    ]
     statement: Statement | TableName
     settings: tuple[Setting, ...] = ()

@@ -9,7 +9,7 @@ as modules and call through them.
 * `cursor` and `lookahead` are the steps, `keywords` and `precedence` the tables.
 * `expressions`, `operands`, `calls`, `stars`, `windows`, `type_names` parse values;
   `queries`, `relations`, `sorting` SELECT; `columns`, `storage`, `clauses` parts of definitions.
-* `create`, `alter`, `objects`, `data`, `show`, `system`, `administration` parse statements.
+* `create`, `refresh`, `alter`, `objects`, `data`, `show`, `system`, `administration` parse statements.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from olapdb.sql.parser.text import (
     parse_expression,
     parse_one,
     parse_query,
+    parse_refresh,
     parse_replacing,
     parse_table_name,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "parse_expression",
     "parse_one",
     "parse_query",
+    "parse_refresh",
     "parse_replacing",
     "parse_table_name",
 ]

@@ -57,11 +57,11 @@ def parse_describe(cursor: TokenCursor) -> nodes.Describe:
 
 
 def parse_exists(cursor: TokenCursor) -> nodes.ExistsObject:
-    """Parse `EXISTS [TABLE | VIEW | DATABASE] name`."""
+    """Parse `EXISTS [TEMPORARY] [TABLE | VIEW | DICTIONARY | DATABASE] name`."""
     position = cursor.position(cursor.advance())
-    cursor.take("TEMPORARY")
+    temporary = cursor.take("TEMPORARY")
     kind = parse_object_kind(cursor) or "TABLE"
-    return nodes.ExistsObject(kind, cursor.table_name(), position=position)
+    return nodes.ExistsObject(kind, cursor.table_name(), temporary, position=position)
 
 
 def parse_use(cursor: TokenCursor) -> nodes.Use:

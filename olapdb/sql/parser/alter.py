@@ -11,7 +11,16 @@ from typing import Literal, get_args
 
 from olapdb.errors import Position
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, columns, data, expressions, queries, storage, type_names
+from olapdb.sql.parser import (
+    clauses,
+    columns,
+    data,
+    expressions,
+    queries,
+    refresh,
+    storage,
+    type_names,
+)
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import element_end
 
@@ -19,14 +28,14 @@ _PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE"
 _PARTITION_VERBS: tuple[_PartitionVerb, ...] = get_args(_PartitionVerb)
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
 _OTHER_VERBS = ("UNFREEZE", "FORGET", "APPLY", "REWRITE")
-_OTHER_MODIFIED = ("REFRESH", "SAMPLE", "SQL", "DEFINER", "STATISTICS", "DATABASE")
+_OTHER_MODIFIED = ("SAMPLE", "SQL", "DEFINER", "STATISTICS", "DATABASE")
 
 
 def parse_alter(cursor: TokenCursor) -> nodes.Alter:
     """Parse `ALTER TABLE t action, … [SETTINGS …]`."""
     position = cursor.position()
     cursor.expect("ALTER")
-    cursor.take("TEMPORARY")
+    temporary = cursor.take("TEMPORARY")
     if not cursor.take_one_of("TABLE", "VIEW"):
         raise cursor.refused(
             f"ALTER {cursor.token.text.upper()}", "ALTER TABLE is for tables and views."
@@ -37,7 +46,7 @@ def parse_alter(cursor: TokenCursor) -> nodes.Alter:
     for action in cursor.comma_separated(_parse_action):
         actions += _flattened(action)
     settings = clauses.parse_settings_clause(cursor)
-    return nodes.Alter(table, tuple(actions), settings, position=position)
+    return nodes.Alter(table, tuple(actions), settings, temporary, position=position)
 
 
 def _flattened(action: nodes.AlterAction) -> tuple[nodes.AlterAction, ...]:
@@ -260,11 +269,13 @@ def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction 
         return nodes.ModifySetting(clauses.parse_settings(cursor), position=position)
     if cursor.take("QUERY"):
         return nodes.ModifyQuery(queries.parse_query(cursor), position=position)
+    if cursor.key == "REFRESH":
+        return nodes.ModifyRefresh(refresh.parse_refresh(cursor), position=position)
     if cursor.take("COMMENT"):
         return nodes.ModifyComment(clauses.parse_comment(cursor), position=position)
     if cursor.key in _OTHER_MODIFIED:
         return None
-    raise cursor.expected("COLUMN, QUERY, ORDER BY, TTL, SETTING or COMMENT")
+    raise cursor.expected("COLUMN, QUERY, REFRESH, ORDER BY, TTL, SETTING or COMMENT")
 
 
 def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:

@@ -10,7 +10,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import expressions, operands, queries, stars, type_names, windows
 from olapdb.sql.parser.cursor import TokenCursor, whole_number
 from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS, words
-from olapdb.sql.parser.lookahead import count_commas, query_follows
+from olapdb.sql.parser.lookahead import bare_lambda_follows, count_commas, query_follows
 from olapdb.sql.parser.precedence import COMPARE, LAMBDA, NOT
 from olapdb.sql.tokens import Token
 
@@ -48,7 +48,9 @@ _BEGINS_OPERAND = ("(", "-", "+", "?", ":", "{", "%")
 
 
 def parse_special_form(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
-    """Parse CASE, INTERVAL, CAST( and the like; None, without a step, where `token` is no such word."""
+    """Parse CASE, INTERVAL, CAST( and the like, if `token` begins one of them.
+
+    Otherwise return None and leave the cursor where it is."""
     parse = _OPERANDS.get(token.key)
     if parse is None and cursor.key_after(1) == "(":
         parse = _CALLS.get(token.key)
@@ -94,7 +96,7 @@ def _parse_case(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
 def _parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
     """Parse `INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`.
 
-    None, without a step, if INTERVAL is the name of a column here."""
+    If INTERVAL is the name of a column here, return None and leave the cursor where it is."""
     start, question_marks = cursor.at, cursor.question_marks
     cursor.advance()
     first = cursor.token
@@ -163,7 +165,7 @@ def _parse_exists(cursor: TokenCursor, token: Token) -> nodes.Exists | None:
 
 
 def _parse_cast(cursor: TokenCursor, token: Token) -> nodes.Expression:
-    """Parse `CAST(x AS T)` and `CAST(x, 'T')`; with a computed type it stays a function."""
+    """Parse `CAST(x AS T)` and `CAST(x, 'T')`. If the type is not a literal, return a call."""
     cursor.skip(2)
     value = expressions.parse_expression(cursor)
     if not cursor.take("AS"):
@@ -172,9 +174,11 @@ def _parse_cast(cursor: TokenCursor, token: Token) -> nodes.Expression:
         value = nodes.Alias(value, cursor.identifier("an alias"), position=value.position)
         if not cursor.take("AS"):
             return _parse_cast_to_text(cursor, value, token)
+    start = cursor.at
     data_type = type_names.parse_data_type(cursor)
+    written = type_names.written_type(cursor.text_since(start))
     cursor.expect(")")
-    return nodes.Cast(value, data_type, position=cursor.position(token))
+    return nodes.Cast(value, data_type, written, position=cursor.position(token))
 
 
 def _parse_cast_to_text(
@@ -185,9 +189,10 @@ def _parse_cast_to_text(
     cursor.expect(",")
     if cursor.token.kind == "string" and cursor.key_after(1) == ")":
         start = cursor.at
-        data_type = type_names.type_of_text(cursor, cursor.string(), start)
+        text = cursor.string()
+        data_type = type_names.type_of_text(cursor, text, start)
         cursor.expect(")")
-        return nodes.Cast(value, data_type, position=position)
+        return nodes.Cast(value, data_type, text, position=position)
     target = expressions.parse_expression(cursor)
     cursor.expect(")")
     return nodes.Function(token.text, (value, target), position=position)
@@ -262,7 +267,9 @@ def _parse_position(cursor: TokenCursor, token: Token) -> nodes.Function:
 
 
 def _parse_date_arithmetic(cursor: TokenCursor, token: Token) -> nodes.Function:
-    """Parse `DATE_ADD(DAY, 1, d)` and `DATE_ADD(d, INTERVAL 1 DAY)` as `d + INTERVAL 1 DAY`."""
+    """Parse DATE_ADD, DATE_SUB or a synonym as `plus` or `minus` of a time and an interval.
+
+    `DATE_ADD(DAY, 1, d)` and `DATE_ADD(d, INTERVAL 1 DAY)` both become `d + INTERVAL 1 DAY`."""
     cursor.skip(2)
     position = cursor.position(token)
     unit = INTERVAL_UNITS.get(cursor.key)
@@ -330,9 +337,10 @@ def parse_call(cursor: TokenCursor, token: Token) -> nodes.Function:
 def parse_arguments(
     cursor: TokenCursor,
 ) -> tuple[bool, tuple[nodes.Expression, ...], NullTreatment | None]:
-    """Parse `([DISTINCT] a, b [RESPECT | IGNORE NULLS])`; return these three.
+    """Parse `([DISTINCT] a, b [RESPECT | IGNORE NULLS])`, from the opening parenthesis on.
 
-    The last is None if neither is written. A query needs no parentheses of its own."""
+    Returns whether DISTINCT is written, the arguments, and the treatment of NULLs, None if none is
+    written. A query as an argument needs no parentheses of its own."""
     cursor.expect("(")
     distinct = cursor.key == "DISTINCT" and cursor.key_after(1) not in (",", ")", ".")
     if distinct:
@@ -345,12 +353,24 @@ def parse_arguments(
         if cursor.key == "SELECT" or (cursor.key == "WITH" and cursor.is_name(1)):
             position = cursor.position()
             arguments.append(nodes.Subquery(queries.parse_query(cursor), position=position))
+        elif not arguments and bare_lambda_follows(cursor):
+            arguments.append(_parse_bare_lambda(cursor))
         else:
             arguments.append(operands.parse_aliased(cursor))
         nulls = _parse_nulls(cursor) or nulls
         if cursor.sees("ORDER", "BY"):
             raise cursor.refused("ORDER BY inside a call", "Sort with arraySort, or in a subquery.")
     return distinct, tuple(arguments), nulls
+
+
+def _parse_bare_lambda(cursor: TokenCursor) -> nodes.Lambda:
+    """Parse `x, y -> body`, a lambda whose arguments stand without parentheses."""
+    names = [cursor.identifier("the name of an argument")]
+    while cursor.take(","):
+        names.append(cursor.identifier("the name of an argument"))
+    position = cursor.position()
+    cursor.expect("->")
+    return nodes.Lambda(tuple(names), expressions.parse_expression(cursor), position=position)
 
 
 def _parse_nulls(cursor: TokenCursor) -> NullTreatment | None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from olapdb.errors import Position, SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, columns, functions, operands, queries, storage
+from olapdb.sql.parser import (
+    clauses,
+    columns,
+    dictionaries,
+    functions,
+    operands,
+    queries,
+    refresh,
+    storage,
+)
 from olapdb.sql.parser.cursor import TokenCursor
-from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.lookahead import call_follows, query_follows, query_is_next
 
 _REFUSED = {
-    "DICTIONARY": "Read the rows from a table and join it.",
     "USER": "Access is by the file system.",
     "ROLE": "Access is by the file system.",
     "ROW": "Make a view with the condition.",
@@ -23,7 +30,6 @@ _REFUSED = {
     "WORKLOAD": "Use the setting max_threads.",
     "RESOURCE": "Use the setting max_threads.",
 }
-_AFTER_REFRESH = words("TO AS ENGINE ORDER PARTITION PRIMARY POPULATE DEFINER SQL COMMENT (")
 _STORAGE = ("ENGINE", "ORDER", "PARTITION", "PRIMARY", "TTL")
 
 
@@ -45,6 +51,8 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
         return _parse_view(cursor, or_replace, position)
     if cursor.take("MATERIALIZED", "VIEW"):
         return _parse_materialized_view(cursor, or_replace, position)
+    if cursor.take("DICTIONARY"):
+        return dictionaries.parse_create_dictionary(cursor, or_replace, position)
     if cursor.take("INDEX"):
         return _parse_index(cursor, position)
     aggregate = cursor.sees("AGGREGATE", "FUNCTION")
@@ -178,10 +186,10 @@ def _parse_materialized_view(
     """Parse what follows CREATE [OR REPLACE] MATERIALIZED VIEW.
 
     `target` is None for a view that keeps its rows in an inner table of its own. Raises an error
-    for TO INNER UUID and for EMPTY."""
+    for TO INNER UUID, for EMPTY without REFRESH and for POPULATE with it."""
     if_not_exists = cursor.if_not_exists()
     name = _parse_new_name(cursor)
-    refresh = _parse_refresh(cursor) if cursor.key == "REFRESH" else None
+    clause = refresh.parse_refresh(cursor) if cursor.key == "REFRESH" else None
     view_columns = _parse_view_columns(cursor)
     target: nodes.TableName | None = None
     populate = cursor.take("POPULATE")
@@ -198,8 +206,15 @@ def _parse_materialized_view(
     else:
         settings, comment = _parse_target_clauses(cursor)
     populate = cursor.take("POPULATE") or populate
-    if cursor.sees("EMPTY", "AS"):
+    empty = cursor.sees("EMPTY", "AS") and cursor.take("EMPTY")
+    if empty and clause is None:
         raise cursor.refused("EMPTY without REFRESH", "A view is empty unless POPULATE is said.")
+    if populate and clause is not None:
+        raise SyntaxError(
+            "A view with REFRESH takes no POPULATE: its first refresh fills it.",
+            hint="Leave POPULATE out; EMPTY skips the first refresh.",
+            position=position,
+        )
     _refuse_definer(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
@@ -212,7 +227,8 @@ def _parse_materialized_view(
         populate,
         if_not_exists,
         or_replace,
-        refresh,
+        clause,
+        empty,
         settings,
         comment or clauses.parse_comment_clause(cursor),
         position=position,
@@ -243,18 +259,6 @@ def _parse_inner_storage(
     if inner_storage == nodes.StorageClause(settings=inner_storage.settings):
         return None, inner_storage.settings, comment
     return inner_storage, (), comment
-
-
-def _parse_refresh(cursor: TokenCursor) -> str:
-    """Step over REFRESH … and return its text."""
-    start = cursor.at
-    cursor.advance()
-    while not cursor.ended and cursor.key not in _AFTER_REFRESH:
-        if cursor.sees("EMPTY", "AS"):
-            cursor.advance()
-            break
-        cursor.advance()
-    return cursor.text_since(start)
 
 
 # --- index

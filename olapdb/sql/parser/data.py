@@ -17,7 +17,7 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     """Parse an INSERT without its data: its head, and its query or the name of its FORMAT if any.
 
     If VALUES or data of a FORMAT follow, the cursor must end before them; the caller reads them.
-    Raises NotSupportedError for INSERT INTO FUNCTION, INSERT … PARTITION BY and FROM INFILE."""
+    Raises NotSupportedError for INSERT INTO FUNCTION and INSERT … PARTITION BY."""
     position = cursor.position()
     cursor.expect("INSERT")
     cursor.expect("INTO")
@@ -30,13 +30,11 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
         raise cursor.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
     settings = clauses.parse_settings_clause(cursor)
     replacing = parse_replacing(cursor) if cursor.key == "REPLACE" else None
-    if cursor.sees("FROM", "INFILE"):
-        raise cursor.refused(
-            "FROM INFILE", "Read the file with pyarrow and insert the Arrow table."
-        )
     insert = nodes.Insert(
         table, columns, excluded, settings=settings, replacing=replacing, position=position
     )
+    if cursor.sees("FROM", "INFILE"):
+        return _parse_infile(cursor, insert)
     if query_is_next(cursor):
         query, query_settings = _without_settings(queries.parse_query(cursor))
         return replace(insert, query=query, settings=settings + query_settings)
@@ -45,6 +43,22 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     if cursor.ended or cursor.key == ";":
         return insert
     raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
+
+
+def _parse_infile(cursor: TokenCursor, insert: nodes.Insert) -> nodes.Insert:
+    """Parse `FROM INFILE 'path' [COMPRESSION 'name'] [SETTINGS …] [FORMAT name]`."""
+    position = cursor.position()
+    cursor.expect("FROM")
+    cursor.expect("INFILE")
+    path = cursor.string("a path in quotes")
+    compression = cursor.string("a compression") if cursor.take("COMPRESSION") else ""
+    settings, chosen = queries.parse_output(cursor)
+    return replace(
+        insert,
+        infile=nodes.InFile(path, compression, position=position),
+        format=chosen,
+        settings=insert.settings + settings,
+    )
 
 
 def parse_replacing(cursor: TokenCursor) -> nodes.Replacing:

@@ -38,6 +38,10 @@ _BINARY = {
     "LIKE": (COMPARE, "like"),
     "ILIKE": (COMPARE, "ilike"),
     "REGEXP": (COMPARE, "match"),
+    "~": (COMPARE, "match"),
+    "~*": (COMPARE, "matchCaseInsensitive"),
+    "!~": (COMPARE, "notMatch"),
+    "!~*": (COMPARE, "notMatchCaseInsensitive"),
     "<=>": (IS, "isNotDistinctFrom"),
     "+": (ADD, "plus"),
     "-": (ADD, "minus"),
@@ -69,6 +73,7 @@ _QUANTIFIED = {("equals", "ANY"): False, ("notEquals", "ALL"): True}
 def parse_expression(cursor: TokenCursor, power: int = 0) -> nodes.Expression:
     """Parse operands and the operators between them that bind tighter than `power`."""
     cursor.enter()
+    start = cursor.at
     left = operands.parse_operand(cursor)
     while key := cursor.key:
         binary = _BINARY.get(key)
@@ -86,7 +91,7 @@ def parse_expression(cursor: TokenCursor, power: int = 0) -> nodes.Expression:
         special = _SPECIAL.get(key)
         if special is None or special <= power:
             break
-        applied = _parse_special(cursor, left)
+        applied = _parse_special(cursor, left, start)
         if applied is None:
             break
         left = applied
@@ -128,7 +133,10 @@ def _parse_quantified(
 def _parse_chain(
     cursor: TokenCursor, left: nodes.Expression, power: int, name: str
 ) -> nodes.Function:
-    """Parse a chain of one operator, `a AND b AND c`, into one call with all operands."""
+    """Parse a chain of one operator, `a AND b AND c`, into one call of `name` with all operands.
+
+    `left` is the first operand, and the cursor is at the operator behind it. `power` is the
+    operator's precedence."""
     position = cursor.position()
     key = cursor.key
     chain = [left]
@@ -137,10 +145,13 @@ def _parse_chain(
     return nodes.Function(name, tuple(chain), position=position)
 
 
-def _parse_special(cursor: TokenCursor, left: nodes.Expression) -> nodes.Expression | None:
+def _parse_special(
+    cursor: TokenCursor, left: nodes.Expression, start: int
+) -> nodes.Expression | None:
     """Parse the operator that is next, applied to `left`: `[i]`, `::T`, IN, `->` and the like.
 
-    None, without a step, if the word is no operator here."""
+    `left` begins at token number `start`.
+    If the word is no operator here, return None and leave the cursor where it is."""
     token = cursor.token
     match token.key:
         case ".":
@@ -151,9 +162,7 @@ def _parse_special(cursor: TokenCursor, left: nodes.Expression) -> nodes.Express
             cursor.expect("]")
             return nodes.Function("arrayElement", (left, index), position=cursor.position(token))
         case "::":
-            cursor.advance()
-            data_type = type_names.parse_data_type(cursor)
-            return nodes.Cast(_as_text(left), data_type, position=cursor.position(token))
+            return _parse_cast(cursor, left, start)
         case "IS":
             return _parse_is(cursor, left)
         case "BETWEEN":
@@ -176,6 +185,25 @@ def _parse_special(cursor: TokenCursor, left: nodes.Expression) -> nodes.Express
             return nodes.Function("if", (left, then, otherwise), position=cursor.position(token))
         case _:
             return _parse_lambda(cursor, left)
+
+
+def _parse_cast(cursor: TokenCursor, left: nodes.Expression, start: int) -> nodes.Cast:
+    """Parse `::T` behind `left`, which begins at token number `start`."""
+    token = cursor.token
+    literal = cursor.source.text[cursor.tokens[start].start : token.start].strip()
+    cursor.advance()
+    type_start = cursor.at
+    data_type = type_names.parse_data_type(cursor)
+    written = type_names.written_type(cursor.text_since(type_start))
+    shown = literal if _is_constant_list(left) else ""
+    return nodes.Cast(_as_text(left), data_type, written, shown, position=cursor.position(token))
+
+
+def _is_constant_list(node: nodes.Expression) -> bool:
+    """Return whether an expression is an array or a tuple of literals, nested ones included."""
+    if not isinstance(node, nodes.ArrayLiteral | nodes.TupleLiteral):
+        return False
+    return all(isinstance(e, nodes.Literal) or _is_constant_list(e) for e in node.elements)
 
 
 def _parse_tuple_element(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:

@@ -29,6 +29,14 @@ def call_follows(cursor: TokenCursor) -> bool:
     return cursor.key_after(step) == "("
 
 
+def bare_lambda_follows(cursor: TokenCursor) -> bool:
+    """Return whether several names and an arrow are next, as in `x, y -> x + y`."""
+    step = 0
+    while cursor.is_name(step) and cursor.key_after(step + 1) == ",":
+        step += 2
+    return step > 0 and cursor.is_name(step) and cursor.key_after(step + 1) == "->"
+
+
 def query_follows(cursor: TokenCursor, ahead: int = 0) -> bool:
     """Return whether the parenthesis `ahead` tokens on begins a query.
 

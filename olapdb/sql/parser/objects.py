@@ -8,26 +8,23 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import alter, clauses, functions
 from olapdb.sql.parser.cursor import TokenCursor
 
-ObjectKind = Literal["TABLE", "VIEW", "DATABASE"]
+ObjectKind = Literal["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
 _OBJECT_KINDS: tuple[ObjectKind, ...] = get_args(ObjectKind)
 
 
 def parse_object_kind(cursor: TokenCursor) -> ObjectKind | None:
-    """Parse TABLE, [MATERIALIZED] VIEW or DATABASE; None if none of them is next.
-
-    Raises an error for DICTIONARY."""
+    """Parse TABLE, [MATERIALIZED] VIEW, DATABASE or DICTIONARY; None if none of them is next."""
     if cursor.take("MATERIALIZED", "VIEW"):
         return "VIEW"
-    if cursor.key == "DICTIONARY":
-        raise cursor.refused("A dictionary", "Read the rows from a table and join it.")
     return cursor.take_one_of(*_OBJECT_KINDS) or None
 
 
 def _expect_object_kind(cursor: TokenCursor) -> ObjectKind:
-    """Parse TABLE, [MATERIALIZED] VIEW or DATABASE. Raises SyntaxError for anything else."""
+    """Parse TABLE, [MATERIALIZED] VIEW, DATABASE or DICTIONARY. Raises SyntaxError for anything
+    else."""
     kind = parse_object_kind(cursor)
     if kind is None:
-        raise cursor.expected("TABLE, VIEW or DATABASE")
+        raise cursor.expected("TABLE, VIEW, DICTIONARY or DATABASE")
     return kind
 
 
@@ -36,7 +33,9 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
     position = cursor.position(cursor.advance())
     if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
         return functions.parse_drop_function(cursor, position)
-    cursor.take("TEMPORARY")
+    temporary = cursor.take("TEMPORARY")
+    if temporary and cursor.key != "TABLE":
+        raise cursor.expected("TABLE")
     kind: Literal["TABLE", "VIEW", "DATABASE", "DICTIONARY", ""]
     kind = cursor.take_one_of("TABLE", "VIEW", "DATABASE", "DICTIONARY")
     if not kind:
@@ -49,7 +48,7 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
     if not kind:
         raise cursor.refused(
             f"DROP {cursor.token.text.upper()}",
-            "TABLE, VIEW, DATABASE and FUNCTION can be dropped.",
+            "TABLE, VIEW, DICTIONARY, DATABASE and FUNCTION can be dropped.",
         )
     if_exists = cursor.if_exists()
     if_empty = cursor.take("IF", "EMPTY")
@@ -65,7 +64,7 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
             sync = True
         elif not cursor.take("RESTRICT"):
             break
-    return nodes.Drop(kind, names, if_exists, if_empty, cascade, sync, position=position)
+    return nodes.Drop(kind, names, if_exists, if_empty, cascade, sync, temporary, position=position)
 
 
 def _parse_drop_index(cursor: TokenCursor) -> nodes.Alter:
@@ -82,6 +81,8 @@ def parse_detach(cursor: TokenCursor) -> nodes.Detach:
     SYNC is ignored. Raises NotSupportedError for ON CLUSTER, an error for other kinds of objects.
     """
     position = cursor.position(cursor.advance())
+    if cursor.key == "TEMPORARY":
+        raise cursor.refused("DETACH of a temporary table", "DROP it: it is gone with its session.")
     kind = _expect_object_kind(cursor)
     if_exists = cursor.if_exists()
     name = cursor.table_name()
@@ -129,20 +130,18 @@ def parse_truncate(cursor: TokenCursor) -> nodes.Truncate | nodes.TruncateAll:
         like = clauses.parse_like_clause(cursor)
         clauses.refuse_on_cluster(cursor)
         return nodes.TruncateAll(database, False, if_exists, *like, position=position)
-    cursor.take("TEMPORARY")
+    temporary = cursor.take("TEMPORARY")
     cursor.take("TABLE")
     if_exists = cursor.if_exists()
     table = cursor.table_name()
     clauses.refuse_on_cluster(cursor)
     cursor.take("SYNC")
-    return nodes.Truncate(table, if_exists, position=position)
+    return nodes.Truncate(table, if_exists, temporary, position=position)
 
 
 def parse_rename(cursor: TokenCursor) -> nodes.Rename:
-    """Parse `RENAME [TABLE | VIEW | DATABASE] [IF EXISTS] a TO b, …`."""
+    """Parse `RENAME [TABLE | VIEW | DICTIONARY | DATABASE] [IF EXISTS] a TO b, …`."""
     position = cursor.position(cursor.advance())
-    if cursor.key == "DICTIONARY":
-        raise cursor.refused("RENAME DICTIONARY", "Read the rows from a table and join it.")
     kind: Literal["TABLE", "DATABASE"] = "TABLE"
     if cursor.key in _OBJECT_KINDS and cursor.key_after(1) != "TO":
         kind = "DATABASE" if cursor.advance().key == "DATABASE" else "TABLE"
@@ -160,11 +159,10 @@ def _parse_renamed(cursor: TokenCursor) -> tuple[bool, tuple[nodes.TableName, no
 
 
 def parse_exchange(cursor: TokenCursor) -> nodes.Exchange:
-    """Parse `EXCHANGE TABLES a AND b`."""
+    """Parse `EXCHANGE TABLES | DICTIONARIES a AND b`."""
     position = cursor.position(cursor.advance())
-    if cursor.key == "DICTIONARIES":
-        raise cursor.refused("EXCHANGE DICTIONARIES", "Read the rows from a table and join it.")
-    cursor.expect("TABLES")
+    if not cursor.take("DICTIONARIES"):
+        cursor.expect("TABLES")
     left = cursor.table_name()
     cursor.expect("AND")
     right = cursor.table_name()

@@ -17,7 +17,7 @@ _AFTER_GROUP_BY = words(
     ") ; WITH HAVING WINDOW QUALIFY ORDER LIMIT OFFSET FETCH SETTINGS FORMAT UNION EXCEPT "
     "INTERSECT INTO"
 ) | {""}
-"""What may follow `GROUP BY ()`; anything else makes the parentheses a tuple's."""
+"""What may follow `GROUP BY ()`. Before anything else, `()` begins an expression."""
 
 
 @dataclass
@@ -89,7 +89,9 @@ def _parse_with_item(cursor: TokenCursor) -> nodes.WithItem:
 
 
 def _parse_named_query(cursor: TokenCursor) -> nodes.WithItem | None:
-    """Parse `name [(columns)] AS (query)`; None, without a step, where this is an expression."""
+    """Parse `name [(columns)] AS (query)`.
+
+    If an expression is next instead, return None and leave the cursor where it is."""
     if not cursor.is_name():
         return None
     start = cursor.at
@@ -123,7 +125,7 @@ def _column_names_follow(cursor: TokenCursor) -> bool:
 
 
 def add_with(query: nodes.Query, items: tuple[nodes.WithItem, ...], recursive: bool) -> nodes.Query:
-    """Return `query` with these WITH items before its own (a query in parentheses has some)."""
+    """Return `query` with these WITH items before its own; one in parentheses may have some."""
     if isinstance(query, nodes.Select | nodes.SetOperation):
         return replace(
             query, with_items=items + query.with_items, recursive=recursive or query.recursive
@@ -172,13 +174,15 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
     inner = parse_in_parentheses(cursor)
     if not cursor.sees("ORDER", "BY") and cursor.key not in ("LIMIT", "OFFSET", "FETCH"):
         return inner, True
-    # (a UNION ALL b) ORDER BY …: over the parentheses, as standard SQL has it
+    # (a UNION ALL b) ORDER BY … sorts the rows of the whole parentheses, as in standard SQL
     order_by = sorting.parse_order_by(cursor)
+    interpolate = sorting.parse_interpolate(cursor)
     limits = sorting.parse_limits(cursor)
     select = nodes.Select(
         (nodes.Star(position=position),),
         source=nodes.SubqueryRelation(inner, position=position),
         order_by=order_by,
+        interpolate=interpolate,
         limit_by=limits.limit_by,
         limit=limits.limit,
         offset=limits.offset,
@@ -210,8 +214,9 @@ def _parse_select(cursor: TokenCursor) -> nodes.Select:
         named_windows = cursor.comma_separated(_parse_named_window)
     qualify = operands.parse_aliased(cursor) if cursor.take("QUALIFY") else None
     order_by = sorting.parse_order_by(cursor)
+    interpolate = sorting.parse_interpolate(cursor)
     limits = sorting.parse_limits(cursor, head.top, head.with_ties)
-    settings, output = _parse_output(cursor)
+    settings, output = parse_output(cursor)
     return nodes.Select(
         head.columns,
         distinct=head.distinct,
@@ -226,6 +231,7 @@ def _parse_select(cursor: TokenCursor) -> nodes.Select:
         qualify=qualify,
         windows=named_windows,
         order_by=order_by,
+        interpolate=interpolate,
         limit_by=limits.limit_by,
         limit=limits.limit,
         offset=limits.offset,
@@ -253,7 +259,7 @@ def _parse_head(cursor: TokenCursor) -> _Head:
     columns = [operands.parse_column(cursor)]
     while cursor.take(","):
         if cursor.key == "FROM" and cursor.kind_after(1) != "operator":
-            break  # a comma may trail
+            break  # the last column may have a comma behind it
         columns.append(operands.parse_column(cursor))
     head.columns = tuple(columns)
     return head
@@ -318,24 +324,26 @@ def _parse_grouping_set(cursor: TokenCursor) -> nodes.TupleLiteral:
 # --- SETTINGS and FORMAT
 
 
-def _parse_output(cursor: TokenCursor) -> tuple[tuple[nodes.Setting, ...], str | None]:
-    """Parse SETTINGS before and behind FORMAT; return these and the format's name or None.
-
-    Raises an error for INTO OUTFILE."""
-    if cursor.sees("INTO", "OUTFILE"):
-        raise cursor.refused("INTO OUTFILE", "Fetch the result and write it from Python.")
+def parse_output(cursor: TokenCursor) -> tuple[tuple[nodes.Setting, ...], str | None]:
+    """Parse SETTINGS before and behind FORMAT; return these and the format's name or None."""
     settings = clauses.parse_settings_clause(cursor)
-    output = None
-    if cursor.key == "FORMAT" and cursor.is_name(1):
-        cursor.advance()
-        output = cursor.identifier("a format")
+    output = parse_format(cursor)
+    if output is not None:
         settings += clauses.parse_settings_clause(cursor)
     return settings, output
 
 
+def parse_format(cursor: TokenCursor) -> str | None:
+    """Parse `FORMAT name`; return the name, None if it is not next."""
+    if cursor.key != "FORMAT" or not cursor.is_name(1):
+        return None
+    cursor.advance()
+    return cursor.identifier("a format")
+
+
 def _parse_trailing_output(cursor: TokenCursor, query: nodes.Query) -> nodes.Query:
     """Parse SETTINGS and FORMAT behind a closing parenthesis, which belong to the whole query."""
-    settings, output = _parse_output(cursor)
+    settings, output = parse_output(cursor)
     if not settings and output is None:
         return query
     if not isinstance(query, nodes.Select | nodes.SetOperation):

@@ -56,12 +56,10 @@ def _parse_array_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.ArrayJ
 def _parse_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.Join | None:
     """Parse `[kind] [strictness] JOIN table ON | USING …`; None if no join is next.
 
-    CROSS and PASTE have no condition. Raises SyntaxError if another join has none, and
-    NotSupportedError for NATURAL JOIN."""
+    CROSS, PASTE and NATURAL joins have no condition. Raises SyntaxError if another join has none."""
     start = cursor.at
     position = cursor.position()
-    if cursor.key == "NATURAL":
-        raise cursor.refused("NATURAL JOIN", "Name the columns with USING.")
+    natural = cursor.take("NATURAL")
     cursor.take_one_of("GLOBAL", "LOCAL")  # they mean something on several servers only
     before = cursor.take_one_of(*_STRICTNESSES)
     kind = cursor.take_one_of(*_KINDS)
@@ -74,20 +72,22 @@ def _parse_join(cursor: TokenCursor, left: nodes.Relation) -> nodes.Join | None:
         return None
     if before and after:
         raise SyntaxError(f"A join is {before} or {after}, not both.", position=position)
-    kind = kind or "INNER"
     strictness = _STRICTNESSES.get(before or after, "")
+    kind = kind or ("LEFT" if strictness in ("SEMI", "ANTI") else "INNER")
     _check_strictness(kind, strictness, position)
+    if natural and (strictness or kind in ("CROSS", "PASTE")):
+        raise SyntaxError(f"A NATURAL JOIN cannot be {strictness or kind}.", position=position)
     right = _parse_table_expression(cursor)
     condition: nodes.Expression | None = None
     using: tuple[str, ...] = ()
-    if kind not in ("CROSS", "PASTE"):
+    if kind not in ("CROSS", "PASTE") and not natural:
         if cursor.take("ON"):
             condition = expressions.parse_expression(cursor)
         elif cursor.take("USING"):
             using = _parse_using(cursor)
         else:
             raise cursor.expected("ON or USING")
-    return nodes.Join(left, right, kind, strictness, condition, using, position=position)
+    return nodes.Join(left, right, kind, strictness, condition, using, natural, position=position)
 
 
 def _check_strictness(kind: Kind, strictness: Strictness, position: Position) -> None:

@@ -84,18 +84,22 @@ def parse_show(cursor: TokenCursor) -> Show:
 
 
 def _parse_show_create(cursor: TokenCursor) -> Show:
-    """Parse `CREATE [TABLE | VIEW | DATABASE] name` behind SHOW; a table by default.
+    """Parse `CREATE [[TEMPORARY] TABLE | VIEW | DICTIONARY | DATABASE] name` behind SHOW.
+
+    A table is the default.
 
     Raises an error for a kind that olapdb does not have, such as USER."""
     position = cursor.position(cursor.advance())
     if cursor.take("DATABASE"):
         name = cursor.identifier("a database")
         return Show("CREATE DATABASE", None, name, position=position)
-    if cursor.key in ("USER", "ROLE", "QUOTA", "DICTIONARY", "ROW", "FUNCTION"):
+    if cursor.key in ("USER", "ROLE", "QUOTA", "ROW", "FUNCTION"):
         raise cursor.refused(f"SHOW CREATE {cursor.token.text.upper()}", "There is no such object.")
     cursor.take("MATERIALIZED")
+    if cursor.take("TEMPORARY", "TABLE"):
+        return Show("CREATE TEMPORARY TABLE", cursor.table_name(), position=position)
     kind = "TABLE"
-    if cursor.key in ("TABLE", "VIEW") and cursor.is_name(1):
+    if cursor.key in ("TABLE", "VIEW", "DICTIONARY") and cursor.is_name(1):
         kind = cursor.advance().key
     return Show(f"CREATE {kind}", cursor.table_name(), position=position)
 

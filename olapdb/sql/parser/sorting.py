@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.errors import SyntaxError
-from olapdb.sql.nodes import Expression, LimitBy, OrderItem
+from olapdb.sql.nodes import Expression, Fill, LimitBy, OrderByAll, OrderItem
 from olapdb.sql.parser import expressions, operands
 from olapdb.sql.parser.cursor import TokenCursor
 
 _NOT_ALL = (".", "(", ",", "+", "-", "*", "/")
 """What makes the ALL before it a column."""
+_FILL_CLAUSES = {"FROM": "start", "TO": "stop", "STEP": "step", "STALENESS": "staleness"}
+"""The clauses of WITH FILL in their order, and their fields."""
 
 
 @dataclass
@@ -24,49 +26,77 @@ class LimitClauses:
     with_ties: bool = False
 
 
-def parse_order_by(cursor: TokenCursor) -> tuple[OrderItem, ...] | Literal["ALL"]:
+def parse_order_by(cursor: TokenCursor) -> tuple[OrderItem, ...] | OrderByAll:
     """Parse `ORDER BY a, b DESC` or `ORDER BY ALL` if it is next; () if it is not."""
     if not cursor.take("ORDER", "BY"):
         return ()
     if cursor.key == "ALL" and cursor.key_after(1) not in _NOT_ALL:
-        cursor.advance()
-        if cursor.take_one_of("DESC", "DESCENDING") or cursor.key == "NULLS":
-            raise cursor.refused("A direction of ORDER BY ALL", "Name the columns to sort by.")
-        cursor.take_one_of("ASC", "ASCENDING")
-        return "ALL"
+        position = cursor.position(cursor.advance())
+        descending = parse_descending(cursor)
+        return OrderByAll(descending, _parse_nulls_first(cursor), position=position)
     return parse_order_items(cursor)
 
 
 def parse_order_items(cursor: TokenCursor) -> tuple[OrderItem, ...]:
     """Parse `a, b DESC NULLS FIRST`, behind ORDER BY."""
-    items = cursor.comma_separated(_parse_order_item)
-    if cursor.key == "INTERPOLATE":
-        raise cursor.refused("INTERPOLATE", "Fill the gaps with a join on numbers().")
+    return cursor.comma_separated(_parse_order_item)
+
+
+def parse_interpolate(cursor: TokenCursor) -> tuple[tuple[str, Expression | None], ...] | None:
+    """Parse `INTERPOLATE [(a, b AS expression, …)]` if it is next.
+
+    None if it is not, () for all columns."""
+    if not cursor.take("INTERPOLATE"):
+        return None
+    if not cursor.take("("):
+        return ()
+    items = cursor.comma_separated(_parse_interpolated)
+    cursor.expect(")")
     return items
 
 
-def _parse_order_item(cursor: TokenCursor) -> OrderItem:
-    """Parse an item of ORDER BY; `nulls_first` is None unless NULLS FIRST or LAST is written.
+def _parse_interpolated(cursor: TokenCursor) -> tuple[str, Expression | None]:
+    """Parse `column [AS expression]`."""
+    name = cursor.identifier("a column")
+    return name, expressions.parse_expression(cursor) if cursor.take("AS") else None
 
-    Raises an error for WITH FILL."""
+
+def _parse_fill(cursor: TokenCursor) -> Fill:
+    """Parse `[FROM x] [TO y] [STEP z] [STALENESS s]`, in this order, behind WITH FILL."""
+    position = cursor.position()
+    bounds = {
+        field: expressions.parse_expression(cursor)
+        for word, field in _FILL_CLAUSES.items()
+        if cursor.take(word)
+    }
+    return Fill(**bounds, position=position)
+
+
+def _parse_order_item(cursor: TokenCursor) -> OrderItem:
+    """Parse an item of ORDER BY; `nulls_first` is None unless NULLS FIRST or LAST is written."""
     position = cursor.position()
     expression = operands.parse_aliased(cursor)
     descending = parse_descending(cursor)
-    nulls_first: bool | None = None
-    if cursor.take("NULLS"):
-        nulls_first = cursor.take("FIRST")
-        if not nulls_first:
-            cursor.expect("LAST")
+    nulls_first = _parse_nulls_first(cursor)
     collate = cursor.string("the name of a collation") if cursor.take("COLLATE") else None
-    if cursor.sees("WITH", "FILL"):
-        raise cursor.refused("ORDER BY … WITH FILL", "Fill the gaps with a join on numbers().")
-    return OrderItem(expression, descending, nulls_first, collate, position=position)
+    fill = _parse_fill(cursor) if cursor.take("WITH", "FILL") else None
+    return OrderItem(expression, descending, nulls_first, collate, fill, position=position)
 
 
 def parse_descending(cursor: TokenCursor) -> bool:
     """Step over ASC or DESC if it is next; return whether it was DESC."""
     direction = cursor.take_one_of("ASC", "ASCENDING", "DESC", "DESCENDING")
     return direction in ("DESC", "DESCENDING")
+
+
+def _parse_nulls_first(cursor: TokenCursor) -> bool | None:
+    """Parse `NULLS FIRST` or `NULLS LAST` if it is next; None if it is not."""
+    if not cursor.take("NULLS"):
+        return None
+    if cursor.take("FIRST"):
+        return True
+    cursor.expect("LAST")
+    return False
 
 
 # --- LIMIT
@@ -106,9 +136,11 @@ def _parse_limit(cursor: TokenCursor, limits: LimitClauses) -> None:
     if cursor.take("BY"):
         if limits.limit_by is not None or limits.limit is not None:
             raise SyntaxError("LIMIT … BY stands once, before LIMIT.", position=position)
-        if cursor.key == "ALL":
-            raise cursor.refused("LIMIT BY ALL", "Name the columns.")
-        by = cursor.comma_separated(operands.parse_aliased)
+        by: tuple[Expression, ...] | Literal["ALL"] = "ALL"
+        if cursor.key != "ALL" or cursor.key_after(1) in _NOT_ALL:
+            by = cursor.comma_separated(operands.parse_aliased)
+        else:
+            cursor.advance()
         limits.limit_by = LimitBy(count, by, offset, position=position)
         return
     if limits.limit is not None:

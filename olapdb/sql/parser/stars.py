@@ -1,64 +1,112 @@
-"""`*`, `t.*`, `COLUMNS('…')`, and what changes them."""
+"""`*`, `t.*`, `COLUMNS(…)`, and what changes them: EXCEPT, REPLACE, APPLY."""
 
 from __future__ import annotations
 
-from olapdb.sql.nodes import Alias, Expression, Star
-from olapdb.sql.parser import operands
+from dataclasses import replace
+
+from olapdb.errors import SyntaxError
+from olapdb.sql.nodes import Alias, Expression, Function, Identifier, Lambda, Star
+from olapdb.sql.parser import expressions, operands
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import query_follows
 
 _AFTER_SET_OPERATION = ("SELECT", "WITH", "ALL", "DISTINCT", "FROM")
+_PARAMETER = Identifier(("x",))
+"""The argument of the lambda that `APPLY(f)` stands for."""
 
 
 def parse_columns_pattern(cursor: TokenCursor, qualifier: tuple[str, ...] = ()) -> Expression:
-    """Parse `COLUMNS('regex')` and its modifiers; the word COLUMNS is next."""
+    """Parse `COLUMNS('regex')` or `COLUMNS(a, b)` and its modifiers; the word COLUMNS is next."""
     position = cursor.position(cursor.advance())
     cursor.expect("(")
-    if cursor.token.kind != "string":
-        raise cursor.refused("COLUMNS with a list of names", "Name the columns, or give a pattern.")
-    pattern = cursor.string()
+    pattern: str | None = None
+    names: tuple[str, ...] = ()
+    if cursor.token.kind == "string":
+        pattern = cursor.string()
+    else:
+        names = cursor.dotted_names("a column")
     cursor.expect(")")
-    return parse_modifiers(cursor, Star(qualifier, pattern, position=position))
+    return parse_modifiers(cursor, Star(qualifier, pattern, names=names, position=position))
 
 
 def parse_modifiers(cursor: TokenCursor, star: Star) -> Star:
-    """Parse `EXCEPT (a, b)` and `REPLACE (x AS a)` behind `star`; return the star with them."""
-    excluded: tuple[str, ...] = ()
-    replaced: tuple[Alias, ...] = ()
+    """Parse EXCEPT, REPLACE and APPLY behind `star`, in any number; return the star with them.
+
+    Raises an error for EXCEPT and REPLACE behind APPLY, which ClickHouse ignores."""
     while True:
-        if cursor.key == "EXCEPT" and _names_follow(cursor):
-            cursor.advance()
-            if cursor.take("("):
-                excluded += cursor.dotted_names("a column")
-                cursor.expect(")")
-            else:
-                excluded += (cursor.dotted_name("a column"),)
+        is_except = cursor.key == "EXCEPT" and _names_follow(cursor)
+        if star.applied and (is_except or cursor.key == "REPLACE"):
+            raise cursor.refused(f"{cursor.key} behind APPLY", "Write it before APPLY.")
+        if is_except:
+            star = _parse_except(cursor, star)
         elif cursor.take("REPLACE"):
-            replaced += _parse_replacements(cursor)
-        elif cursor.sees("APPLY", "("):
-            raise cursor.refused(
-                "APPLY behind *", "Name the columns and call the function on each."
-            )
+            strict = cursor.take("STRICT")
+            replaced = star.replaced + _parse_replacements(cursor)
+            star = replace(star, replaced=replaced, strict=star.strict or strict)
+        elif cursor.key == "APPLY" and (cursor.key_after(1) == "(" or cursor.is_name(1)):
+            cursor.advance()
+            star = replace(star, applied=(*star.applied, _parse_function(cursor)))
         else:
-            break
-    if not excluded and not replaced:
-        return star
-    return Star(star.qualifier, star.pattern, excluded, replaced, position=star.position)
+            return star
+
+
+def _parse_except(cursor: TokenCursor, star: Star) -> Star:
+    """Parse `EXCEPT [STRICT] (a, b)`, `EXCEPT a` or `EXCEPT('regex')`; return the star with it."""
+    cursor.advance()
+    strict = cursor.take("STRICT") or star.strict
+    grouped = cursor.take("(")
+    if cursor.token.kind == "string":
+        patterns = (*star.excluded_patterns, cursor.string())
+        star = replace(star, excluded_patterns=patterns, strict=strict)
+    else:
+        names = cursor.dotted_names("a column") if grouped else (cursor.dotted_name("a column"),)
+        star = replace(star, excluded=star.excluded + names, strict=strict)
+    if grouped:
+        cursor.expect(")")
+    return star
 
 
 def _names_follow(cursor: TokenCursor) -> bool:
     """Return whether the EXCEPT that is next names columns: `* EXCEPT a`.
 
-    It is False for the set operation, `SELECT * EXCEPT SELECT …`. Raises an error for a pattern and
-    for STRICT."""
-    grouped = cursor.key_after(1) == "("
-    if cursor.kind_after(2 if grouped else 1) == "string":
-        raise cursor.refused("EXCEPT with a pattern", "Name the columns.")
-    if grouped:
+    It is False for the set operation, `SELECT * EXCEPT SELECT …`."""
+    if cursor.key_after(1) == "(":
         return not query_follows(cursor, 1)
-    if cursor.key_after(1) == "STRICT":
-        raise cursor.refused("EXCEPT STRICT", "Leave STRICT out.")
+    if cursor.kind_after(1) == "string":
+        return True
     return cursor.is_name(1) and cursor.key_after(1) not in _AFTER_SET_OPERATION
+
+
+def _parse_function(cursor: TokenCursor) -> Lambda:
+    """Parse `(f)`, `(f(parameters))`, `(x -> …)` or `f`, behind APPLY, as a lambda of one column."""
+    position = cursor.position()
+    if not cursor.take("("):
+        name = cursor.identifier("a function")
+        return _calling(Function(name, (_PARAMETER,), position=position))
+    function = expressions.parse_expression(cursor)
+    if cursor.key == ",":
+        raise cursor.refused("The prefix of APPLY", "ClickHouse ignores it: leave it out.")
+    cursor.expect(")")
+    match function:
+        case Lambda(arguments=(_,)):
+            return function
+        case Identifier(parts=(name,)):
+            return _calling(Function(name, (_PARAMETER,), position=position))
+        case Identifier(parts=(database, name)):
+            return _calling(Function(name, (_PARAMETER,), database=database, position=position))
+        case Function(name=name, arguments=parameters, parameters=()):
+            return _calling(Function(name, (_PARAMETER,), parameters, position=position))
+        case _:
+            raise SyntaxError(
+                "APPLY takes a function or a lambda of one argument.",
+                hint="Write APPLY(sum), APPLY(quantile(0.9)) or APPLY(x -> x + 1).",
+                position=position,
+            )
+
+
+def _calling(call: Function) -> Lambda:
+    """Return the lambda `x -> call`, whose argument is the call's."""
+    return Lambda(_PARAMETER.parts, call, position=call.position)
 
 
 def _parse_replacements(cursor: TokenCursor) -> tuple[Alias, ...]:

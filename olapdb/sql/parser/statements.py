@@ -15,6 +15,7 @@ from olapdb.sql.parser import (
     create,
     data,
     objects,
+    outfile,
     queries,
     show,
     system,
@@ -22,7 +23,7 @@ from olapdb.sql.parser import (
 from olapdb.sql.parser.cursor import TokenCursor
 
 ExplainKind = Literal[
-    "PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
+    "PLAN", "ANALYZE", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
 ]
 _EXPLAIN_KINDS: tuple[ExplainKind, ...] = get_args(ExplainKind)
 _REFUSED = {
@@ -65,7 +66,8 @@ def _parse_query_or_insert(cursor: TokenCursor) -> nodes.Statement:
                 raise cursor.expected("a query behind WITH … INSERT")
             return replace(insert, query=queries.add_with(insert.query, items, recursive))
         cursor.move_to(start)
-    return queries.parse_query(cursor)
+    query = queries.parse_query(cursor)
+    return outfile.parse_outfile(cursor, query) if cursor.sees("INTO", "OUTFILE") else query
 
 
 def _parse_explain(cursor: TokenCursor) -> nodes.Explain:

@@ -12,8 +12,16 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from olapdb.errors import SyntaxError
-from olapdb.sql.nodes import Expression, Query, Replacing, Statement, TableName, ValuesData
-from olapdb.sql.parser import data, operands, queries, statements
+from olapdb.sql.nodes import (
+    Expression,
+    Query,
+    RefreshClause,
+    Replacing,
+    Statement,
+    TableName,
+    ValuesData,
+)
+from olapdb.sql.parser import data, operands, queries, refresh, statements
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.tokens import COMMENT, HEREDOC, QUOTED, SourceText
 
@@ -93,6 +101,11 @@ def parse_table_name(text: str) -> TableName:
 def parse_replacing(text: str) -> Replacing:
     """Parse a text that is the REPLACE clause of an INSERT: `REPLACE USING (k) WHERE …`."""
     return _parse_whole(text, data.parse_replacing)
+
+
+def parse_refresh(text: str) -> RefreshClause:
+    """Parse a text that is the REFRESH clause of a materialized view."""
+    return _parse_whole(text, refresh.parse_refresh)
 
 
 def _parse_whole(text: str, parse_part: Callable[[TokenCursor], Parsed]) -> Parsed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from olapdb.errors import Error
 from olapdb.functions import parse_type
 from olapdb.sql.parser.cursor import TokenCursor
@@ -27,6 +29,17 @@ def parse_data_type(cursor: TokenCursor) -> DataType:
         if cursor.key in second_words:
             cursor.advance()
     return type_of_text(cursor, cursor.text_since(start), start)
+
+
+def written_type(text: str) -> str:
+    """Return the text of a type as ClickHouse writes it in names: one blank behind a comma.
+
+    Returns "" for a type with quoted names or texts, which is shown by its own name."""
+    if "'" in text or "`" in text or '"' in text:
+        return ""
+    return re.sub(r"\s*\(\s*", "(", re.sub(r"\s*,\s*", ", ", " ".join(text.split()))).replace(
+        " )", ")"
+    )
 
 
 def type_of_text(cursor: TokenCursor, text: str, start: int) -> DataType:

@@ -26,6 +26,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    Enum,
     Float,
     Integer,
     make_nullable,
@@ -101,7 +102,7 @@ def _reading_type(first: npt.NDArray[np.uint8], target: DataType) -> DataType | 
     if quoted.any():
         return None
     match target:
-        case Integer() | Date() | Date32() | DateTime() | DateTime64():
+        case Integer() | Enum() | Date() | Date32() | DateTime() | DateTime64():
             return INT64
         case Float():
             return target

@@ -17,12 +17,15 @@ _READING = (
     nodes.SetSettings,
     nodes.TransactionStatement,
     nodes.Kill,
+    nodes.OutFile,
 )
 
 
 def refuse_if_readonly(statement: nodes.Statement | None, context: StatementContext) -> None:
     """Raise ReadOnly if the statement changes the warehouse, and the session or the statement's own
-    SETTINGS have `readonly`. `statement` None is an INSERT of Python data."""
+    SETTINGS have `readonly`. `statement` None is an INSERT of Python data.
+
+    With readonly = 2 a session may have temporary tables, which are no change of the warehouse."""
     if isinstance(statement, _READING):
         return
     changes = {
@@ -31,8 +34,15 @@ def refuse_if_readonly(statement: nodes.Statement | None, context: StatementCont
         if setting.name == "readonly"
     }
     level = context.settings.with_changes(changes).integer("readonly")
+    if level == 2 and (context.on_temporary or _is_drop_of_temporary(statement)):
+        return
     if level:
         raise ReadOnly(
             "Cannot execute query in readonly mode.",
             hint=f"The setting readonly is {level}; another connection need not have it.",
         )
+
+
+def _is_drop_of_temporary(statement: nodes.Statement | None) -> bool:
+    """Return whether the statement says DROP TEMPORARY TABLE."""
+    return isinstance(statement, nodes.Drop) and statement.temporary

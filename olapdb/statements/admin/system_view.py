@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from olapdb.errors import BadArguments, NotSupportedError
-from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.schema import MaterializedView, RefreshableView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.statements.admin import refresh
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl import rebuild
 from olapdb.statements.ddl.views import chunk_executor, set_trigger
@@ -27,7 +28,7 @@ from olapdb.views.jobs.job_listing import cancel_jobs
 from olapdb.views.jobs.replay import ReplaySelection, replay
 from olapdb.views.jobs.replay_condition import KeyCondition
 from olapdb.views.proof.ledger_check import check_ledger
-from olapdb.views.proof.reconcile import reconcile, require_stored
+from olapdb.views.proof.reconcile import PartitionChoice, reconcile, require_stored
 
 if TYPE_CHECKING:
     from olapdb.views.jobs.replay_condition import KeyCondition
@@ -127,6 +128,9 @@ _COMPUTE_CHUNKS = ("BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD")
 def system_view(statement: nodes.SystemView, context: StatementContext) -> Result:
     """Run the command and return its rows as a table. STOP, START and CANCEL REBUILD return an
     empty result."""
+    refreshable = context.find(context.snapshot(), statement.view)
+    if isinstance(refreshable, RefreshableView):
+        return _refresh_command(statement, refreshable, context)
     if statement.action in ("STOP", "START"):
         context = context.with_settings(statement.settings)
         view = context.require_view(context.snapshot(), statement.view)
@@ -142,6 +146,25 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
         [_value(getattr(row, name)) for row in command_rows] for name in columns
     ]
     return from_columns(list(columns), list(columns.values()), values)
+
+
+def _refresh_command(
+    statement: nodes.SystemView, view: RefreshableView, context: StatementContext
+) -> Result:
+    """Run STOP, START or CANCEL of a refreshable view. Raise BadArguments for a command that is for
+    triggers."""
+    if statement.action in ("STOP", "START"):
+        refresh.set_stopped(view.id, statement.action == "STOP", context)
+    elif statement.action == "CANCEL" and statement.job is None:
+        refresh.cancel(view, context)
+    else:
+        raise BadArguments(
+            f"SYSTEM {statement.action} VIEW is for views that are triggers; {view.database}."
+            f"{view.name} is refreshed.",
+            hint="SYSTEM REFRESH VIEW computes its rows anew.",
+            position=statement.position,
+        )
+    return Result()
 
 
 def run_command(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
@@ -324,13 +347,16 @@ def _reconcile(
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
     """Run RECONCILE; return a row for each target partition that was compared."""
+    choice = PartitionChoice(
+        _partition(statement, view.target_id, context, snapshot),
+        statement.sample,
+        statement.oldest,
+        statement.stale,
+    )
     return reconcile(
         context.origin(),
         view.id,
-        partition=_partition(statement, view.target_id, context, snapshot),
-        sample=statement.sample,
-        oldest=statement.oldest,
-        stale=statement.stale,
+        choice,
         executor=chunk_executor(context),
         progress=context.progress,
     )

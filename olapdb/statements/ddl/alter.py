@@ -23,7 +23,7 @@ from olapdb.ingest.read_parts import Pin
 from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import NoViewSince, RevisionIs
-from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.runtime.failpoints import failpoint
@@ -34,6 +34,7 @@ from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_confli
 from olapdb.statements.ddl.columns import ColumnsDraft, nested_columns
 from olapdb.statements.ddl.engines import check_engine
 from olapdb.statements.ddl.indexes import alter_index, rewrite_steps
+from olapdb.statements.ddl.refreshable_views import modify_refresh
 from olapdb.statements.ddl.table_definition import check_table
 from olapdb.statements.ddl.ttl import materialize_ttl, ttl_after_modify, ttl_text
 from olapdb.statements.ddl.views import alter_query
@@ -68,6 +69,8 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
     actions = statement.actions
     if any(isinstance(action, nodes.ModifyQuery) for action in actions):
         return alter_query(statement, context)
+    if any(isinstance(action, nodes.ModifyRefresh) for action in actions):
+        return modify_refresh(statement, context)
     context = context.with_settings(statement.settings)
     for action in actions:
         _require_supported(action, context, alone=len(actions) == 1)
@@ -167,7 +170,7 @@ def _table(
         raise errors.NotSupportedError(
             f"{found.database}.{found.name} is a view: its columns are those of its query.",
             hint=f"{fix}; its target is altered by its own name."
-            if isinstance(found, MaterializedView)
+            if isinstance(found, MaterializedView | RefreshableView)
             else "CREATE OR REPLACE VIEW gives it other columns.",
             position=statement.table.position,
         )

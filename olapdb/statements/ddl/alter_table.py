@@ -10,6 +10,7 @@ from olapdb.errors import BadArguments, NotSupportedError, ReadonlySetting
 from olapdb.model.schema import KeyItem
 from olapdb.plan.expressions import columns_of
 from olapdb.sql import nodes
+from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.columns import ColumnsDraft
 from olapdb.statements.ddl.engines import with_version
@@ -43,7 +44,9 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
             position=action.position,
         )
     for item in new[common_length:]:
-        bound = bind_expression(parse_expression(item.expression), table, scope)
+        parsed = parse_expression(item.expression)
+        refuse_dictionaries(parsed, "a sorting key")
+        bound = bind_expression(parsed, table, scope)
         for name in sorted(columns_of(bound)):
             column = table.column(name)
             if column is None or not draft.is_new(column):

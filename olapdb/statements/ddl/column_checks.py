@@ -13,9 +13,17 @@ from olapdb.bind.syntax import children, walk
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.functions import store_column
 from olapdb.model.schema import Column, Table
-from olapdb.plan.expressions import Call, Expression, columns_of
+from olapdb.plan.expressions import (
+    Call,
+    CorrelatedSubquery,
+    Expression,
+    InSubquery,
+    ScalarSubquery,
+    columns_of,
+)
 from olapdb.plan.expressions import walk as walk_expression
 from olapdb.sql import nodes
+from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.type_checks import check_type
@@ -135,12 +143,13 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
     """Raise NoDefaultValue for a default with a subquery, and the binder's and converter's
     errors."""
     parsed = parse_expression(column.default)
-    if any(isinstance(node, nodes.Query) for node in walk(parsed)):
+    refuse_dictionaries(parsed, f"the {column.default_kind} of column {column.name}")
+    bound = None if _has_query(parsed) else bind_expression(parsed, table, scope)
+    if bound is None or reads_a_table(bound):
         raise errors.NoDefaultValue(
             f"The {column.default_kind} of column {column.name} has a subquery.",
             hint="A default is an expression over the row's own columns.",
         )
-    bound = bind_expression(parsed, table, scope)
     try:
         _check_storable(bound, column, scope)
     except errors.DataError as error:
@@ -149,6 +158,19 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
             f" {error.message}",
             hint=error.hint,
         ) from error
+
+
+def _has_query(parsed: nodes.Expression) -> bool:
+    """Return whether the text of the expression has a query in it."""
+    return any(isinstance(node, nodes.Query) for node in walk(parsed))
+
+
+def reads_a_table(bound: Expression) -> bool:
+    """Return whether the expression needs the rows of a table, as `x IN t` does."""
+    return any(
+        isinstance(node, InSubquery | ScalarSubquery | CorrelatedSubquery)
+        for node in walk_expression(bound)
+    )
 
 
 def _check_storable(bound: Expression, column: Column, scope: BindScope) -> None:
@@ -174,12 +196,13 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
     """Raise BadArguments for a constraint with a subquery, IllegalTypeOfArgument for one that is
     not Boolean or UInt8."""
     parsed = parse_expression(text)
-    if any(isinstance(node, nodes.Query) for node in walk(parsed)):
+    refuse_dictionaries(parsed, f"constraint {name}")
+    bound = None if _has_query(parsed) else bind_expression(parsed, table, scope)
+    if bound is None or reads_a_table(bound):
         raise errors.BadArguments(
             f"Constraint {name} has a subquery.",
             hint="A constraint is a condition over the row's own columns.",
         )
-    bound = bind_expression(parsed, table, scope)
     kind = plain(bound.type)
     if not isinstance(kind, Boolean) and kind != Integer(8, False):
         raise errors.IllegalTypeOfArgument(

@@ -26,7 +26,7 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
 from olapdb.storage.column_statistics import bounds_hold
-from olapdb.types import Array, DataType, is_nullable, make_nullable, plain
+from olapdb.types import Array, DataType, Enum, is_nullable, make_nullable, plain
 
 Action = TypeVar("Action", bound=nodes.AlterAction)
 
@@ -469,7 +469,10 @@ def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
 
 def _same_key_order(old: DataType, new: DataType) -> bool:
     """Return whether a key keeps its values and its order when its column changes from one type to
-    the other."""
+    the other: an Enum may get more elements."""
+    before, after = plain(old), plain(new)
+    if isinstance(before, Enum) and isinstance(after, Enum) and before.bits == after.bits:
+        return bounds_hold(before, after) and is_nullable(old) == is_nullable(new)
     return plain(old) == plain(new) and is_nullable(old) == is_nullable(new)
 
 

@@ -18,6 +18,7 @@ from olapdb.dml.replace_rows import replace_rows
 from olapdb.errors import (
     BadArguments,
     DatabaseAlreadyExists,
+    DictionaryAlreadyExists,
     Error,
     NotSupportedError,
     TableAlreadyExists,
@@ -36,7 +37,16 @@ from olapdb.model.requirements import (
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.schema import Column, DatabaseEntry, MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import (
+    Column,
+    DatabaseEntry,
+    MaterializedView,
+    RefreshableView,
+    SchemaObject,
+    Table,
+    View,
+)
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result
@@ -90,12 +100,6 @@ def _create_database(
 def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
     """Run CREATE TABLE: one commit publishes the table and, with AS SELECT or CLONE AS, its
     rows."""
-    if statement.temporary:
-        raise NotSupportedError(
-            "Temporary tables are not supported.",
-            hint="Make a table in a database of your own, and drop it.",
-            position=statement.position,
-        )
     return retry_on_conflict(context, partial(_create_table, statement, context))
 
 
@@ -117,7 +121,7 @@ def _create_table(
         return _create_filled(statement, table, existing, context, snapshot)
     if statement.clone:
         return _create_clone(statement, table, existing, context, snapshot)
-    _commit_object(table, existing, context, snapshot)
+    commit_object(table, existing, context, snapshot)
     return Result()
 
 
@@ -125,14 +129,15 @@ def exchange_rows(statement: nodes.CreateTable, table_id: str, context: Statemen
     """Exchange the rows of a table for those of AS SELECT, where both have one definition: equal
     rows stay, and views are told of the others exactly."""
     query = None if statement.empty else statement.query
+    filling = context if query is None else select.with_query_settings(query, context)
 
     def blocks(snapshot: Snapshot) -> Iterator[pa.Table]:
         """Return the rows of the query at the snapshot as blocks of the table."""
         table = snapshot.by_id(table_id)
         if query is None or not isinstance(table, Table):
             return iter(())
-        result = select.run_at(query, select.with_query_settings(query, context), snapshot)
-        return result_blocks(table, None, result, context, snapshot)
+        result = select.run_at(query, filling, snapshot)
+        return result_blocks(table, None, result, filling, snapshot)
 
     every_row = nodes.Replacing(where=nodes.Literal(1))
     exchanged = replace_rows(
@@ -148,14 +153,29 @@ def _object_to_replace(
     snapshot: Snapshot,
 ) -> SchemaObject | None:
     """Return the object that has the name; None if it is free. Raise TableAlreadyExists without OR
-    REPLACE or IF NOT EXISTS, HaveDependentObjects for a table that views need."""
+    REPLACE or IF NOT EXISTS, or for a materialized view; DictionaryAlreadyExists for a dictionary,
+    HaveDependentObjects for a table that views need."""
     existing = context.find(snapshot, name)
     if existing is None or statement.if_not_exists:
         return existing
+    if isinstance(existing, View) and existing.dictionary:
+        raise DictionaryAlreadyExists(
+            f"{existing.database}.{existing.name} is a dictionary.",
+            hint="Choose another name, or DROP DICTIONARY it first.",
+            position=name.position,
+        )
     if not statement.or_replace:
         raise TableAlreadyExists(
-            f"{existing.database}.{existing.name} exists.",
+            f"{_displayed(existing)} exists.",
             hint="Say IF NOT EXISTS or CREATE OR REPLACE, or DROP it first.",
+            position=name.position,
+        )
+    if isinstance(existing, MaterializedView | RefreshableView):
+        ends = "trigger" if isinstance(existing, MaterializedView) else "refreshes"
+        raise TableAlreadyExists(
+            f"{existing.database}.{existing.name} is a materialized view, and replacing it would "
+            f"end its {ends}.",
+            hint=f"DROP VIEW {existing.database}.{existing.name} first.",
             position=name.position,
         )
     if isinstance(statement, nodes.CreateTable) and not keeps_identity(snapshot, existing):
@@ -163,7 +183,14 @@ def _object_to_replace(
     return existing
 
 
-def _commit_object(
+def _displayed(item: SchemaObject) -> str:
+    """Return the object's name for messages."""
+    if item.database == TEMPORARY_DATABASE:
+        return f"Temporary table {item.name}"
+    return f"{item.database}.{item.name}"
+
+
+def commit_object(
     made: Table | View,
     existing: SchemaObject | None,
     context: StatementContext,
@@ -228,7 +255,7 @@ def _create_clone(
     with Pin(context.services, snapshot.number), Staging(origin) as staging:
         staged = cloned_parts(staging, origin, snapshot, source, table)
         with staging.committing():
-            _commit_object(table, existing, context, snapshot, [staged] if staged.rows else [])
+            commit_object(table, existing, context, snapshot, [staged] if staged.rows else [])
     return Result(affected_rows=staged.rows)
 
 
@@ -243,13 +270,14 @@ def _create_filled(
     at once. A failing SELECT leaves nothing behind."""
     assert statement.query is not None
     services = context.services
+    filling = select.with_query_settings(statement.query, context)  # they are of the INSERT too
     staged: list[StagedInsert] = []
     admission = Admission.of(services, table)
     after, cache = snapshot, services.cache
     if existing is not None and table.id == existing.id:  # its views fire on the new definition,
         after, cache = OverlaySnapshot.of(snapshot, table), Cache()  # which may never be committed
     with Staging(context.origin()) as staging:
-        for rows in query_blocks(table, None, statement.query, context, snapshot):
+        for rows in query_blocks(table, None, statement.query, filling, snapshot):
             block = rows if admission is None else admission.admit(rows)
             staged_insert = stage_insert(
                 table,
@@ -258,7 +286,7 @@ def _create_filled(
                     after,
                     services.store,
                     cache,
-                    context.settings,
+                    filling.settings,
                     context.environment,
                     context.cancelled,
                 ),
@@ -268,7 +296,7 @@ def _create_filled(
             staged.append(staged_insert)
         keys = admission.changes() if admission else ()
         with staging.committing():
-            _commit_object(table, existing, context, snapshot, staged, keys=keys)
+            commit_object(table, existing, context, snapshot, staged, keys=keys)
     return Result(affected_rows=sum(staged_insert.rows for staged_insert in staged))
 
 
@@ -287,12 +315,6 @@ def _create_view(
     existing = _object_to_replace(statement.name, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
-    if isinstance(existing, MaterializedView):
-        raise TableAlreadyExists(
-            f"{existing.database}.{existing.name} is a materialized view.",
-            hint="DROP it first.",
-            position=statement.name.position,
-        )
     scope = context.scope(snapshot)
     plan = select.plan_query(statement.query, context, snapshot)
     columns = tuple(
@@ -321,7 +343,7 @@ def _create_view(
         return Result()
     if existing is not None:
         refuse_dependents(snapshot, existing, "replace")
-    _commit_object(view, existing, context, snapshot, reads=plan.tables)
+    commit_object(view, existing, context, snapshot, reads=plan.tables)
     return Result()
 
 

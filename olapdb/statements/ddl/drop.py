@@ -8,6 +8,7 @@ from functools import partial
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import (
+    CannotDropDictionaryAsTable,
     HaveDependentObjects,
     IncorrectQuery,
     NotSupportedError,
@@ -22,39 +23,51 @@ from olapdb.model.requirements import (
     Requirement,
     RevisionIs,
 )
-from olapdb.model.schema import MaterializedView, SchemaObject, Table
+from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.context import (
+    StatementContext,
+    drop_text,
+    is_dictionary_over,
+    refuse_dependents,
+)
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.functions import drop_of_database
+from olapdb.statements.ddl.refreshable_views import drop_draft as drop_refreshable
 from olapdb.statements.introspect.show import require_database
+from olapdb.statements.temporary_routing import split_drop
 from olapdb.views.definition.create import drop_view
 from olapdb.views.definition.drop_attach import drop_draft
 
 
 def drop(statement: nodes.Drop, context: StatementContext) -> Result:
-    """Run DROP TABLE, VIEW or DATABASE. Several tables and views are one commit; a commit for each
-    database.
+    """Run DROP TABLE, VIEW, DICTIONARY or DATABASE. Several tables and views are one commit; a
+    commit for each database.
 
     Raises HaveDependentObjects for an object that a materialized view needs, unless the statement
     drops that view too. A concurrent CREATE of such a view makes the commit conflict; the retry
-    then raises. UNDROP can recover a table unless it was dropped SYNC.
+    then raises. UNDROP can recover a table unless it was dropped SYNC, or is temporary.
     """
-    if len(statement.names) > 1 and statement.kind in ("TABLE", "VIEW"):
+    for part, own_context in split_drop(statement, context):
+        _drop(part, own_context)
+    return Result()
+
+
+def _drop(statement: nodes.Drop, context: StatementContext) -> None:
+    """Run a DROP whose names are all of one catalog."""
+    if len(statement.names) > 1 and statement.kind in _DROPPED_TOGETHER:
         retry_on_conflict(context, partial(_drop_together, statement, context))
-        return Result()
+        return
     for name in statement.names:
         if statement.kind == "DATABASE":
             retry_on_conflict(context, partial(_drop_database, statement, name, context))
-        elif statement.kind in ("TABLE", "VIEW"):
-            retry_on_conflict(context, partial(_drop_object, statement, name, context))
         else:
-            raise NotSupportedError(
-                f"DROP {statement.kind} is not supported.", position=statement.position
-            )
-    return Result()
+            retry_on_conflict(context, partial(_drop_object, statement, name, context))
+
+
+_DROPPED_TOGETHER = ("TABLE", "VIEW", "DICTIONARY")
 
 
 def _drop_object(
@@ -75,6 +88,9 @@ def _drop_object(
             hint="Leave IF EMPTY out, or TRUNCATE it.",
             position=name.position,
         )
+    if isinstance(item, RefreshableView):
+        publish(drop_refreshable(snapshot, item), context.origin("DROP VIEW"))
+        return
     refuse_dependents(snapshot, item, "drop")
     if isinstance(item, MaterializedView):
         drop_view(context.origin(), item.id)
@@ -88,8 +104,18 @@ def _named_object(
 ) -> SchemaObject | None:
     """Return the object of that name, None if IF EXISTS allows that there is none.
 
-    Raises IncorrectQuery if DROP VIEW names a table."""
+    Raises IncorrectQuery if DROP VIEW names a table or DROP DICTIONARY another object,
+    CannotDropDictionaryAsTable if DROP TABLE names a dictionary."""
     item = context.find(snapshot, name) if statement.if_exists else context.require(snapshot, name)
+    is_dictionary = isinstance(item, View) and bool(item.dictionary)
+    if is_dictionary and statement.kind == "TABLE":
+        raise CannotDropDictionaryAsTable(
+            f"{name} is a dictionary.", hint="Say DROP DICTIONARY.", position=name.position
+        )
+    if item is not None and is_dictionary != (statement.kind == "DICTIONARY"):
+        kind = "dictionary" if statement.kind == "DICTIONARY" else "view"
+        if is_dictionary or kind == "dictionary":
+            raise IncorrectQuery(f"{name} is not a {kind}.", position=name.position)
     if statement.kind == "VIEW" and isinstance(item, Table):
         raise IncorrectQuery(
             f"{item.database}.{item.name} is a table, not a view.",
@@ -116,6 +142,9 @@ def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: S
     for view in sorted(views, key=lambda view: bool(view.standing)):
         if view.id not in _dropped_ids(draft):  # else it went along with the view of its name
             draft.merge(drop_draft(snapshot, view))
+    for item in items:
+        if isinstance(item, RefreshableView):
+            draft.merge(drop_refreshable(snapshot, item))
     dropped_ids = _dropped_ids(draft)
     for item in items:
         if item.id in dropped_ids:
@@ -195,16 +224,20 @@ def _drop_all_objects(
     members = list(snapshot.objects(database))
     ids = {member.id for member in members}
     for item in snapshot.objects():
-        if not isinstance(item, MaterializedView) or item.id in ids:
+        if item.id in ids:
             continue
-        if any(map(item.needs, ids)):
+        if isinstance(item, MaterializedView | RefreshableView):
+            depends = any(map(item.needs, ids))
+        else:
+            depends = any(is_dictionary_over(item, member) for member in members)
+        if depends:
             raise HaveDependentObjects(
                 f"Cannot drop all of database {database}: {item.database}.{item.name} depends on it.",
-                hint=f"DROP VIEW {item.database}.{item.name} first.",
+                hint=f"{drop_text(item)} first.",
             )
     drop_order = sorted(members, key=lambda member: isinstance(member, Table))
     view_ids = tuple(
-        sorted(member.id for member in members if isinstance(member, MaterializedView))
+        sorted(member.id for member in members if not isinstance(member, Table | View))
     )
     requirements: list[Requirement] = [DatabaseExists(database)]
     requirements += [RevisionIs(member.id, member.revision) for member in members]

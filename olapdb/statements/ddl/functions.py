@@ -255,8 +255,11 @@ def _check_body(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> None:
-    """Check the body of a SQL function: no query, no parameter of the statement, no recursion, and
-    with types that it can be computed for them."""
+    """Raise an error unless the body of a SQL function is allowed.
+
+    Raises NotSupportedError for a query in it, UnknownQueryParameter for a parameter of the
+    statement, CannotCreateRecursiveFunction if it calls itself. If the parameters have types, the
+    body is bound over columns of these types, and raises its errors."""
     assert statement.body is not None
     for node in walk(statement.body):
         if isinstance(node, nodes.Subquery | nodes.Exists):

@@ -19,6 +19,7 @@ from olapdb.model.schema import IndexType, SkipIndex, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, Expression, columns_of, walk
 from olapdb.sql import nodes
+from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.partitions import find_partition
@@ -29,9 +30,17 @@ _TYPES: dict[str, IndexType] = {
     "set": "set",
     "bloom_filter": "bloom_filter",
     "bloomfilter": "bloom_filter",
+    "tokenbf_v1": "tokenbf_v1",
+    "ngrambf_v1": "ngrambf_v1",
 }
+_PARAMETERS = {
+    "tokenbf_v1": ("the bytes of a filter", "its hashes", "a seed"),
+    "ngrambf_v1": ("the length of an n-gram", "the bytes of a filter", "its hashes", "a seed"),
+}
+_FILTER_BYTES_MAX = 1 << 24
 _HASHED = (
     types.Integer,
+    types.Enum,
     types.String,
     types.FixedString,
     types.Date,
@@ -39,6 +48,8 @@ _HASHED = (
     types.DateTime,
     types.DateTime64,
     types.UUID,
+    types.IPv4,
+    types.IPv6,
     types.Boolean,
 )
 
@@ -46,19 +57,24 @@ _HASHED = (
 def skip_index(
     definition: nodes.IndexDefinition, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> SkipIndex:
-    """Return the index that the definition describes. Raise the errors of ClickHouse for types,
-    expressions and arguments that are not possible."""
+    """Return the index that the definition describes; the table stays as it is.
+
+    Raises NotSupportedError for an unknown TYPE, BadArguments for wrong arguments or GRANULARITY,
+    and IncorrectQuery, IllegalColumn or BadArguments for an expression that it cannot index."""
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
         raise NotSupportedError(
             f"INDEX … TYPE {definition.type.name} is not supported.",
-            hint="There are minmax, set(n) and bloom_filter.",
+            hint="There are minmax, set(n), bloom_filter, tokenbf_v1 and ngrambf_v1.",
             position=definition.position,
         )
+    refuse_dictionaries(definition.expression, "an index")
     bound = bind_expression(definition.expression, table, context.scope(snapshot))
     _check_expression(definition, bound, table)
     if kind == "bloom_filter":
         _check_hashed(definition, bound.type)
+    if kind in _PARAMETERS:
+        _check_text(definition, bound.type)
     if definition.granularity < 1:
         raise BadArguments("GRANULARITY is at least 1.", position=definition.position)
     return SkipIndex(
@@ -66,8 +82,9 @@ def skip_index(
         to_sql(definition.expression),
         kind,
         tuple(sorted(columns_of(bound))),
-        _type_argument(definition, kind),
+        0.0 if kind in _PARAMETERS else _type_argument(definition, kind),
         definition.granularity,
+        _parameters(definition, kind) if kind in _PARAMETERS else (),
     )
 
 
@@ -189,10 +206,9 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
             hint="Declare an index for each of the expressions, or over an element of it.",
             position=definition.position,
         )
-    if (
-        isinstance(types.plain(bound.type), types.Array)
-        and _TYPES[definition.type.name.lower()] != "bloom_filter"
-    ):
+    if isinstance(types.plain(bound.type), types.Array) and _TYPES[
+        definition.type.name.lower()
+    ] in ("minmax", "set"):
         raise IllegalColumn(
             f"An index {definition.type.name} cannot be over {bound.type}.",
             hint="bloom_filter can; it serves has().",
@@ -211,6 +227,46 @@ def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) 
             hint="Integers, texts, dates, times and UUIDs can, and arrays of them.",
             position=definition.position,
         )
+
+
+def _check_text(definition: nodes.IndexDefinition, data_type: types.DataType) -> None:
+    """Raise IncorrectQuery unless the type is a text, or an array of texts."""
+    inner = types.plain(data_type)
+    if isinstance(inner, types.Array):
+        inner = types.plain(inner.inner)
+    if not isinstance(inner, types.String):
+        raise IncorrectQuery(
+            f"An index {definition.type.name} cannot be over {data_type}.",
+            hint="String can, and arrays of it.",
+            position=definition.position,
+        )
+
+
+def _parameters(definition: nodes.IndexDefinition, kind: IndexType) -> tuple[int, ...]:
+    """Return the whole numbers of TYPE tokenbf_v1(…) or ngrambf_v1(…). Raise BadArguments for
+    others."""
+    names = _PARAMETERS[kind]
+    values = [
+        argument.value
+        for argument in definition.type.arguments
+        if isinstance(argument, nodes.Literal)
+    ]
+    numbers = tuple(v for v in values if isinstance(v, int) and not isinstance(v, bool))
+    if len(numbers) != len(names) or len(definition.type.arguments) != len(names):
+        raise BadArguments(
+            f"TYPE {kind} takes whole numbers: {', '.join(names)}.", position=definition.position
+        )
+    if numbers[-2] > 255:
+        raise BadArguments(
+            f"TYPE {kind}: at most 255 hashes, not {numbers[-2]}.", position=definition.position
+        )
+    if min(numbers[:-1]) < 1 or numbers[-1] < 0 or numbers[-3] > _FILTER_BYTES_MAX:
+        raise BadArguments(
+            f"TYPE {kind}: lengths and counts are at least 1, a filter has at most"
+            f" {_FILTER_BYTES_MAX} bytes, and a seed is not negative.",
+            position=definition.position,
+        )
+    return numbers
 
 
 def _type_argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:

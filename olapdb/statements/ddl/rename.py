@@ -23,7 +23,7 @@ from olapdb.model.requirements import (
     Requirement,
     RevisionIs,
 )
-from olapdb.model.schema import MaterializedView, SchemaObject, View
+from olapdb.model.schema import SchemaObject
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
@@ -183,7 +183,7 @@ def _renamed_objects(
 ) -> list[SchemaObject]:
     """Return the objects under their new names, then the other views whose text changes. `version`
     stays, since no meaning changes."""
-    rewritten: dict[str, View | MaterializedView] = {
+    rewritten: dict[str, SchemaObject] = {
         view.id: view for view in rewrite_references(snapshot, moved)
     }
     renamed_items: list[SchemaObject] = [

@@ -22,6 +22,7 @@ from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, ColumnRef, Expression, walk
 from olapdb.sql import nodes
+from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
@@ -31,6 +32,7 @@ from olapdb.statements.ddl.indexes import add_indexes
 from olapdb.statements.ddl.ttl import ttl_text
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
+from olapdb.statements.temporary_routing import for_table
 
 
 def build_table(
@@ -113,6 +115,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
     for item in table.sorting_key:
         parsed = parse_expression(item.expression)
+        refuse_dictionaries(parsed, "a sorting key")
         bound = bind_expression(parsed, table, scope)
         _check_key(item.expression, bound, "sorting key", nullable_ok)
         is_column = isinstance(parsed, nodes.Identifier)  # an ALIAS may be a constant
@@ -123,7 +126,9 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
             )
     _check_distinct([item.expression for item in table.sorting_key])
     if table.partition_key:
-        bound = bind_expression(parse_expression(table.partition_key), table, scope)
+        parsed = parse_expression(table.partition_key)
+        refuse_dictionaries(parsed, "a partition key")
+        bound = bind_expression(parsed, table, scope)
         _check_key(table.partition_key, bound, "partition key", nullable_ok)
         if isinstance(types.plain(bound.type), types.Float):
             raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
@@ -172,7 +177,9 @@ def template_table(
     """Return the table of AS or CLONE AS; None without one."""
     if statement.like is None:
         return None
-    return context.require_table(snapshot, statement.like, "CREATE TABLE AS")
+    readable = context.with_temporary(snapshot)
+    named = for_table(statement.like, replace(context, on_temporary=False))
+    return named.require_table(readable, statement.like, "CREATE TABLE AS")
 
 
 def _columns(
@@ -266,6 +273,7 @@ def _default_type(
             hint="Give a type or a DEFAULT expression.",
             position=definition.position,
         )
+    refuse_dictionaries(definition.default, f"the default of column {definition.name}")
     shell = Table("", context.database, "", Engine("Null"), tuple(before))
     return bind_expression(definition.default, shell, context.scope(snapshot)).type
 

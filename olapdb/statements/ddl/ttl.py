@@ -21,8 +21,10 @@ from olapdb.model.schema import Table
 from olapdb.plan.expressions import Call, Expression, columns_of, walk
 from olapdb.result import Result
 from olapdb.sql import nodes
+from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.column_checks import reads_a_table
 from olapdb.statements.dml.partitions import find_partition
 
 if TYPE_CHECKING:
@@ -50,10 +52,10 @@ def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> 
             hint="Give all but one of them a WHERE.",
             position=items[-1].position,
         )
-    return ", ".join(_rule_text(item) for item in items)
+    return ", ".join(rule_text(item) for item in items)
 
 
-def _rule_text(item: nodes.TtlItem) -> str:
+def rule_text(item: nodes.TtlItem) -> str:
     """Return the SQL text of a rule."""
     text = to_sql(rewrite(item.expression, _interval_as_function))
     if item.where is None:
@@ -80,6 +82,7 @@ def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
             position=item.position,
         )
     for expression in filter(None, (item.expression, item.where)):
+        refuse_dictionaries(expression, "TTL")
         if any(isinstance(node, nodes.Subquery | nodes.Query) for node in walk_syntax(expression)):
             raise NotSupportedError(
                 "A subquery in TTL is not supported.",
@@ -104,6 +107,12 @@ def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
         )
     if item.where is not None:
         where = bind_expression(item.where, table, scope)
+        if reads_a_table(where):
+            raise NotSupportedError(
+                "A subquery in TTL is not supported.",
+                hint="Decide by the row's own columns, or DELETE FROM … WHERE by a schedule.",
+                position=item.position,
+            )
         _check_pure(where, to_sql(item.where), item)
         if not isinstance(types.plain(where.type), types.Integer | types.Boolean):
             raise IllegalTypeOfColumnForFilter(

@@ -26,6 +26,8 @@ _IN_LOW_CARDINALITY = (
     types.Date32,
     types.DateTime,
     types.UUID,
+    types.IPv4,
+    types.IPv6,
 )
 
 _SIMPLE_AGGREGATES = (

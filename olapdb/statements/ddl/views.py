@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.errors import NotSupportedError, TableAlreadyExists
-from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.model.schema import MaterializedView, RefreshableView
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
-from olapdb.statements.ddl.table_definition import build_table
+from olapdb.statements.ddl import refreshable_views
+from olapdb.statements.ddl.inner_tables import inner_builder
 from olapdb.views.definition.create import create_view, judge_statement, set_attached
 from olapdb.views.definition.modify_query import modify_query
 
@@ -24,13 +23,15 @@ def create_materialized_view(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Result:
     """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
-    gap until a backfill."""
+    gap until a backfill. With REFRESH it is no trigger: see `refreshable_views`."""
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
+    if statement.refresh is not None:
+        return refreshable_views.create_refreshable_view(statement, context)
     creation = create_view(
         context.origin(),
         statement,
         database=context.database,
-        build_inner=_inner_builder(context),
+        build_inner=inner_builder(context),
         executor=chunk_executor(context),
         progress=context.progress,
     )
@@ -44,44 +45,7 @@ def judged_statement(
     """Return the judgement that CREATE would make of the definition; nothing is created."""
     context = context.with_settings(statement.settings)
     return judge_statement(
-        context.origin(), statement, database=context.database, build_inner=_inner_builder(context)
-    )
-
-
-def _inner_builder(
-    context: StatementContext,
-) -> Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]:
-    """Return the function that builds the inner table: (statement, columns of the query, name) ->
-    table."""
-
-    def build(
-        statement: nodes.CreateMaterializedView, columns: tuple[Column, ...], name: str
-    ) -> Table:
-        """Return the inner table for the statement's storage clauses and these columns."""
-        definition = nodes.CreateTable(
-            table=nodes.TableName(name, statement.name.database),
-            columns=_inner_columns(statement.columns, columns),
-            storage=statement.storage or nodes.StorageClause(),
-            position=statement.position,
-        )
-        return build_table(definition, context, context.snapshot())
-
-    return build
-
-
-def _inner_columns(
-    declared: tuple[nodes.ColumnDefinition, ...], made: tuple[Column, ...]
-) -> tuple[nodes.ColumnDefinition, ...]:
-    """Return the column definitions of the inner table: the statement's list, else the columns
-    `made` by the query. A declared column without type and default has the query's type."""
-    types = {column.name: column.type for column in made}
-    if not declared:
-        return tuple(nodes.ColumnDefinition(name, data_type) for name, data_type in types.items())
-    return tuple(
-        replace(definition, type=types[definition.name])
-        if definition.type is None and definition.default is None and definition.name in types
-        else definition
-        for definition in declared
+        context.origin(), statement, database=context.database, build_inner=inner_builder(context)
     )
 
 
@@ -149,6 +113,8 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     (action,) = statement.actions
     assert isinstance(action, nodes.ModifyQuery)
     context = context.with_settings(statement.settings)
+    if isinstance(context.find(context.snapshot(), statement.table), RefreshableView):
+        return refreshable_views.modify_query(statement, context)
     view = context.require_view(context.snapshot(), statement.table)
     modify_query(context.origin(), view.id, action.query, database=context.database)
     return Result()

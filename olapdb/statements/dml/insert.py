@@ -17,7 +17,7 @@ from olapdb.dml.insert import insert
 from olapdb.dml.insert_writer import InsertResult
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import from_scalars
-from olapdb.ingest.block import Data, allows_lossy, insertable_columns, make_blocks
+from olapdb.ingest.block import Data, InsertedData, allows_lossy, insertable_columns, make_blocks
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, Result
@@ -25,6 +25,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse_table_name
 from olapdb.sql.values.csv_values import parse_value_rows, read_values
 from olapdb.statements.context import StatementContext
+from olapdb.statements.dml.formatted_values import formatted_blocks
 from olapdb.statements.dml.json_values import read_small_values
 from olapdb.statements.dml.python_values import mapping_columns, python_column
 from olapdb.statements.query.select import run_query
@@ -58,7 +59,9 @@ def retry_on_alter(run: Callable[[], Outcome]) -> Outcome:
 
 
 def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
-    """Make one attempt of `run_insert` on the newest snapshot."""
+    """Bind the INSERT, compute its rows and commit them, without a retry.
+
+    Raises TableAltered if a concurrent ALTER changed the table."""
     context = context.with_settings(statement.settings)
     reads_rows = statement.query is not None
     snapshot = (context.of_the_present() if reads_rows else context).snapshot()
@@ -67,10 +70,11 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     if statement.query is not None:
         return result_of(insert_query(table, columns, statement.query, context), context)
     if statement.values is None:
-        raise errors.NotSupportedError(
-            f"INSERT … FORMAT {statement.format or ''} with data in the statement is not supported.",
-            hint="Use VALUES, or connection.insert(table, data) with Arrow data.",
-            position=statement.position,
+        blocks = formatted_blocks(
+            statement, table, target_columns(table, columns), context, snapshot
+        )
+        return result_of(
+            _commit(table, blocks, _token(context), _offsets(context), context, snapshot), context
         )
     rows, types = literal_rows(statement.values, table, columns, context, snapshot)
     return result_of(_insert_rows(table, columns, rows, types, context, snapshot), context)
@@ -211,13 +215,10 @@ def _run_insert_data(
             source = _until_cancelled(source, context)
     blocks = make_blocks(
         table,
-        source,
-        columns=None,
-        types=types,
+        InsertedData(source, types=types),
         settings=context.settings,
         environment=context.environment,
         snapshot=snapshot,
-        null_as_default=False,
         cache=context.services.cache,
     )
     return _commit(table, blocks, token, parse_offsets(offsets), context, snapshot)
@@ -248,15 +249,13 @@ def blocks_of(
     """Yield blocks of the table from data whose columns match by position. `nulls` names the
     setting that decides whether NULL in a column that is not Nullable becomes the column's
     default."""
+    names = [column.name for column in target_columns(table, columns)]
     return make_blocks(
         table,
-        data,
-        columns=[column.name for column in target_columns(table, columns)],
-        types=types,
+        InsertedData(data, names, types, context.settings.boolean(nulls)),
         settings=context.settings,
         environment=context.environment,
         snapshot=snapshot,
-        null_as_default=context.settings.boolean(nulls),
         cache=context.services.cache,
     )
 

@@ -26,6 +26,7 @@ from olapdb.types import (
     Date32,
     DateTime,
     DateTime64,
+    Enum,
     Float,
     Integer,
     plain,
@@ -94,7 +95,7 @@ def _value_type(kinds: set[type], target: DataType) -> DataType | None:
     if kinds == {str}:
         return STRING
     match target:
-        case Integer() | Date() | Date32() | DateTime() | DateTime64():
+        case Integer() | Enum() | Date() | Date32() | DateTime() | DateTime64():
             return INT64 if kinds == {int} else None
         case Float(bits=64):
             return target if kinds <= {int, float} else None

@@ -16,6 +16,7 @@ from olapdb.model.schema import Table
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl import dictionaries, refreshable_views
 from olapdb.statements.ddl.drop import drop_all
 from olapdb.statements.dml.mutations import deduplicate
 from olapdb.statements.dml.partitions import find_partition
@@ -128,8 +129,8 @@ _NO_OPS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
-    """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART. Do
-    nothing for commands about replicas and logs, which have nothing to wait for here."""
+    """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART, DROP
+    UNCOMPRESSED CACHE (of the process). Do nothing for commands about replicas and logs, which have nothing to wait for here."""
     if statement.command in _NO_OPS:
         return Result()
     if statement.command.endswith("MERGES"):
@@ -138,6 +139,13 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
         return _back_up_or_restore(statement, context)
     if statement.command == "QUARANTINE PART":
         return quarantine(statement, context)
+    if statement.command == "DROP UNCOMPRESSED CACHE":
+        context.services.store.cache.columns.shared.clear()
+        return Result()
+    if statement.command in ("RELOAD DICTIONARY", "RELOAD DICTIONARIES"):
+        return dictionaries.reload(statement, context)
+    if statement.command.endswith(("VIEW", "VIEWS")):
+        return refreshable_views.system(statement, context)
     raise NotSupportedError(
         f"SYSTEM {statement.command} is not supported.",
         hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START [TTL] MERGES are.",

@@ -42,10 +42,11 @@ def partition_id_of(reference: nodes.PartitionReference) -> str:
 
 
 def partition_value(given: nodes.Expression, key: types.DataType, scope: BindScope) -> pa.Scalar:
-    """Return the value of one element of a partition key, in the element's type.
+    """Return the value that the statement gives for one element of a partition key, in its type.
 
-    Raises TypeMismatch for a value of another kind, ArgumentOutOfBound for a number that the type
-    cannot represent.
+    `key` is the element's type. Raises TypeMismatch for a value of another kind, ArgumentOutOfBound
+    for a number that the type cannot represent, CannotParseDate or CannotParseDateTime for a text
+    that is no date or time.
     """
     value = bind_value(given, scope)
     _check_kind(given, value, key)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from olapdb.dml.replace_rows import replace_rows
 from olapdb.errors import BadArguments, UnknownTable
-from olapdb.ingest.block import Data, allows_lossy, make_blocks
+from olapdb.ingest.block import Data, InsertedData, allows_lossy, make_blocks
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, Result
@@ -95,13 +95,10 @@ def run_replace_data(
             rows = with_names(rows, columns)
         return make_blocks(
             table,
-            rows,
-            columns=None,
-            types=types,
+            InsertedData(rows, types=types),
             settings=context.settings,
             environment=context.environment,
             snapshot=snapshot,
-            null_as_default=False,
             cache=context.services.cache,
         )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from olapdb import errors
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.bind.virtual import virtual_columns
 from olapdb.config import lookup, setting_text
-from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
+from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
@@ -62,7 +64,7 @@ def show(statement: nodes.Show, context: StatementContext) -> Result:
     """Run SHOW as ClickHouse answers it, from the system tables."""
     snapshot = context.reading_snapshot()
     match statement.kind:
-        case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DATABASE":
+        case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DICTIONARY" | "CREATE DATABASE":
             return from_columns(
                 ["statement"], [STRING], [[_create_statement(statement, context, snapshot)]]
             )
@@ -87,10 +89,10 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
         case "DATABASES":
             listing = system_rows("databases", ["name"], "name", context, snapshot)
             return name_listing([str(name) for (name,) in listing.rows])
-        case "TABLES" | "VIEWS":
+        case "TABLES" | "VIEWS" | "DICTIONARIES":
             return _tables(statement, context, snapshot)
-        case "TEMPORARY TABLES" | "DICTIONARIES":
-            return name_listing([])
+        case "TEMPORARY TABLES":
+            return _listed(snapshot.objects(TEMPORARY_DATABASE), full=statement.full)
         case "COLUMNS":
             assert statement.table is not None
             table = _shown_table(statement.table, context, snapshot)
@@ -118,22 +120,50 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
 
 
 def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
-    """Return the listing of SHOW [FULL] TABLES and VIEWS; FULL adds the engines."""
+    """Return the listing of SHOW [FULL] TABLES, VIEWS and DICTIONARIES; FULL adds the engines."""
     database = statement.database or context.database
     require_database(database, snapshot, statement.position)
+    if statement.kind == "DICTIONARIES":
+        return name_listing([o.name for o in snapshot.objects(database) if _is_dictionary(o)])
     if database in SYSTEM_DATABASES[1:]:
         engines = dict.fromkeys(information_tables(), "View")
     elif database == "system":
         engines = {name: f"System{camel_case(name)}" for name in context.engine.system}
     else:
-        engines = {
-            item.name: item.engine.name if isinstance(item, Table) else type(item).__name__
-            for item in snapshot.objects(database)
-            if statement.kind == "TABLES" or not isinstance(item, Table)
-        }
-    if not statement.full:
+        items = snapshot.objects(database)
+        shown = [i for i in items if statement.kind == "TABLES" or _is_view(i)]
+        return _listed(shown, full=statement.full)
+    return _listing_of(engines, full=statement.full)
+
+
+def _listed(items: Iterable[SchemaObject], *, full: bool) -> Listing:
+    """Return the listing of tables and views by name, with `full` their engines too."""
+    engines = {item.name: _engine(item) for item in items}
+    return _listing_of(engines, full=full)
+
+
+def _listing_of(engines: Mapping[str, str], *, full: bool) -> Listing:
+    """Return the listing of names, with `full` their engines too."""
+    if not full:
         return name_listing(list(engines))
     return Listing((("name", STRING), ("engine", STRING)), tuple(sorted(engines.items())))
+
+
+def _is_dictionary(item: SchemaObject | None) -> bool:
+    """Return whether the object is a dictionary."""
+    return isinstance(item, View) and bool(item.dictionary)
+
+
+def _is_view(item: SchemaObject) -> bool:
+    """Return whether the object is a view, materialized or not."""
+    return not isinstance(item, Table) and not _is_dictionary(item)
+
+
+def _engine(item: SchemaObject) -> str:
+    """Return the name of the object's engine: of a table, or of its kind."""
+    if isinstance(item, Table):
+        return item.engine.name
+    return "Dictionary" if _is_dictionary(item) else type(item).__name__
 
 
 def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
@@ -193,14 +223,14 @@ def _shown_table(
         _columns(name, context)  # raises UnknownTable
         return None
     item: SchemaObject | None = context.require(snapshot, name)
-    if isinstance(item, MaterializedView):
+    if isinstance(item, MaterializedView | RefreshableView):
         item = snapshot.by_id(item.target_id)
     return item if isinstance(item, Table) else None
 
 
 def _create_statement(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
     """Return the CREATE statement of the object. Raise BadArguments for SHOW CREATE VIEW of a
-    table."""
+    table or dictionary, and for SHOW CREATE DICTIONARY of another object."""
     if statement.kind == "CREATE DATABASE":
         name = statement.database or context.database
         require_database(name, snapshot, statement.position)
@@ -213,9 +243,15 @@ def _create_statement(statement: nodes.Show, context: StatementContext, snapshot
         name = statement.table.name
         return f"CREATE TABLE {database}.{name} ({column_list}) ENGINE = System{camel_case(name)}"
     item = context.require(snapshot, statement.table)
-    if statement.kind == "CREATE VIEW" and isinstance(item, Table):
+    is_dictionary = _is_dictionary(item)
+    wrong_kind = is_dictionary != (statement.kind == "CREATE DICTIONARY")
+    if (statement.kind == "CREATE VIEW" and isinstance(item, Table)) or (
+        wrong_kind
+        and statement.kind in ("CREATE VIEW", "CREATE DICTIONARY")
+        and (is_dictionary or statement.kind == "CREATE DICTIONARY")
+    ):
         raise errors.BadArguments(
-            f"{item.database}.{item.name} is not a view.",
+            f"{item.database}.{item.name} is not a {statement.kind.split()[1].lower()}.",
             hint="Say SHOW CREATE TABLE.",
             position=statement.table.position,
         )
@@ -317,6 +353,10 @@ def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:
     else:
         item = context.find(snapshot, statement.name)
         object_exists = item is not None and (
-            statement.kind == "TABLE" or not isinstance(item, Table)
+            statement.kind == "TABLE"
+            or (
+                (statement.kind == "DICTIONARY") == _is_dictionary(item)
+                and not isinstance(item, Table)
+            )
         )
     return from_columns(["result"], [UINT8], [[int(object_exists)]])

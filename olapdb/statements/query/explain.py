@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from olapdb.errors import NotSupportedError, UnsupportedMethod
-from olapdb.execute import explain_indexes
+from olapdb.compute.profile import QueryProfile
+from olapdb.errors import IncorrectQuery, NotSupportedError, UnknownSetting, UnsupportedMethod
+from olapdb.execute import analyzed_lines, estimate_reads, explain_indexes, pipeline_lines
 from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.optimize.cardinality import Estimator
+from olapdb.optimize.statistics import statistics_of
 from olapdb.plan.explain import explain as explain_plan
+from olapdb.plan.nodes import Plan
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.views import judged_statement
 from olapdb.statements.query import select
+from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.system.registry import moment_if_any
 from olapdb.types import STRING, UINT8, UINT64, DateTime64, Nullable
 from olapdb.views.definition.dependents import impact_of
@@ -26,6 +33,16 @@ if TYPE_CHECKING:
     from olapdb.views.provability import JudgedItem
 
 _OPTIONS = ("indexes", "header", "description", "actions", "optimize")
+_REFUSED_OPTIONS = (
+    *("compact", "column_structure", "distributed", "json", "sorting", "input_headers", "indices"),
+    *("projections", "keep_logical_steps", "pretty", "estimates", "graph"),
+)
+"""Options of ClickHouse that do not exist here."""
+_WITHOUT_OPTIONS = ("ANALYZE", "ESTIMATE", "PIPELINE")
+_FORMS = (
+    "EXPLAIN, EXPLAIN indexes = 1, EXPLAIN ANALYZE, EXPLAIN ESTIMATE, EXPLAIN PIPELINE, EXPLAIN SYNTAX,"
+    " EXPLAIN VIEW v, EXPLAIN DEPENDENCIES t and EXPLAIN PROVENANCE SELECT … are."
+)
 
 
 def explain(statement: nodes.Explain, context: StatementContext) -> Result:
@@ -33,6 +50,9 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
 
         EXPLAIN [PLAN]                   the optimized plan: one column `explain`, a row a line
         EXPLAIN indexes = 1              the plan with the parts and granules left after each index
+        EXPLAIN ANALYZE                  runs the query: the plan with each node's time, rows and reads
+        EXPLAIN ESTIMATE                 a row a table: the parts, rows and granules it would read
+        EXPLAIN PIPELINE                 the operators, and in how many threads they work
         EXPLAIN SYNTAX                   the statement as it was parsed
         EXPLAIN VIEW v | CREATE …        which parts of the view's definition are provable, and why
         EXPLAIN DEPENDENCIES t           the objects that a change of t affects
@@ -41,18 +61,19 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
     Raises NotSupportedError for other kinds and options.
     """
     options = {setting.name: setting.value for setting in statement.settings}
-    for name in options:
-        if name not in _OPTIONS:
-            raise NotSupportedError(
-                f"EXPLAIN does not know {name}.",
-                hint=f"It knows {', '.join(_OPTIONS)}.",
-                position=statement.position,
-            )
+    _check_options(statement, options)
     match statement.kind:
         case "SYNTAX":
             return _text_result([to_sql(statement.statement)])
         case "PLAN":
             return _text_result(_plan(statement.statement, bool(options.get("indexes")), context))
+        case "ANALYZE":
+            return _text_result(_analyzed(statement.statement, context))
+        case "ESTIMATE":
+            return _estimate(statement.statement, context)
+        case "PIPELINE":
+            plan, snapshot, context = _planned(statement.statement, context)
+            return _text_result(pipeline_lines(plan, context.execution(snapshot)))
         case "DEPENDENCIES":
             return _dependencies(statement.statement, context)
         case "PROVENANCE":
@@ -62,25 +83,78 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
         case _:
             raise NotSupportedError(
                 f"EXPLAIN {statement.kind} is not supported yet.",
-                hint="EXPLAIN, EXPLAIN indexes = 1, EXPLAIN SYNTAX, EXPLAIN VIEW v, EXPLAIN"
-                " DEPENDENCIES t and EXPLAIN PROVENANCE SELECT … are.",
+                hint=_FORMS,
+                position=statement.position,
+            )
+
+
+def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> None:
+    """Raise UnknownSetting for an option that ClickHouse does not have either, NotSupportedError for
+    one that is not known here, or that the form does not take."""
+    for name in options:
+        if name not in _OPTIONS and name not in _REFUSED_OPTIONS:
+            raise UnknownSetting(
+                f"EXPLAIN does not know {name}.",
+                hint=f"It knows {', '.join(_OPTIONS)}.",
+                position=statement.position,
+            )
+        if name in _REFUSED_OPTIONS or statement.kind in _WITHOUT_OPTIONS:
+            raise NotSupportedError(
+                f"EXPLAIN {statement.kind} does not take {name}.",
+                hint=f"EXPLAIN PLAN takes {', '.join(_OPTIONS)}.",
                 position=statement.position,
             )
 
 
 def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> list[str]:
     """Return the lines of the optimized plan; with `indexes`, of the index analysis."""
-    if not isinstance(statement, nodes.Query):
-        raise NotSupportedError("EXPLAIN takes a SELECT.", position=statement.position)
-    context = select.with_query_settings(statement, context)
-    snapshot = context.reading_snapshot()
-    plan = select.plan_query(statement, context, snapshot)
+    plan, snapshot, context = _planned(statement, context)
     if indexes:
         return explain_indexes(plan, context.execution(snapshot))
 
     return explain_plan(plan)
 
 
+def _planned(
+    statement: nodes.Node, context: StatementContext
+) -> tuple[Plan, Snapshot, StatementContext]:
+    """Return the plan of a SELECT, the snapshot to read, and the context with its settings."""
+    if not isinstance(statement, nodes.Query):
+        raise NotSupportedError("EXPLAIN takes a SELECT.", position=statement.position)
+    context = select.with_query_settings(statement, context)
+    snapshot = context.reading_snapshot()
+    return select.plan_query(statement, context, snapshot), snapshot, context
+
+
+def _analyzed(statement: nodes.Node, context: StatementContext) -> list[str]:
+    """Run the query, drop its rows, and return the lines of its plan with what was measured."""
+    plan, snapshot, context = _planned(statement, context)
+    execution = context.execution(snapshot)
+    execution.profile = QueryProfile()
+    begun = time.perf_counter()
+    result = select.run_plan(plan, execution, context)
+    for _ in result.batches():
+        pass
+    result.close()
+    seconds = time.perf_counter() - begun
+    counts = distinct_counts(context.services.store, snapshot)
+    estimator = Estimator(statistics_of(snapshot, counts))
+    return analyzed_lines(plan, execution, seconds, estimator.rows)
+
+
+def _estimate(statement: nodes.Node, context: StatementContext) -> Result:
+    """Return a row for each table of which the query would read rows."""
+    if not isinstance(statement, nodes.Query):
+        raise IncorrectQuery(
+            "Only SELECT is supported for EXPLAIN ESTIMATE.", position=statement.position
+        )
+    plan, snapshot, context = _planned(statement, context)
+    rows = estimate_reads(plan, context.execution(snapshot))
+    columns: list[list[object]] = [[row[at] for row in rows] for at in range(len(_ESTIMATED))]
+    return from_columns(_ESTIMATED, [STRING, STRING, UINT64, UINT64, UINT64], columns)
+
+
+_ESTIMATED = ("database", "table", "parts", "rows", "marks")
 _VIEW_COLUMNS = ("item", "provable", "because", "fix")
 _DEPENDENCY_COLUMNS = ("level", "kind", "name", "reached_from", "how")
 _PROVENANCE_COLUMNS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,64 +11,103 @@ from olapdb.bind import bind_query
 from olapdb.bind.analysis import is_deterministic
 from olapdb.bind.qualify import qualify
 from olapdb.bind.user_functions import calls_of_users
-from olapdb.errors import NotSupportedError, TooManyRows
-from olapdb.execute import run
+from olapdb.errors import TooManyRows
+from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.force_index import check_forced_indexes
+from olapdb.formats.registry import find_format
+from olapdb.model.session_snapshot import temporary_ids
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
+from olapdb.optimize.order_joins import joined_tables, order_joins
+from olapdb.optimize.statistics import statistics_of
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import DataType
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
     """Run the query; return its rows as a stream over one snapshot: that of SETTINGS snapshot, or
-    the newest. Raise NotSupportedError for a FORMAT that is not Arrow."""
+    the newest. Raise UnknownFormat for a FORMAT that does not exist."""
     context = with_query_settings(query, context)
-    _refuse_format(query)
+    if (name := getattr(query, "format", None)) is not None:
+        find_format(name)
     return run_at(query, context, context.reading_snapshot())
 
 
 def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
     until the stream ends or is closed. More than max_result_rows rows raise TooManyRows."""
+    snapshot = context.with_temporary(snapshot)
     plan = plan_query(query, context, snapshot)
-    catalog = context.services.catalog
-    catalog.pin(snapshot.number)
+    return run_plan(plan, context.execution(snapshot), context)
+
+
+def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext) -> Result:
+    """Run a plan at the snapshot of `execution`, as `run_at` does."""
+    settings = context.settings
+    execution.join_filters = settings.boolean("optimizer") and settings.boolean(
+        "enable_join_runtime_filters"
+    )
+    unpin = context.pin(execution.require_snapshot())
     try:
-        execution = context.execution(snapshot)
         check_forced_indexes(plan, execution)
         result = run(plan, execution)
     except BaseException:
-        catalog.unpin(snapshot.number)
+        unpin()
         raise
-    result.on_close(lambda: catalog.unpin(snapshot.number))
+    result.on_close(unpin)
     return _with_row_limit(result, context.settings.integer("max_result_rows"))
 
 
 def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Plan:
-    """Return the bound plan of the query, optimized unless the setting `optimizer` is off.
+    """Return the bound plan of the query, optimized unless the setting `optimizer` is off, its
+    inner joins in the order that suits the snapshot's rows.
 
-    Plans of statements without parameters are cached. Plans with now(), rand() and the like are
-    not: their constants differ from run to run.
+    Plans of statements without parameters are cached, those with joins by the sizes of their tables
+    too. Plans with now(), rand() and the like are not: their constants differ from run to run.
     """
+    snapshot = context.with_temporary(snapshot)
+    plan, key = _plan_as_written(query, context, snapshot)
+    limit = context.settings.integer("query_plan_optimize_join_order_limit")
+    if not (plan.joined_tables and limit and context.settings.boolean("optimizer")):
+        return plan
+    statistics = statistics_of(snapshot, distinct_counts(context.services.store, snapshot))
+    if key is not None:
+        sizes = tuple(statistics(table).rows.bit_length() for table in plan.joined_tables)
+        known: tuple[Plan, Plan] | None = context.engine.plans.get((key, sizes))
+        if known is not None and known[0] is plan:
+            return known[1]
+    ordered = order_joins(plan, statistics, limit)
+    if key is not None:
+        context.engine.plans.put((key, sizes), (plan, ordered))
+    return ordered
+
+
+def _plan_as_written(
+    query: nodes.Query, context: StatementContext, snapshot: Snapshot
+) -> tuple[Plan, Hashable | None]:
+    """Return the plan with its joins in the order written, and the key under which it is cached,
+    None where it is not."""
     key = None
     if context.parameters is None:
-        key = (context.text, query, context.database, context.settings)
+        own = tuple(sorted(temporary_ids(snapshot).items()))
+        key = (context.text, query, context.database, context.settings, own)
         plan: Plan | None = context.engine.plans.get(key)
         if plan is not None and _is_current(plan, snapshot):
-            return plan
+            return plan, key
     plan = bind_query(query, context.scope(snapshot))
     # A Python function that is called by its name may be replaced.
     cacheable = key is not None and not _is_volatile(query) and not calls_of_users(query)
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
+        plan = replace(plan, joined_tables=joined_tables(plan))
     if cacheable:
         context.engine.plans.put(key, plan)
-    return plan
+    return plan, key if cacheable else None
 
 
 def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, DataType], ...]:
@@ -104,17 +143,6 @@ def with_query_settings(query: nodes.Query, context: StatementContext) -> Statem
     """Return the context with the settings of the query's SETTINGS clause."""
     settings = getattr(query, "settings", ())
     return context.with_settings(settings)
-
-
-def _refuse_format(query: nodes.Query) -> None:
-    """Raise NotSupportedError for a FORMAT other than Arrow, ArrowStream, Native and Null."""
-    name = getattr(query, "format", None)
-    if name is not None and name not in ("Arrow", "ArrowStream", "Null", "Native"):
-        raise NotSupportedError(
-            f"FORMAT {name}: results are Arrow here.",
-            hint="Leave FORMAT out and use fetch_arrow_table() or fetchall().",
-            position=query.position,
-        )
 
 
 def _with_row_limit(result: Result, rows_max: int) -> Result:

@@ -35,7 +35,7 @@ Kind: TypeAlias = Literal["exact", "checked", "rounded", "refused"]
 
 _GROWING = ("sum", "sumWithOverflow", "sumMap")
 """Merging functions whose result may be a value that none of their arguments has."""
-_NUMBERS = (types.Integer, types.Float, types.Decimal, types.Boolean)
+_NUMBERS = (types.Integer, types.Enum, types.Float, types.Decimal, types.Boolean)
 _MOMENTS = (types.Date, types.Date32, types.DateTime, types.DateTime64)
 
 
@@ -189,7 +189,8 @@ def _keeps_distinct(source: types.DataType, target: types.DataType) -> bool:
     if isinstance(plain_target, types.String):
         # Two moments give one text when clocks are set back; zero bytes at the end are cut off.
         return isinstance(
-            plain_source, types.Integer | types.Boolean | types.Decimal | types.Date | types.Date32
+            plain_source,
+            types.Integer | types.Enum | types.Boolean | types.Decimal | types.Date | types.Date32,
         )
     return _of_one_family(plain_source, plain_target) and not rounds(plain_source, plain_target)
 

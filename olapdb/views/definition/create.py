@@ -23,11 +23,11 @@ from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import DatabaseExists, NameIsFree
-from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.model.schema import Column, MaterializedView, RefreshableView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.sql import nodes
-from olapdb.views.definition.definition import columns_of_plan, define, draft
+from olapdb.views.definition.definition import ProposedView, columns_of_plan, define, draft
 from olapdb.views.definition.drop_attach import (
     dependents,
     drop_draft,
@@ -137,9 +137,10 @@ def _refuse_clauses(
 ) -> None:
     """Raise an error for REFRESH, for TO together with ENGINE, and for query parameters."""
     if statement.refresh is not None:
-        raise errors.NotSupportedError(
-            "REFRESH views are not supported.",
-            hint="Leave REFRESH out: the view is then kept up by every INSERT.",
+        raise errors.BadArguments(
+            "A view with REFRESH is no trigger, so there is nothing to prove of it: each refresh"
+            " computes its rows anew.",
+            hint="Leave REFRESH out to have the definition judged.",
             position=statement.position,
         )
     if statement.target is not None and statement.storage is not None:
@@ -181,7 +182,11 @@ class _Draft:
     replaced: MaterializedView | None
 
     def make(self) -> tuple[MaterializedView, Table, CommitDraft]:
-        """Return the view, its target and the draft that creates them."""
+        """Return the view, its target, and the draft of the commit that creates them.
+
+        Nothing is committed yet. The draft drops the replaced view, and creates the target only if
+        it is an inner table. Raises UnsupportedMethod for a system database, UnknownDatabase, and
+        what `define` raises."""
         statement = self.statement
         database = statement.name.database or self.database
         if database in SYSTEM_DATABASES:
@@ -204,18 +209,7 @@ class _Draft:
             composed.merge(drop_draft(self.snapshot, self.replaced))
             remaining = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
-        definition = define(
-            remaining,
-            f"{database}.{statement.name.name}",
-            statement.query,
-            lambda plan: self._target(plan, view_id),
-            database=self.database,
-            zone=self.origin.services.zone,
-            session_settings=dict(self.origin.settings),
-            clauses=statement.settings,
-            declared=statement.columns,
-            position=statement.position,
-        )
+        definition = define(remaining, self._proposed(view_id))
         view = definition.applied_to(
             MaterializedView(
                 id=view_id,
@@ -239,24 +233,41 @@ class _Draft:
 
     def judge(self) -> Judgement:
         """Return the judgement of the definition; refuse nothing."""
+        return judge(draft(self.snapshot, self._proposed("explained")).parts)
+
+    def _proposed(self, view_id: str) -> ProposedView:
+        """Return the view that the statement proposes; `view_id` names its inner table."""
         statement = self.statement
-        database = statement.name.database or self.database
-        drafted = draft(
-            self.snapshot,
-            f"{database}.{statement.name.name}",
+        return ProposedView(
+            f"{statement.name.database or self.database}.{statement.name.name}",
             statement.query,
-            lambda plan: self._target(plan, "explained"),
-            database=self.database,
-            zone=self.origin.services.zone,
-            session_settings=dict(self.origin.settings),
+            lambda plan: self._target(plan, view_id),
+            self.database,
+            self.origin.services.zone,
+            dict(self.origin.settings),
             clauses=statement.settings,
+            declared=statement.columns,
             position=statement.position,
         )
-        return judge(drafted.parts)
+
+    def _refuse_refreshed(self, target: Table, name: nodes.TableName) -> None:
+        """Raise BadArguments for the target of a refreshable view: each refresh would remove the
+        trigger's rows."""
+        for item in self.snapshot.objects():
+            if isinstance(item, RefreshableView) and item.target_id == target.id:
+                raise errors.BadArguments(
+                    f"Table {target.database}.{target.name} is the target of the refreshable view"
+                    f" {item.database}.{item.name}, which would remove the trigger's rows.",
+                    hint="Give the view a table of its own.",
+                    position=name.position,
+                )
 
     def _target(self, plan: Plan, view_id: str) -> Table:
-        """Return the TO table, or build the inner table. Raise UnknownTable, or
-        QueryNotSupportedInMaterializedView if TO names a view."""
+        """Return the table that TO names; without TO, a new inner table named after `view_id`.
+
+        Raises UnknownTable if there is no such table, QueryNotSupportedInMaterializedView if TO
+        names a view, BadArguments for the target of a refreshable view, and NotSupportedError if
+        no inner table can be built here."""
         statement = self.statement
         if statement.target is None:
             if self.build_inner is None:
@@ -265,6 +276,7 @@ class _Draft:
         name = statement.target
         target = self.snapshot.find(name.database or self.database, name.name)
         if isinstance(target, Table):
+            self._refuse_refreshed(target, name)
             return target
         if target is None:
             raise errors.UnknownTable(

@@ -13,17 +13,19 @@ from olapdb import errors
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
+from olapdb.bind.syntax import walk
 from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import DimensionViewsAre, Requirement, RevisionIs, SchemaIs, ViewsAre
-from olapdb.model.schema import Column, MaterializedView, Table, View
+from olapdb.model.schema import Column, MaterializedView, RefreshableView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan, SystemScan
 from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.sql import nodes
+from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS, dictionary_name
 from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.provability import RULES, BoundDefinition, check_definition, circle_of, downstream
@@ -40,6 +42,7 @@ QUERY_SETTINGS = (
     "transform_null_in",
     "cast_keep_nullable",
     "group_by_use_nulls",
+    "totals_mode",
     "data_type_default_nullable",
     "single_join_prefer_left_table",
     "count_distinct_implementation",
@@ -115,38 +118,33 @@ class ViewDefinition:
         return list(needed)
 
 
-def define(
-    snapshot: Snapshot,
-    name: str,
-    query: nodes.Query,
-    target: ChooseTarget,
-    *,
-    database: str,
-    zone: str,
-    session_settings: Mapping[str, object],
-    clauses: Iterable[nodes.Setting] = (),
-    declared: tuple[nodes.ColumnDefinition, ...] = (),
-    position: errors.Position | None = None,
-) -> ViewDefinition:
-    """Freeze and check the query of view `name` ("database.view"), written in `database`.
+@dataclass(frozen=True, slots=True)
+class ProposedView:
+    """A view as a statement proposes it: view `name` ("database.view") by `query`, which was written
+    in `database` under the session's settings and the SETTINGS `clauses`. `target` chooses the table
+    for its rows, `declared` are the columns that the statement lists."""
+
+    name: str
+    query: nodes.Query
+    target: ChooseTarget
+    database: str
+    zone: str
+    session_settings: Mapping[str, object]
+    clauses: Iterable[nodes.Setting] = ()
+    declared: tuple[nodes.ColumnDefinition, ...] = ()
+    position: errors.Position | None = None
+
+
+def define(snapshot: Snapshot, proposed: ProposedView) -> ViewDefinition:
+    """Freeze the proposed view's query and check it.
 
     Raises what binding the query raises, and UnknownTable. Raises
     QueryNotSupportedInMaterializedView, ViewNotProvable, ThereIsNoColumn, DuplicateColumn,
     TypeMismatch, CannotConvertType or TooDeepRecursion if it cannot be a trigger into that target.
     """
-    drafted = draft(
-        snapshot,
-        name,
-        query,
-        target,
-        database=database,
-        zone=zone,
-        session_settings=session_settings,
-        clauses=clauses,
-        position=position,
-    )
+    name, drafted = proposed.name, draft(snapshot, proposed)
     plan, source, target_table = drafted.parts.plan, drafted.parts.source, drafted.parts.target
-    check_columns(name, plan, target_table, declared, snapshot, drafted.parts.environment)
+    check_columns(name, plan, target_table, proposed.declared, snapshot, drafted.parts.environment)
     dimensions = _dimensions(plan, source, name)
     _refuse_circle(snapshot, name, source, dimensions, target_table)
     reason = check_definition(drafted.parts)
@@ -161,7 +159,7 @@ def define(
             dict.fromkeys((source.id, *(table_id for table_id, _ in plan.tables), *dimensions))
         ),
         settings=tuple(sorted(drafted.settings.items())),
-        zone=zone,
+        zone=proposed.zone,
         unprovable=reason,
         new_target=snapshot.by_id(target_table.id) is None,
     )
@@ -177,32 +175,32 @@ class ViewDraft:
     parts: BoundDefinition
 
 
-def draft(
-    snapshot: Snapshot,
-    name: str,
-    query: nodes.Query,
-    target: ChooseTarget,
-    *,
-    database: str,
-    zone: str,
-    session_settings: Mapping[str, object],
-    clauses: Iterable[nodes.Setting] = (),
-    position: errors.Position | None = None,
-) -> ViewDraft:
+def draft(snapshot: Snapshot, proposed: ProposedView) -> ViewDraft:
     """Bind the query and freeze its settings. Raises what binding raises, UnknownTable, and
     QueryNotSupportedInMaterializedView for a source that fires no view."""
-    frozen = frozen_settings(session_settings, (*clauses, *getattr(query, "settings", ())))
+    name, query, database = proposed.name, proposed.query, proposed.database
+    clauses = (*proposed.clauses, *getattr(query, "settings", ()))
+    frozen = frozen_settings(proposed.session_settings, clauses)
     scope = BindScope(
         snapshot=snapshot,
         database=database,
         settings=Settings(frozen),
-        environment=Environment(zone=zone, database=database),
+        environment=Environment(zone=proposed.zone, database=database),
     )
     qualified = qualify(_without_settings(query), scope)
-    source = _source(snapshot, name, qualified, database, position)
+    _refuse_computed_names(name, qualified)
+    source = _source(snapshot, name, qualified, database, proposed.position)
     plan = bind_query(qualified, scope)
+    if plan.correlated:
+        raise errors.QueryNotSupportedInMaterializedView(
+            "A materialized view cannot have a correlated subquery: which of its rows another row "
+            "of the inner table changes would not be known.",
+            hint="Write the subquery as a JOIN with a GROUP BY.",
+            position=proposed.position,
+        )
     _check_names(name, plan)
-    parts = BoundDefinition(name, plan, source, target(plan), snapshot, frozen, scope.environment)
+    target = proposed.target(plan)
+    parts = BoundDefinition(name, plan, source, target, snapshot, frozen, scope.environment)
     return ViewDraft(qualified, frozen, parts)
 
 
@@ -297,7 +295,7 @@ def _source(
     match source:
         case Table():
             return source
-        case MaterializedView():
+        case MaterializedView() | RefreshableView():
             target = snapshot.by_id(source.target_id)
             target_name = f"{target.database}.{target.name}" if target is not None else "its target"
             raise errors.QueryNotSupportedInMaterializedView(
@@ -336,6 +334,21 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
         )
     ids = (node.table.id for node in all_scans(plan.root) if node.table.id != source.id)
     return tuple(dict.fromkeys(ids))
+
+
+def _refuse_computed_names(name: str, query: nodes.Query) -> None:
+    """Refuse a call whose dictionary is named by an expression: a RENAME could not follow it."""
+    for node in walk(query):
+        if (
+            isinstance(node, nodes.Function)
+            and node.name in DICTIONARY_FUNCTIONS
+            and dictionary_name(node) is None
+        ):
+            raise errors.QueryNotSupportedInMaterializedView(
+                f"View {name} computes the name of a dictionary.",
+                hint=f"Write it as a text: {node.name}('dictionary', …).",
+                position=node.position,
+            )
 
 
 # --- output columns, circles and chains ----------------------------------------------------------

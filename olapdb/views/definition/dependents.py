@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb.bind.analysis import referenced_tables
-from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.column_dependencies import (
@@ -72,6 +72,11 @@ def _direct_dependents(
     item: SchemaObject, snapshot: Snapshot
 ) -> Iterator[tuple[Kind, SchemaObject, str]]:
     """Yield (kind, object, how) for each object that is one step away from the item."""
+    if isinstance(item, RefreshableView):
+        written = snapshot.by_id(item.target_id)
+        if written is not None:
+            yield "table", written, "is written by its next refresh"
+        return
     if isinstance(item, MaterializedView):
         target = snapshot.by_id(item.target_id)
         if target is not None:
@@ -94,10 +99,12 @@ def _direct_dependents(
                 yield "materialized view", other, "reads through it"
             case View() if _reads(other, item):
                 yield "view", other, "reads it"
+            case RefreshableView() if _reads(other, item):
+                yield "materialized view", other, "reads it at its next refresh"
 
 
-def _reads(view: View, item: SchemaObject) -> bool:
-    """Return whether the plain view's query names the item."""
+def _reads(view: View | RefreshableView, item: SchemaObject) -> bool:
+    """Return whether the view's query names the item."""
     return any(
         (name.database or view.database, name.name) == (item.database, item.name)
         for name in referenced_tables(parse_query(view.query))
@@ -111,7 +118,7 @@ def _kind(item: SchemaObject) -> Kind:
             return "table"
         case View():
             return "view"
-        case MaterializedView():
+        case MaterializedView() | RefreshableView():
             return "materialized view"
 
 

@@ -12,7 +12,7 @@ from olapdb.commit.retry import ATTEMPTS_MAX, RetryPolicy, retry_commit
 from olapdb.errors import CommitConflict, HaveDependentObjects
 from olapdb.model.changes import DropObject, PutObject
 from olapdb.model.requirements import NoDependents, RevisionIs, VersionsAre
-from olapdb.model.schema import MaterializedView, Table, View
+from olapdb.model.schema import MaterializedView, RefreshableView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
@@ -124,16 +124,16 @@ def _retry_policy(kind: str, view: MaterializedView) -> RetryPolicy:
 
 def rewrite_references(
     snapshot: Snapshot, renamed: Mapping[Name, Name]
-) -> tuple[MaterializedView | View, ...]:
+) -> tuple[MaterializedView | RefreshableView | View, ...]:
     """Return the views whose text names a renamed table, with their new text. The commit of the
     RENAME stores them.
 
     An EXCHANGE gives both directions. A view knows its tables by id, so after an EXCHANGE its text
     follows the table, not the name. The definition keeps its version, since it means the same.
     """
-    changed: list[MaterializedView | View] = []
+    changed: list[MaterializedView | RefreshableView | View] = []
     for item in snapshot.objects():
-        if not isinstance(item, MaterializedView | View):
+        if isinstance(item, Table):
             continue
         rewritten = replace(item, query=_renamed_text(item.query, renamed))
         if isinstance(rewritten, MaterializedView) and rewritten.read_query:

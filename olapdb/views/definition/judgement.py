@@ -95,7 +95,7 @@ def judge_older_views(services: Services) -> None:
     Store nothing on a concurrent change of a view: the next opening of the warehouse tries again.
     """
     snapshot = services.catalog.snapshot()
-    views = [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
+    views = snapshot.objects_of(MaterializedView)
     older = [view for view in views if view.judged_by < RULES]
     if not older:
         return

@@ -24,7 +24,12 @@ from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
-from olapdb.views.definition.definition import ViewDefinition, define, inherited_settings
+from olapdb.views.definition.definition import (
+    ProposedView,
+    ViewDefinition,
+    define,
+    inherited_settings,
+)
 from olapdb.views.definition.judgement import invalidate_all_draft, view_rows
 from olapdb.views.jobs.job import find_view, view_name
 
@@ -85,16 +90,17 @@ def _new_definition(
     (QueryNotSupportedInMaterializedView)."""
     name = view_name(view)
     target = target_of(snapshot, view)
-    definition = define(
-        snapshot,
+    settings = inherited_settings(view, origin.settings)
+    proposed = ProposedView(
         name,
         query,
         lambda plan: target,
-        database=database,
-        zone=origin.services.zone,
-        session_settings=inherited_settings(view, origin.settings),
+        database,
+        origin.services.zone,
+        settings,
         position=query.position,
     )
+    definition = define(snapshot, proposed)
     if definition.source.id != view.source_id:
         source = snapshot.by_id(view.source_id)
         old_source = (

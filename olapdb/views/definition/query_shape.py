@@ -25,6 +25,9 @@ from olapdb.plan.expressions import (
 from olapdb.plan.tree import all_scans, subqueries_of
 from olapdb.types import DataType, Float, Integer, plain
 
+_ROWS_ONLY = nodes.Filter | nodes.Limit | nodes.RelativeLimit | nodes.LimitBy | nodes.Sort
+"""Nodes that choose or order rows and compute no column."""
+
 Source = tuple[str, str]
 """(table id, column) of the stored column that a plan's column copies."""
 
@@ -110,7 +113,7 @@ def constants_of(plan: nodes.Plan) -> Iterator[tuple[str, Constant]]:
                     for name, expression in outputs
                     if isinstance(expression, ColumnRef)
                 }
-            elif not isinstance(node, nodes.Filter | nodes.Limit | nodes.LimitBy | nodes.Sort):
+            elif not isinstance(node, _ROWS_ONLY):
                 break
             node = node.children()[0]
 
@@ -165,7 +168,7 @@ class _Walker:
                 else:
                     self.selective = True
                 self.visit(child)
-            case nodes.Limit(child=child):
+            case nodes.Limit(child=child) | nodes.RelativeLimit(child=child):
                 self.above.append("LIMIT")
                 self.visit(child)
             case nodes.LimitBy(child=child):
@@ -174,10 +177,22 @@ class _Walker:
             case nodes.Distinct(child=child):
                 self.above.append("DISTINCT")
                 self.visit(child)
+            case nodes.Paste(left=left):
+                self.above.append("PASTE JOIN")
+                self.selective = True
+                self.visit(left)
             case nodes.Sort(child=child):
+                self.visit(child)
+            case nodes.RecursiveUnion(first=first):
+                self.above.append("WITH RECURSIVE")
+                self._renamed(node.schema, first.schema)
+                self.visit(first)
+            case nodes.Fill(child=child):
+                self.above.append("WITH FILL")
                 self.visit(child)
             case nodes.Window(child=child):
                 self.above.append("a window function")
+                self._keep_only({column.name for column in child.schema})  # its results end here
                 self.visit(child)
             case nodes.Join(left=left, kind=kind, strictness=strictness):
                 self.joins.append(f"{strictness} {kind}" if strictness != "ALL" else kind)
@@ -232,7 +247,10 @@ class _Walker:
             self.at[name] = expression.name if isinstance(expression, ColumnRef) else None
 
     def _take_aggregate(self, node: nodes.Aggregate) -> None:
-        """Take the node as the aggregate that makes the output columns."""
+        """Record the node as the view's aggregate, and add an entry to `outputs` for each column.
+
+        The entry names the key or the aggregate call that the column is; neither for a column that
+        is computed from them."""
         self.aggregate = node
         keys, calls = dict(node.keys), dict(node.aggregates)
         for name, _ in self.outputs_to_follow:

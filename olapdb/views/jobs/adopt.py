@@ -313,7 +313,9 @@ class _Adoption:
     def _rows(
         self, compared: Sequence[ReconcileRow], gap: Sequence[GapSlice], commit: int
     ) -> Iterator[AdoptRow]:
-        """Yield a row for each compared partition that held bypass rows."""
+        """Yield a row for each compared partition that held bypass rows.
+
+        Every row counts the source rows of the whole gap. `commit` is the number of the commit."""
         source_rows = sum(gap_slice.rows for gap_slice in gap)
         for row in compared:
             adopted_parts = [

@@ -31,10 +31,12 @@ def downstream_effects(
     new: Sequence[Change],
     context: TriggerContext,
 ) -> tuple[CommitDraft, SourceChange]:
-    """Return a commit draft for the views on the target, and the slices of them that the swapped
-    rows reach. The draft adds the new blocks to the views' coverage and downgrades verdicts on
-    frozen keys.
+    """Return a commit draft for the views that read the target, and their slices that are stale.
 
+    Only views that have seen some of the `removed` parts count. Their stale slices are those that
+    rows of these parts, or of the parts in `new`, reach. The draft adds the new blocks to the
+    views' coverage, with a placeholder part for each view, and downgrades verdicts on frozen keys.
+    It requires that the views still cover the removed parts. `new` are the changes of the replay.
     `context` belongs to the snapshot `now`, which contains the `removed` parts."""
     draft = CommitDraft()
     with_rows = [part for part in removed if part.rows]

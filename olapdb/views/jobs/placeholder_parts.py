@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, placeholder_part
@@ -74,6 +74,7 @@ def _cancelled_out_parts(
         for view in views
     }
     placeholders: list[Part] = []
+    unnamed: dict[tuple[str, tuple[BlockRange, ...]], list[Contribution]] = {}
     for slice_, parts in removed_by_slice.items():
         if slice_ == PLACEHOLDER_PARTITION:
             continue
@@ -84,15 +85,25 @@ def _cancelled_out_parts(
                 contributed_blocks(view.id, parts, view.source_id),
                 contributed_blocks(view.id, remaining_parts, view.source_id),
             )
-            unpartitioned_blocks = subtract_ranges(before.everywhere, after.everywhere)
-            for partition in source_partitions[view.id]:
-                blocks = unpartitioned_blocks
-                if partition in before.by_partition or partition in after.by_partition:
-                    blocks = subtract_ranges(before.ranges(partition), after.ranges(partition))
-                if blocks:
-                    contributions.append(
-                        Contribution(view.id, view.version, view.source_id, partition, blocks, 1)
-                    )
+            named = before.by_partition.keys() | after.by_partition.keys()
+            everywhere = subtract_ranges(before.everywhere, after.everywhere)
+            # The same for most slices: a target of a thousand partitions has a million of them.
+            if (view.id, everywhere) not in unnamed:
+                unnamed[view.id, everywhere] = _contributions(
+                    view, dict.fromkeys(source_partitions[view.id], everywhere)
+                )
+            contributions += [
+                contribution
+                for contribution in unnamed[view.id, everywhere]
+                if contribution.source_partition not in named
+            ]
+            contributions += _contributions(
+                view,
+                {
+                    partition: subtract_ranges(before.ranges(partition), after.ranges(partition))
+                    for partition in sorted(named.intersection(source_partitions[view.id]))
+                },
+            )
         if contributions:
             placeholder = placeholder_part(target, number, tuple(contributions))
             value = parts[0].partition_value
@@ -100,13 +111,26 @@ def _cancelled_out_parts(
     return placeholders
 
 
+def _contributions(
+    view: MaterializedView, blocks: Mapping[str, tuple[BlockRange, ...]]
+) -> list[Contribution]:
+    """Return a contribution for each source partition with blocks whose rows cancelled out."""
+    return [
+        Contribution(view.id, view.version, view.source_id, partition, ranges, 1)
+        for partition, ranges in blocks.items()
+        if ranges
+    ]
+
+
 def _unrecorded_blocks(
     view: MaterializedView, snapshot: Snapshot, removed: Iterable[Part], remaining: Iterable[Part]
 ) -> dict[str, tuple[BlockRange, ...]]:
-    """Return, by source partition, the blocks that a placeholder part must record. If no remaining
-    part records some covered part, these are all covered blocks of the partition. Otherwise they
-    are blocks that a removed part recorded for all partitions. Such blocks may have no rows in the
-    partition now, yet be inside one of its parts after a merge."""
+    """Return, by source partition, the blocks that a placeholder part must record.
+
+    They are all covered blocks of a partition that has a covered part which no remaining part
+    records. Of another partition they are the blocks that a removed part recorded for all
+    partitions, and that no remaining part records. Such a block may have no rows in the partition,
+    but a merge may join parts before and after it into one that contains it."""
     remaining_blocks, removed_blocks = (
         contributed_blocks(view.id, remaining, view.source_id),
         contributed_blocks(view.id, removed, view.source_id),

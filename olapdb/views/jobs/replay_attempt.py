@@ -14,6 +14,7 @@ replaces, so the commit adds the block to their coverage and marks their slices 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -249,9 +250,16 @@ class ReplayAttempt:
         committed = staging.publish(draft)
         self.job.record.mark_ended()
         failpoint("replay.committed")
+        recomputed, frozen = _added_rows(added), _added_rows(frozen_changes)
         return tuple(
             self._row(
-                partition, parts, added, writer_ids, source_rows, committed.number, frozen_changes
+                partition,
+                parts,
+                recomputed[partition],
+                frozen[partition],
+                writer_ids,
+                source_rows,
+                committed.number,
             )
             for partition, parts in sorted(replayed_parts.items())
         )
@@ -362,34 +370,32 @@ class ReplayAttempt:
         self,
         partition: str,
         old: list[Part],
-        added: Iterable[AddPart],
+        recomputed: int,
+        frozen: int,
         writer_ids: frozenset[str],
         source_rows: int,
         commit: int,
-        frozen_changes: Iterable[Change],
     ) -> ReplayRow:
-        """Return the row of a partition, from its `old` parts, the `added` parts and the
-        `frozen_changes` frozen rows."""
+        """Return the row of a partition, from its `old` parts and the numbers of rows that were
+        recomputed and that are `frozen`."""
         bypass_rows = sum(part.rows for part in old if is_bypass(part, writer_ids))
-        frozen = _added_rows(frozen_changes, partition)
         if self.frozen.holds_all(partition):
             frozen = sum(part.rows for part in old) - bypass_rows
-        after = sum(change.part.rows for change in added if change.part.partition_id == partition)
         before = sum(part.rows for part in old) - bypass_rows
         status: Literal["replayed", "bypass kept", "bypass discarded", "retained"] = "replayed"
         if bypass_rows:
             status = "bypass discarded" if self.discard_bypass else "bypass kept"
-        elif frozen and not after:
+        elif frozen and not recomputed:
             status = "retained"
         return ReplayRow(
-            partition, source_rows, before, after + frozen, bypass_rows, status, commit, frozen
+            partition, source_rows, before, recomputed + frozen, bypass_rows, status, commit, frozen
         )
 
 
-def _added_rows(changes: Iterable[Change], partition: str) -> int:
-    """Return how many rows the changes add to the partition."""
-    return sum(
-        change.part.rows
-        for change in changes
-        if isinstance(change, AddPart) and change.part.partition_id == partition
-    )
+def _added_rows(changes: Iterable[Change]) -> Counter[str]:
+    """Return how many rows the changes add to each partition."""
+    rows: Counter[str] = Counter()
+    for change in changes:
+        if isinstance(change, AddPart):
+            rows[change.part.partition_id] += change.part.rows
+    return rows

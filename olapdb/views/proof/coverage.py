@@ -1,9 +1,10 @@
-"""Coverage: which rows of its source a view has seen. Arithmetic on the ledger.
+"""Coverage: which rows of its source a view has seen, computed from the catalog's ledger alone.
 
 A source part is covered as a whole or not at all: merges never join parts of different coverage
-(rule 8). So the gap of a view is the list of live source parts that its coverage does not contain.
-A view covers a source block once it has processed the block, even if that gave no rows. Bypass rows
-are rows of its target that no current view made, such as rows of a direct INSERT.
+(rule 8 of docs/invariants.md). So the gap of a view is the list of live source parts that its
+coverage does not contain. A view covers a source block once it has processed the block, even if
+that gave no rows. Bypass rows are rows of its target that no current view made, such as rows of a
+direct INSERT.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...
 
 
 def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
-    """Return the slices, sorted by partition and status; none for a source that stores nothing."""
+    """Return the view's rows of system.view_coverage, sorted by partition and status.
+
+    There are none for a source that stores nothing."""
     coverage = snapshot.coverage(view.id)
     grouped_parts: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
     for part in _with_rows(snapshot.parts(view.source_id)):

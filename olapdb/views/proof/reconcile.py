@@ -10,6 +10,7 @@ A verdict is stored with a fingerprint of its inputs and lapses when they change
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.commit.origin import CommitOrigin
@@ -31,23 +32,44 @@ from olapdb.views.proof.shared_targets import incomparable_reason, peers
 from olapdb.views.proof.verdicts import check_is_current, fingerprint, stale_slices
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionChoice:
+    """The target partitions to compare, by at most one of these: one `partition`, the `stale` ones,
+    `sample` ones at random, or the `oldest` so many (never proven, then lapsed, then the oldest
+    proofs). By none of them: all."""
+
+    partition: str | None = None
+    sample: int | None = None
+    oldest: int | None = None
+    stale: bool = False
+
+    def __post_init__(self) -> None:
+        options = (self.partition, self.sample, self.oldest, self.stale or None)
+        if sum(option is not None for option in options) > 1:
+            raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
+        if self.count is not None and self.count < 1:
+            word = "OLDEST" if self.sample is None else "SAMPLE"
+            raise BadArguments(f"{word} is the number of partitions to compare, at least 1.")
+
+    @property
+    def count(self) -> int | None:
+        """Return the number of partitions of SAMPLE or OLDEST, None without either."""
+        return self.sample if self.sample is not None else self.oldest
+
+
+ALL_PARTITIONS = PartitionChoice()
+
+
 def reconcile(
     origin: CommitOrigin,
     view_id: str,
+    choice: PartitionChoice = ALL_PARTITIONS,
     *,
-    partition: str | None = None,
-    sample: int | None = None,
-    oldest: int | None = None,
-    stale: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
     record: bool = True,
 ) -> tuple[ReconcileRow, ...]:
-    """Recompute and compare target partitions. Return one verdict for each.
-
-    At most one argument selects partitions: `partition`, `stale` (the stale ones), `sample` (so
-    many at random) or `oldest` (so many, for a schedule: never proven, then lapsed, then the oldest
-    proofs). The default is all.
+    """Recompute and compare the chosen target partitions. Return one verdict for each.
 
     A view that cannot be compared gives one row of verdict "unverifiable" whose cause is the
     reason. An equal verdict also clears older invalidations of its slice: the recomputation
@@ -55,17 +77,11 @@ def reconcile(
     """
     job = ViewJob.of(origin, "RECONCILE", executor, progress)
     with job.recorded():
-        return _compare_and_record(job, view_id, partition, sample, oldest, stale, record)
+        return _compare_and_record(job, view_id, choice, record)
 
 
 def _compare_and_record(
-    job: ViewJob,
-    view_id: str,
-    partition: str | None,
-    sample: int | None,
-    oldest: int | None,
-    stale: bool,
-    record: bool,
+    job: ViewJob, view_id: str, choice: PartitionChoice, record: bool
 ) -> tuple[ReconcileRow, ...]:
     """Compare the selected partitions at a pinned snapshot, and store the verdicts if `record` is
     set. An error of the view's rows in a comparison of all is stored as a failed attempt."""
@@ -77,7 +93,7 @@ def _compare_and_record(
         reason = incomparable_reason(view, snapshot)
         if reason:
             return (_unverifiable(view, snapshot, reason),)
-        partitions = _selected_partitions(job, view, snapshot, partition, sample, oldest, stale)
+        partitions = _selected_partitions(job, view, snapshot, choice)
         if partitions is not None and not partitions:
             return ()
         recomputation = Recomputation(job, snapshot, view, partitions)
@@ -137,28 +153,17 @@ def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> Re
 
 
 def _selected_partitions(
-    job: ViewJob,
-    view: MaterializedView,
-    snapshot: Snapshot,
-    partition: str | None,
-    sample: int | None,
-    oldest: int | None,
-    stale: bool,
+    job: ViewJob, view: MaterializedView, snapshot: Snapshot, choice: PartitionChoice
 ) -> frozenset[str] | None:
-    """Return the target partitions to compare, None for all. Raise BadArguments for bad options."""
-    if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
-        raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
-    if partition is not None:
-        return frozenset((partition,))
-    if stale:
+    """Return the target partitions to compare, None for all."""
+    if choice.partition is not None:
+        return frozenset((choice.partition,))
+    if choice.stale:
         return stale_slices(snapshot, view)
-    count = sample if sample is not None else oldest
+    count = choice.count
     if count is None:
         return None
-    if count < 1:
-        word = "OLDEST" if sample is None else "SAMPLE"
-        raise BadArguments(f"{word} is the number of partitions to compare, at least 1.")
-    if sample is None:
+    if choice.sample is None:
         return frozenset(_partitions_by_proof_age(view, snapshot)[:count])
     live_partitions = sorted(
         {part.partition_id for part in snapshot.parts(view.target_id) if part.rows}

@@ -57,7 +57,7 @@ def downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
 
 def _views(snapshot: Snapshot) -> list[MaterializedView]:
     """Return the materialized views of the snapshot."""
-    return [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
+    return list(snapshot.objects_of(MaterializedView))
 
 
 def _name(table: Table) -> str:

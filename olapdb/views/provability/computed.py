@@ -200,7 +200,10 @@ class _Computed:
                 yield provable_item(name, "It is asked of rows that come in, and changes none.")
 
     def partitions(self) -> Iterator[JudgedItem]:
-        """Yield an item for each expression of PARTITION BY."""
+        """Yield the judgement of each expression of PARTITION BY.
+
+        An expression is refused if it reads a column outside of ORDER BY: rows that should merge
+        would lie in several partitions."""
         for expression in self.parts.layout.partition_expressions:
             outside = self._outside_key(expression)
             if outside:

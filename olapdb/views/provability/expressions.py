@@ -31,6 +31,7 @@ _VALUES_OF_THEIR_CHILDREN = (
     expressions.ScalarSubquery,
     expressions.InValues,
     expressions.InSubquery,
+    expressions.DictionaryCall,
     expressions.LambdaFunction,
     expressions.LambdaParameter,
 )

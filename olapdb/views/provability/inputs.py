@@ -111,13 +111,14 @@ class _InputJudge:
             self._advise_final(rows.table)
 
     def judge_subqueries(self, node: nodes.Node) -> None:
-        """Judge the node's subqueries: scalar ones whole, IN by their distinct rows."""
+        """Judge the node's subqueries: scalar ones whole, IN and dictionaries by their distinct
+        rows."""
         for inner in (
             expression for outer in expressions_of(node) for expression in expressions.walk(outer)
         ):
             if isinstance(inner, expressions.ScalarSubquery):
                 self.judge_all_rows(inner.plan)
-            elif isinstance(inner, expressions.InSubquery):
+            elif isinstance(inner, expressions.InSubquery | expressions.DictionaryCall):
                 rows = self.merge_effect(inner.plan)
                 if rows.table is not None and not rows.keeps_distinct_rows(inner.plan.schema):
                     self._advise_final(rows.table)
@@ -176,7 +177,12 @@ class _InputJudge:
                 return self._join(node, self.merge_effect(left), self.merge_effect(right))
             case nodes.Sort(child=child, limit=None):
                 return self.merge_effect(child)
-            case nodes.Sort(child=child) | nodes.Limit(child=child) | nodes.LimitBy(child=child):
+            case (
+                nodes.Sort(child=child)
+                | nodes.Limit(child=child)
+                | nodes.RelativeLimit(child=child)
+                | nodes.LimitBy(child=child)
+            ):
                 return self._first_rows(node, child)
             case nodes.Distinct(child=child, keys=keys):
                 return self._distinct(child, keys)
@@ -373,7 +379,12 @@ def is_totally_ordered(node: nodes.Node) -> bool:
                         if isinstance(source, expressions.ColumnRef)
                     }
                 node = child
-            case nodes.Filter(child=child) | nodes.Limit(child=child) | nodes.LimitBy(child=child):
+            case (
+                nodes.Filter(child=child)
+                | nodes.Limit(child=child)
+                | nodes.RelativeLimit(child=child)
+                | nodes.LimitBy(child=child)
+            ):
                 node = child
             case nodes.Sort(child=child, keys=keys):
                 if ordered is None:

@@ -31,10 +31,14 @@ _ROW_BY_ROW = {
     nodes.Join: "JOIN",
     nodes.Aggregate: "GROUP BY",
     nodes.Limit: "LIMIT",
+    nodes.RelativeLimit: "LIMIT",
+    nodes.Paste: "PASTE JOIN",
     nodes.LimitBy: "LIMIT BY",
     nodes.Distinct: "DISTINCT",
     nodes.Window: "OVER",
+    nodes.Fill: "WITH FILL",
     nodes.Union: "UNION ALL",
+    nodes.RecursiveUnion: "WITH RECURSIVE",
     nodes.SetDifference: "EXCEPT or INTERSECT",
 }
 """Nodes that the rules know. `QueryShape.above` names those that look at several rows."""
@@ -47,6 +51,7 @@ def query_items(
     items = [*_repeated_source(parts, branch), *_joins(parts, shape), *_block_clauses(parts, shape)]
     if not shape.above:
         items += _conditions_on_groups(parts, branch)
+    items += _totals(branch)
     for node in path(branch.root):
         if type(node) not in _ROW_BY_ROW:
             items.append(
@@ -67,6 +72,16 @@ def path(node: nodes.Node) -> list[nodes.Node]:
         node = node.children()[0]
         path_nodes.append(node)
     return path_nodes
+
+
+def _totals(branch: nodes.Plan) -> Iterator[JudgedItem]:
+    """Refuse WITH TOTALS: a target has no place for the totals."""
+    if any(isinstance(n, nodes.Aggregate) and n.totals is not None for n in path(branch.root)):
+        yield refused(
+            "WITH TOTALS",
+            "WITH TOTALS makes a row apart from the result, which no target takes.",
+            "Leave it out of the view and put it into the query that reads the target.",
+        )
 
 
 def _repeated_source(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:

@@ -17,6 +17,7 @@ from olapdb.plan.expressions import (
     Call,
     Cast,
     ColumnRef,
+    DictionaryCall,
     Expression,
     InSubquery,
     ScalarSubquery,
@@ -53,6 +54,7 @@ _CLAUSES = {
     nodes.Distinct: "DISTINCT",
     nodes.SetDifference: "EXCEPT or INTERSECT",
     nodes.Limit: "LIMIT",
+    nodes.RelativeLimit: "LIMIT",
     nodes.LimitBy: "LIMIT BY",
 }
 
@@ -95,7 +97,13 @@ class _Rounding:
                 return frozenset(
                     name for name, call in aggregates if self._is_rounded_aggregate(call, below)
                 )
-            case nodes.Distinct() | nodes.SetDifference() | nodes.Limit() | nodes.LimitBy():
+            case (
+                nodes.Distinct()
+                | nodes.SetDifference()
+                | nodes.Limit()
+                | nodes.RelativeLimit()
+                | nodes.LimitBy()
+            ):
                 if below:
                     self._add_problem(_CLAUSES[type(node)])
                 return frozenset()
@@ -137,6 +145,8 @@ class _Rounding:
                 if self.rounded_columns(plan) or self._any_rounded(arguments, below):
                     self._add_problem("IN")
                 return False
+            case DictionaryCall():
+                return self._is_rounded_lookup(expression, below)
         if not self._any_rounded(expression.children(), below):
             return False
         if _is_float(expression.type) and (
@@ -147,6 +157,16 @@ class _Rounding:
         name = expression.name if isinstance(expression, Call) else expression.type.name
         self._add_problem(f"{name}(…)")
         return False
+
+    def _is_rounded_lookup(self, call: DictionaryCall, below: frozenset[str]) -> bool:
+        """Return whether a lookup gives a rounded number; add the problem if rounded numbers decide
+        which row of the dictionary it finds."""
+        rounded = self.rounded_columns(call.plan)
+        own = call.plan.schema[call.attribute].name if call.kind == "get" else ""
+        if self._any_rounded(call.arguments, below) or rounded - {own}:
+            self._add_problem("dictGet")
+        default = () if call.default is None else (call.default,)
+        return self._any_rounded(default, below) or own in rounded
 
     def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
         """Return whether any expression is rounded; record the problems of all of them."""

@@ -226,9 +226,11 @@ class NameExchange:
 
     @cached_property
     def _plain_views(self) -> tuple[View, ...]:
-        """The plain views to rewrite. Those that read the new version by its old name follow it;
-        those that read the exchanged name read the new version afterwards. The read view gets the
-        new version's query. Raises HaveDependentObjects if that does not fit its target."""
+        """The plain views whose text changes, in their new forms.
+
+        A view that reads the new version by its old name reads it by its new one. The read view
+        gets the new version's query. A view that reads the exchanged name keeps its text. Raises
+        HaveDependentObjects if the new query of the read view does not bind."""
         rewritten = rewrite_references(self.snapshot, self._taken_names)
         plain_views = {view.id: view for view in rewritten if isinstance(view, View)}
         read_view = self._read_view

@@ -25,7 +25,7 @@ from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
-from olapdb.views.definition.definition import ViewDefinition, define
+from olapdb.views.definition.definition import ProposedView, ViewDefinition, define
 from olapdb.views.definition.drop_attach import Name, dependents
 from olapdb.views.definition.judgement import invalidate_all_draft, view_rows
 from olapdb.views.jobs.job import view_name
@@ -91,11 +91,12 @@ def readers_of(snapshot: Snapshot, object_id: str) -> tuple[MaterializedView, ..
 def follow(
     view: MaterializedView, snapshot: Snapshot, after: Snapshot, kept: Mapping[Name, Name]
 ) -> Follower:
-    """Return what becomes of a reader of the name that changes hands.
+    """Return the form that a reader of the exchanged name has after the exchange.
 
-    `after` has the exchanged names. `kept` maps the name to the one that the replaced target has
-    afterwards. Raises HaveDependentObjects if the reader fits neither the new table nor, because it
-    reads through a plain view, the old one."""
+    The reader moves to the new version. It stays with the old table if its query does not fit the
+    new one, or if it holds results of retained rows. `after` is the snapshot with the exchanged
+    names. `kept` maps each exchanged name to the one that the old table gets. Raises
+    HaveDependentObjects if it cannot stay either, because it reads through a plain view."""
     try:
         if any(snapshot.retained(view.id)):
             raise errors.RetainedRows(
@@ -144,15 +145,15 @@ def _staying(
 def _defined(view: MaterializedView, text: str, snapshot: Snapshot) -> ViewDefinition:
     """Return the definition of the view by `text` at the snapshot. Raises what CREATE raises."""
     target = target_of(snapshot, view)
-    return define(
-        snapshot,
+    proposed = ProposedView(
         view_name(view),
         parse_query(text),
         lambda plan: target,
-        database=view.database,
-        zone=view.zone,
-        session_settings=dict(view.settings),
+        view.database,
+        view.zone,
+        dict(view.settings),
     )
+    return define(snapshot, proposed)
 
 
 def _unchanged_inputs(definition: ViewDefinition) -> Iterable[Requirement]:

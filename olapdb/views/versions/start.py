@@ -35,6 +35,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.definition import (
     QUERY_SETTINGS,
+    ProposedView,
     ViewDefinition,
     define,
     inherited_settings,
@@ -140,25 +141,21 @@ class RebuildRequest:
         the table that `target` makes."""
         name = view_name(view)
         if self.query is not None:
-            return define(
-                snapshot,
+            settings = inherited_settings(view, self.origin.settings)
+            proposed = ProposedView(
                 name,
                 self.query,
                 target,
-                database=self.database,
-                zone=self.services.zone,
-                session_settings=inherited_settings(view, self.origin.settings),
+                self.database,
+                self.services.zone,
+                settings,
                 position=self.query.position,
             )
-        return define(
-            snapshot,
-            name,
-            parse_query(view.query),
-            target,
-            database=view.database,
-            zone=view.zone,
-            session_settings=inherited_settings(view, self.named),
-        )
+        else:
+            settings = inherited_settings(view, self.named)
+            query = parse_query(view.query)
+            proposed = ProposedView(name, query, target, view.database, view.zone, settings)
+        return define(snapshot, proposed)
 
     def _means(self, snapshot: Snapshot, view: MaterializedView) -> bool:
         """Return whether the view already has the statement's definition."""

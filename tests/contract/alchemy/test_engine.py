@@ -156,3 +156,28 @@ def test_comments_patterns_and_what_is_refused(engine):
             connection.execute(sa.select(flights.c.id).with_for_update())
         with pytest.raises(sa.exc.CompileError, match="ADD INDEX"):
             sa.Index("i", flights.c.id).create(connection)
+
+
+def test_an_enum_is_reflected_with_its_texts(engine):
+    with engine.connect() as connection:
+        connection.execute(
+            sa.text("CREATE TABLE e (x Nullable(Enum8('low' = 1, 'high' = 2))) ORDER BY tuple()")
+        )
+        table = sa.Table("e", sa.MetaData(), autoload_with=engine)
+        assert table.c.x.type.enums == ["low", "high"]
+        assert table.c.x.nullable
+        connection.execute(sa.insert(table), [{"x": "high"}, {"x": None}])
+        selected = sa.select(table.c.x).where(table.c.x == "high")
+        assert connection.execute(selected).scalars().all() == ["high"]
+
+
+def test_temporary_tables_are_reflected(engine):
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE TEMPORARY TABLE flights AS SELECT 1 AS own"))
+        inspector = sa.inspect(connection)
+        assert inspector.get_temp_table_names() == ["flights"]
+        assert inspector.get_table_names() == ["flights"]
+        own = sa.Table("flights", sa.MetaData(), autoload_with=connection)
+        assert connection.execute(sa.select(own.c.own)).all() == [(1,)]
+        kept = sa.Table("flights", sa.MetaData(), schema="default", autoload_with=connection)
+        assert "origin" in kept.c

@@ -1,8 +1,9 @@
 """The contract tests of dbt-tests-adapter. They need dbt's fixtures and a process of their own:
 
-    pytest tests/contract/dbt -p dbt.tests.fixtures.project -p no:warnings
+    python -m pytest tests/contract/dbt -p dbt.tests.fixtures.project -p no:warnings
 
-Any other run ignores this folder.
+Any other run ignores this folder. `-p tests.harness.wheel` before the other plugins tests the built
+wheel, as `make test` does.
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
+from dbt_common.exceptions import CompilationError
 
 import olapdb
 
@@ -61,8 +63,6 @@ class TestMistakes:
             "good_view.sql": "{{ config(materialized='view') }} select 1 as x",
             "m.sql": "{{ config(materialized='incremental_mv') }} select kind, count() as n "
             "from {{ source('raw', 'events') }} group by kind",
-            "m__target.sql": "{{ config(materialized='table') }} select 1 as x",
-            "t__dbt_tmp.sql": "{{ config(materialized='table') }} select 1 as x",
         }
 
     @pytest.fixture(scope="class")
@@ -106,8 +106,6 @@ class TestMistakes:
         assert "ttl means nothing to a view" in messages["wrong_view"]
         assert "order_by means nothing for the engine Log" in messages["wrong_engine"]
         assert "The engine Log has no settings" in messages["wrong_engine"]
-        assert "m__target is a part of the incremental_mv m (models/m.sql)" in messages["m__target"]
-        assert "ends in a suffix that dbt gives to relations of its own" in messages["t__dbt_tmp"]
 
     def test_keys_of_a_folder_may_be_meant_for_other_materializations(self, project: Any) -> None:
         results = run_dbt(["run", "--select", "good_view"])
@@ -228,3 +226,45 @@ class TestSupported:
             )
             names = [name for (name,) in left.fetchall()]
             assert not [name for name in names if name.startswith(REFUSED)]
+
+
+class TestReservedNames:
+    """Names that the adapter gives to relations of its own are refused before anything runs."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        table = "{{ config(materialized='table') }} select 1 as x"
+        return {
+            "sources.yml": SOURCES,
+            "m.sql": "{{ config(materialized='incremental_mv') }} select kind, count() as n "
+            "from {{ source('raw', 'events') }} group by kind",
+            "m__target.sql": table,
+            "plain.sql": table,
+        }
+
+    def test_a_part_of_another_model(self, project: Any) -> None:
+        create_events(project)
+        for command in (["run", "-s", "plain"], ["build"]):
+            with pytest.raises(CompilationError) as caught:
+                run_dbt(command)
+            assert "m__target (models/m__target.sql) would be" in str(caught.value)
+            assert "a part of the incremental_mv m (models/m.sql)" in str(caught.value)
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            left = f"select count() from system.tables where database = '{project.test_schema}'"
+            assert connection.execute(left).fetchall() == [(0,)]
+
+    @pytest.mark.parametrize("suffix", ["__dbt_tmp", "__dbt_backup", "__dbt_python"])
+    def test_a_suffix_is_refused_at_parse(self, project: Any, suffix: str) -> None:
+        models = Path(project.project_root) / "models"
+        model = models / f"t{suffix}.sql"
+        model.write_text("select 1 as x")
+        with pytest.raises(CompilationError, match="ends in a suffix that dbt gives") as caught:
+            run_dbt(["parse"])
+        assert f"in model t{suffix} (models/t{suffix}.sql)" in str(caught.value)
+        model.write_text("{{ config(alias='t_of_mine') }} select 1 as x")
+        run_dbt(["parse"])
+        model.unlink()
+        (models / "aliased.sql").write_text(f"{{{{ config(alias='t{suffix}') }}}} select 1 as x")
+        with pytest.raises(CompilationError, match=r"in model aliased \(models/aliased.sql\)"):
+            run_dbt(["parse"])
+        (models / "aliased.sql").unlink()

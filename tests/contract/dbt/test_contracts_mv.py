@@ -79,6 +79,19 @@ class TestContract:
         assert [n for _, n in raw.execute(model).fetchall()] == [1, 1, 1]
         assert run_dbt(["run"])[0].message == "NO CHANGE"
 
+    def test_constraints_that_were_altered_by_hand_are_put_back(
+        self, project: Any, raw: Any
+    ) -> None:
+        target = f"{project.test_schema}.daily__target"
+        ddl = "select create_table_query from system.tables where name = 'daily__target'"
+        before = raw.execute(ddl).fetchall()
+        raw.execute(f"alter table {target} drop constraint recent")
+        raw.execute(f"alter table {target} drop constraint kind_not_null")
+        raw.execute(f"alter table {target} add constraint kind_not_null check kind <> ''")
+        assert run_dbt(["run"])[0].message == "ALTER TARGET"
+        assert raw.execute(ddl).fetchall() == before
+        assert run_dbt(["run"])[0].message == "NO CHANGE"
+
     def test_a_contract_that_becomes_wrong_changes_nothing(self, project: Any, raw: Any) -> None:
         commits = "select max(number) from system.snapshots"
         before = raw.execute(commits).fetchall()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from dbt.tests.util import run_dbt
+from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 import olapdb
 from olapdb.dbapi.connection import Connection
@@ -24,7 +24,7 @@ from {{ source('raw', 'events') }} e inner join {{ ref('rates') }} r on r.kind =
 SCHEMA = "sources: [{name: raw, schema: raw, tables: [{name: events}, {name: weights}]}]"
 
 
-class TestDimension:
+class Dimension:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {
@@ -51,6 +51,8 @@ class TestDimension:
             )
             yield connection
 
+
+class TestDimension(Dimension):
     def test_a_run_makes_only_reached_slices_stale(self, project: object, raw: Connection) -> None:
         run_dbt(["run"])
         stale = "SELECT partition_id, cause FROM system.view_invalidations"
@@ -66,3 +68,42 @@ class TestDimension:
             f"SELECT name FROM system.tables WHERE name LIKE '%dbt_%' AND database = '{schema}'"
         )
         assert tables.fetchall() == []
+
+
+INPUTS = {
+    "rates": "{{ config(materialized='table', order_by=['kind']) }} "
+    "select kind, weight from {{ source('raw', 'weights') }}",
+    "facts": "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
+    "order_by=['day']) }} select day, kind, amount from {{ source('raw', 'events') }}",
+    "unread": "{{ config(materialized='table') }} select kind from {{ source('raw', 'weights') }}",
+}
+OVER_INPUTS = WEIGHTED.replace("source('raw', 'events')", "ref('facts')")
+
+
+class TestLimitedInputs(Dimension):
+    """--empty and --sample leave what live triggers read as it is."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        config = "{{ config(materialized='incremental_mv', partition_by='toYYYYMM(day)') }}"
+        models = {f"{name}.sql": text for name, text in INPUTS.items()}
+        return {**models, "weighted.sql": config + OVER_INPUTS, "schema.yml": SCHEMA}
+
+    def test_a_limited_run_changes_no_answer(self, project: object, raw: Connection) -> None:
+        run_dbt(["run"])
+        schema = project.test_schema  # type: ignore[attr-defined]
+        answer = f"SELECT day, total FROM {schema}.weighted ORDER BY day"
+        before = raw.execute(answer).fetchall()
+        for arguments in (["--empty"], ["--empty", "--full-refresh"]):
+            results, log = run_dbt_and_capture(["run", *arguments])
+            messages = {r.node.name: str(r.message) for r in results}
+            assert messages["rates"] == messages["facts"] == "NO CHANGE"
+            assert f"`{schema}`.`rates` is left as it is" in log
+            assert f"{schema}.weighted__mv read it" in log
+            assert raw.execute(f"SELECT count() FROM {schema}.unread").fetchall() == [(0,)]
+            run_dbt(["run", "--select", "weighted"])
+            assert raw.execute(answer).fetchall() == before
+        run_dbt(["run"])
+        raw.execute("INSERT INTO raw.weights VALUES ('c', 9)")
+        run_dbt(["run"])
+        assert raw.execute(f"SELECT count() FROM {schema}.rates").fetchall() == [(3,)]

@@ -320,3 +320,25 @@ class TestSettings(Life):
         assert change("'merge_with_ttl_timeout': 60") == "ALTER SETTINGS"
         assert change("'index_granularity': 100").startswith("REBUILD")
         run_dbt(["test"])
+
+    def test_settings_and_ttl_that_were_altered_by_hand_are_put_back(self, shop: Shop) -> None:
+        config = "ttl='hour + INTERVAL 30 YEAR', settings={'parts_to_throw_insert': '500'}"
+        shop.write("hourly", f"{{{{ config({config}) }}}}{HOURLY}")
+        run_dbt(["run", "--full-refresh"])
+        target = f"{shop.schema}.hourly__target"
+        ddl = "select engine_full from system.tables where name = 'hourly__target'"
+        before = shop.rows(ddl)
+        for alterations in (
+            ["modify ttl hour + interval 20 year", "modify setting parts_to_throw_insert = 7"],
+            ["remove ttl", "reset setting parts_to_throw_insert"],
+            ["modify setting old_parts_lifetime = 9, merge_with_ttl_timeout = 60"],
+        ):
+            shop.run(*(f"alter table {target} {action}" for action in alterations))
+            _, plan = run_dbt_and_capture(["run-operation", "plan"])
+            assert "ALTER TARGET" in plan
+            results, log = run_dbt_and_capture(["run"])
+            assert results.results[0].message == "ALTER TARGET"
+            assert "hourly__target was altered by hand" in log
+            assert shop.rows(ddl) == before
+            results, _ = run_dbt_and_capture(["run"])
+            assert results.results[0].message == "NO CHANGE"

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from dbt.adapters.factory import reset_adapters
 from dbt.adapters.olapdb.migrate.__main__ import main
 from dbt.cli.main import dbtRunner
 
@@ -102,9 +103,15 @@ def test_the_documented_project_is_written_and_dbt_builds_it(
 
 
 def run(*arguments: str) -> None:
-    """Run dbt in the current folder, which has its profile."""
-    result = dbtRunner().invoke([*arguments, "--profiles-dir", ".", "--project-dir", "."])
-    assert result.success, result.exception or result.result
+    """Run dbt in the current folder, which has its profile.
+
+    dbt keeps the adapter of its last command. Without the reset, the project of the next test would
+    get this one, with its profile and warehouse."""
+    try:
+        result = dbtRunner().invoke([*arguments, "--profiles-dir", ".", "--project-dir", "."])
+        assert result.success, result.exception or result.result
+    finally:
+        reset_adapters()
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:

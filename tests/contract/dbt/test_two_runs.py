@@ -115,6 +115,7 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
 def test_a_second_run_is_refused_or_waits_and_a_killed_run_holds_nothing(runs: Runs) -> None:
     first = runs.start()
     refused, waiting = runs.second("run"), runs.second("build", wait=TIMEOUT_SECONDS)
+    repair, status = (runs.second("run-operation", name) for name in ("repair", "status"))
     shown = runs.second("show", "--inline", "select 41 + 1 as answer")
     output = refused.communicate(timeout=TIMEOUT_SECONDS)[0]
     assert refused.returncode != 0
@@ -123,6 +124,12 @@ def test_a_second_run_is_refused_or_waits_and_a_killed_run_holds_nothing(runs: R
     output = shown.communicate(timeout=TIMEOUT_SECONDS)[0]
     assert shown.returncode == 0, output
     assert "42" in output
+    assert (
+        "Another dbt run works on the schema shop" in repair.communicate(timeout=TIMEOUT_SECONDS)[0]
+    )
+    assert repair.returncode != 0
+    output = status.communicate(timeout=TIMEOUT_SECONDS)[0]
+    assert status.returncode == 0, output
     assert waiting.stdout is not None
     seen = ""
     while "Waiting for another run of shop: `dbt run`" not in seen:

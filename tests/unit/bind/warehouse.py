@@ -52,8 +52,17 @@ MATERIALIZED = MaterializedView(
     FLIGHTS.id,
     TARGET.id,
 )
+DICTIONARY = View(
+    "dictionary",
+    "default",
+    "named",
+    (Column(1, "carrier", STRING), Column(2, "name", STRING)),
+    "SELECT carrier, name FROM default.carriers",
+    dictionary="CREATE DICTIONARY named (carrier String, name String) PRIMARY KEY carrier"
+    " SOURCE(CLICKHOUSE(TABLE 'carriers')) LAYOUT(COMPLEX_KEY_HASHED()) LIFETIME(0)",
+)
 OTHER = table("flights", {"id": UINT32}, order_by=["id"], database="other")
-SNAPSHOT = FakeSnapshot(FLIGHTS, CARRIERS, COMPUTED, TARGET, VIEW, MATERIALIZED, OTHER)
+SNAPSHOT = FakeSnapshot(FLIGHTS, CARRIERS, COMPUTED, TARGET, VIEW, MATERIALIZED, DICTIONARY, OTHER)
 
 
 def system_tables(database: str, name: str) -> tuple[Field, ...] | None:

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.sqlite import statements
+from olapdb.catalog.sqlite import schema_cache, statements
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import CannotOpenWarehouse, InterfaceError, ReadOnly
+from olapdb.model import encoding
+from olapdb.model.schema import SchemaObject
 from tests.harness.commits import create_all, insert, make_table
 
 pytestmark = pytest.mark.feature("commits")
@@ -223,3 +225,25 @@ def test_a_migration_that_is_interrupted_begins_again(
         assert not {"block_spans", "damaged_parts"} & names
     with contextlib.closing(SqliteCatalog(path)) as catalog:
         assert [b.number for b in catalog.snapshot().blocks("s")] == [1]
+
+
+def test_a_process_reads_only_the_tables_that_it_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with olapdb.connect(tmp_path / "warehouse") as connection:
+        for number in range(50):
+            connection.execute(f"CREATE TABLE t{number} (a UInt8) ENGINE = MergeTree ORDER BY a")
+        connection.execute("CREATE MATERIALIZED VIEW v TO t2 AS SELECT a FROM t1")
+    decoded: list[str] = []
+
+    def decode(kind: str, body: str, parse_type: encoding.ParseType) -> SchemaObject:
+        item = encoding.decode_object(kind, body, parse_type)
+        decoded.append(item.name)
+        return item
+
+    monkeypatch.setattr(schema_cache, "decode_object", decode)
+    with olapdb.connect(tmp_path / "warehouse") as connection:
+        connection.execute("INSERT INTO t1 VALUES (1)")
+        assert connection.execute("SELECT a FROM t2").fetchall() == [(1,)]
+    assert set(decoded) == {"t1", "t2", "v"}
+    assert len(decoded) == 3

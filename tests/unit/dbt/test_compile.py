@@ -129,6 +129,21 @@ def test_an_outer_select_of_columns_is_dissolved() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n AS flights, o FROM (SELECT origin AS o, * EXCEPT (origin) FROM (SELECT origin, "
+        "count() AS n FROM f GROUP BY origin))",
+        "WITH a AS (SELECT origin, count() AS n FROM f GROUP BY origin), b AS (SELECT * FROM a), "
+        "c AS (SELECT n AS flights, origin AS o FROM b) SELECT * FROM c",
+    ],
+)
+def test_selects_of_columns_inside_each_other_are_dissolved(sql: str) -> None:
+    text = to_sql(read_model(sql))
+    assert text.endswith("SELECT count() AS flights, origin AS o FROM f GROUP BY origin"), text
+    assert definition(sql).group_by == "states.`o`"
+
+
 def test_limits_of_empty_and_sample_are_removed() -> None:
     empty = "SELECT count() AS n FROM (select * from `raw`.`f` where false limit 0) AS x"
     sampled = (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from olapdb.compute.context import BATCH_ROWS
 from olapdb.config import tuning
-from olapdb.errors import MemoryLimitExceeded, NotSupportedError
+from olapdb.errors import MemoryLimitExceeded
 from olapdb.execute import ExecutionContext
 from olapdb.execute.run import run_node
 from olapdb.plan import nodes
@@ -211,9 +211,4 @@ def test_the_right_side_counts_against_the_memory_limit() -> None:
         (*other.schema, *numbers.schema),
     )
     with pytest.raises(MemoryLimitExceeded, match="JOIN"):
-        rows_of(node, max_memory_usage=4_000_000)
-
-
-def test_asof_is_refused() -> None:
-    with pytest.raises(NotSupportedError, match="ASOF"):
-        rows_of(join([], [], "LEFT", "ASOF"))
+        rows_of(node, max_memory_usage=4_000_000, max_bytes_ratio_before_external_join=0)

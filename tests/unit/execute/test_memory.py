@@ -1,4 +1,5 @@
-"""Operators count the memory that they need against max_memory_usage, and fail beyond it."""
+"""Operators count the memory that they need against max_memory_usage, and fail beyond it where they
+may not spill to disk."""
 
 from __future__ import annotations
 
@@ -17,6 +18,10 @@ pytestmark = pytest.mark.feature("select", "settings")
 
 UNCOUNTED_BYTES = 40_000_000
 """Batches on their way, and what operators need for a batch: it does not grow with the rows."""
+NO_SPILLING = {
+    f"max_bytes_ratio_before_external_{operation}": 0
+    for operation in ("group_by", "sort", "join", "distinct")
+}
 COUNTED = sorted(set(QUERIES) - {"cross join", "many partners", "right any join"})
 """The queries that hold many rows."""
 
@@ -46,7 +51,7 @@ def test_what_is_counted_is_needed(name: str, peaks: dict[str, tuple[int, int]])
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_too_much_is_refused_by_the_limits_name(name: str) -> None:
-    with olapdb.connect() as connection, connection.cursor() as cursor:
+    with olapdb.connect(settings=NO_SPILLING) as connection, connection.cursor() as cursor:
         if name == "final":
             for statement in TABLE:
                 cursor.execute(statement)
@@ -77,7 +82,7 @@ def test_too_much_is_refused_by_the_limits_name(name: str) -> None:
 def test_what_does_not_end_is_refused_as_it_comes(query: str) -> None:
     endless = "SELECT number AS k FROM numbers(1000000000000)"
     with (
-        olapdb.connect(settings={"max_memory_usage": 30_000_000}) as connection,
+        olapdb.connect(settings={"max_memory_usage": 30_000_000, **NO_SPILLING}) as connection,
         pytest.raises(MemoryLimitExceeded, match="max_memory_usage"),
     ):
         connection.execute(query.format(endless=endless))

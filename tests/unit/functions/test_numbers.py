@@ -13,7 +13,8 @@ import pytest
 from olapdb.errors import IllegalDivision
 from olapdb.functions import display_array, resolve_scalar
 from olapdb.functions.base import Argument, Environment
-from olapdb.functions.kernels.arrow_buffers import POOLED_BYTES_MIN, empty, progression
+from olapdb.functions.kernels.arrow_buffers import empty, progression
+from olapdb.native.memory import POOLED_BYTES_MIN
 from olapdb.types import DataType, Date, Integer, Nullable
 
 pytestmark = pytest.mark.feature("functions")

@@ -24,7 +24,7 @@ from olapdb.errors import (
     TooManyParts,
 )
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import make_blocks
+from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Table
 from tests.unit.views.warehouse import rows
 
@@ -53,7 +53,11 @@ def blocks(
     assert isinstance(table, Table)
     return list(
         make_blocks(
-            table, data, snapshot=snapshot, environment=Environment(), settings=settings, **options
+            table,
+            InsertedData(data, **options),
+            snapshot=snapshot,
+            environment=Environment(),
+            settings=settings,
         )
     )
 

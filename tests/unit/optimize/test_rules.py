@@ -108,6 +108,77 @@ CASES = {
                 Columns: carrier
         """,
     ),
+    "a relation without an equality to those before it waits for one": (
+        "SELECT count() FROM flights AS f, flights AS g, carriers AS c "
+        "WHERE c.name = g.origin AND f.carrier = c.carrier AND f.delay > g.distance",
+        """
+        Aggregating
+            Keys: none
+            Aggregates: count()
+          Filter
+              Condition: delay > distance
+            Join (INNER)
+                Keys: name = origin
+              Join (INNER)
+                  Keys: carrier = carrier_2
+                ReadFromMergeTree (default.flights)
+                    Columns: carrier, delay
+                ReadFromMergeTree (default.carriers)
+                    Columns: carrier, name
+              ReadFromMergeTree (default.flights)
+                  Columns: origin, distance
+        """,
+    ),
+    "a condition holds for all columns that are equal": (
+        "SELECT count() FROM flights AS f, carriers AS c, flights AS g "
+        "WHERE f.carrier = c.carrier AND g.origin = c.carrier AND g.origin IN ('UA', 'AA')",
+        """
+        Aggregating
+            Keys: none
+            Aggregates: count()
+          Join (INNER)
+              Keys: carrier = origin
+            Join (INNER)
+                Keys: carrier = carrier_2
+              ReadFromMergeTree (default.flights)
+                  Columns: carrier
+                  Filter: carrier IN (UA, AA)
+              ReadFromMergeTree (default.carriers)
+                  Columns: carrier
+                  Filter: carrier_2 IN (UA, AA)
+            ReadFromMergeTree (default.flights)
+                Columns: origin
+                Filter: origin IN (UA, AA)
+        """,
+    ),
+    "an equality in every branch of an OR is a key, and each branch filters its tables": (
+        "SELECT count() FROM flights AS f, carriers AS c "
+        "WHERE (f.carrier = c.carrier AND delay > 5 AND name = 'x') "
+        "OR (f.carrier = c.carrier AND delay < 2 AND name LIKE 'y%')",
+        """
+        Aggregating
+            Keys: none
+            Aggregates: count()
+          Filter
+              Condition: ((delay > 5) AND (name = 'x')) OR ((delay < 2) AND (name LIKE 'y%'))
+            Join (INNER)
+                Keys: carrier = carrier_2
+              ReadFromMergeTree (default.flights)
+                  Columns: carrier, delay
+                  Filter: (delay > 5) OR (delay < 2)
+              ReadFromMergeTree (default.carriers)
+                  Columns: carrier, name
+                  Filter: (name = 'x') OR (name LIKE 'y%')
+        """,
+    ),
+    "an OR of which one branch is what all have in common is true": (
+        "SELECT carrier FROM flights WHERE (delay > 5 AND origin = 'x') OR delay > 5",
+        """
+        ReadFromMergeTree (default.flights)
+            Columns: carrier
+            Filter: delay > 5
+        """,
+    ),
     "conditions and columns go into each branch of a union": (
         "SELECT c FROM (SELECT carrier AS c, delay AS d FROM flights "
         "UNION ALL SELECT name, 1 FROM carriers) WHERE c > 'B'",

@@ -228,8 +228,10 @@ _SELECTS = st.builds(
     | _tuple_of(_EXPRESSIONS, 1, 2).map(lambda k: () if k == (nodes.TupleLiteral(()),) else k),
     having=st.none() | _EXPRESSIONS,
     qualify=st.none() | _EXPRESSIONS,
-    order_by=_ORDER,
-    limit_by=st.none() | st.builds(nodes.LimitBy, _LITERALS, _tuple_of(_EXPRESSIONS, 1, 2)),
+    order_by=_ORDER
+    | st.builds(nodes.OrderByAll, st.booleans(), st.sampled_from([None, True, False])),
+    limit_by=st.none()
+    | st.builds(nodes.LimitBy, _LITERALS, st.just("ALL") | _tuple_of(_EXPRESSIONS, 1, 2)),
     limit=st.none() | _LITERALS,
     settings=st.sampled_from([(), (nodes.Setting("a", 1), nodes.Setting("b", "x"))]),
 )

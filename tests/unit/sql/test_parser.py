@@ -87,7 +87,7 @@ def test_what_is_refused_names_the_statement_to_use(text: str, hint: str) -> Non
         ("SELECT a FROM t LIMIT 1 LIMIT 2", 1, 25, "one LIMIT"),
         ("SELECT TOP 1 a FROM t LIMIT 2", 1, 23, "one LIMIT"),
         ("SELECT a FROM t JOIN u", 1, 23, "ON or USING"),
-        ("SELECT a FROM t SEMI JOIN u USING (a)", 1, 17, "LEFT or RIGHT"),
+        ("SELECT a FROM t FULL SEMI JOIN u USING (a)", 1, 17, "LEFT or RIGHT"),
         ("SELECT 'abc", 1, 8, "not closed"),
         ("SELECT 'abc''", 1, 8, "not closed"),
         ("SELECT 1 /* x", 1, 10, "not closed"),

@@ -129,3 +129,38 @@ def test_plain_views_that_do_not_fit_any_more_are_told(connection: Connection) -
         "The view default.over",
     ]
     assert "since default.t has other columns" in told[0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE OR REPLACE TABLE mv (v String) ENGINE = MergeTree ORDER BY v",
+        "CREATE OR REPLACE TABLE mv ENGINE = MergeTree ORDER BY v AS SELECT 'x' AS v",
+        "CREATE OR REPLACE TABLE mv CLONE AS t",
+        "CREATE OR REPLACE VIEW mv AS SELECT 1 AS a",
+    ],
+)
+def test_a_materialized_view_is_not_replaced(connection: Connection, statement: str) -> None:
+    with pytest.raises(errors.TableAlreadyExists, match="would end its trigger"):
+        connection.execute(statement)
+    connection.execute("INSERT INTO t VALUES (4, 'new')")
+    assert ("new", 1) in read(connection, TARGET)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_the_settings_of_as_select_are_those_of_the_insert(
+    connection: Connection, replaced: bool
+) -> None:
+    """As in ClickHouse: insert_null_as_default decides what a NULL is that the SELECT gives."""
+    create = "CREATE OR REPLACE TABLE d (x Int64) ENGINE = MergeTree ORDER BY x AS"
+    select = "SELECT if(k = 2, NULL, k) AS x FROM t SETTINGS insert_null_as_default ="
+    if replaced:  # a view over it: the rows of the same definition are exchanged
+        connection.execute(f"{create} SELECT 9 AS x")
+        connection.execute("CREATE TABLE of_d (x Int64) ENGINE = MergeTree ORDER BY x")
+        connection.execute("CREATE MATERIALIZED VIEW d_mv TO of_d AS SELECT x FROM d")
+    with pytest.raises(errors.Error, match="NULL is no value of Int64") as refused:
+        connection.execute(f"{create} {select} 0")
+    assert refused.value.code == 349
+    connection.execute("SET insert_null_as_default = 0")
+    connection.execute(f"{create} {select} 1")
+    assert read(connection, "SELECT x FROM d ORDER BY x") == [(0,), (1,), (3,)]

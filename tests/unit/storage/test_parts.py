@@ -130,7 +130,10 @@ def test_every_type_comes_back(store: Store, inline_bytes_max: int) -> None:
     assert staged.part.inline == bool(inline_bytes_max)
     reader = PartReader(store, Inline(staged.inline_rows), staged.part, table)
     names = [c.name for c in table.columns]
-    assert reader.read(names).equals(rows)
+    assert reader.read(names).equals(rows)  # as the writer left it in the column cache
+    store.cache.forget(staged.part.path)
+    assert reader.read(names).equals(rows)  # from the file
+    assert reader.read(names).equals(rows)  # as the reader left it in the column cache
     assert reader.read(["weird name", "a.b"]).equals(rows.select(["weird name", "a.b"]))
     assert reader.read([]).num_columns == 0
     assert staged.part.rows == sum(g.rows for g in reader.row_groups) == 1000

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
+import sqlalchemy as sa
 
 import olapdb
+from olapdb.catalog.sqlite import statements, tables
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import dicts, rows
 
@@ -54,3 +59,70 @@ def test_a_replay_mends_all_of_them(connection: Connection) -> None:
     assert rows(connection, "SELECT sum(v) FROM t FINAL") == [(PARTITIONS * 6 * 5,)]
     ledger = dicts(connection, "SYSTEM RECONCILE VIEW v METADATA")
     assert {row["verdict"] for row in ledger} == {"covered"}
+
+
+def calls(connection: Connection, statement: str, function: str = "") -> int:
+    """Return how many Python functions the statement calls: those of this name, or all."""
+    profile = cProfile.Profile()
+    profile.enable()
+    connection.execute(statement)
+    profile.disable()
+    counted = pstats.Stats(profile).stats.items()  # type: ignore[attr-defined]
+    return sum(numbers[1] for (_, _, name), numbers in counted if function in ("", name))
+
+
+def test_an_insert_into_many_partitions_does_not_look_at_all_parts_for_each(
+    connection: Connection,
+) -> None:
+    insert = f"INSERT INTO s SELECT number % {PARTITIONS}, number, 1 FROM numbers({PARTITIONS})"
+    connection.execute(insert)
+    connection.execute(insert)  # more parts than may be uncounted: the bytes of inline parts matter
+    before = calls(connection, insert)
+    for _ in range(4):
+        connection.execute(insert)
+    assert calls(connection, insert) < 1.3 * before
+
+
+def test_a_replay_of_a_target_that_drops_zeros_joins_block_ranges_once_a_partition(
+    connection: Connection,
+) -> None:
+    """Blocks whose rows may have cancelled out are recorded for each pair of partitions; what is
+    the same for all of them is computed once."""
+    assert 0 < calls(connection, "SYSTEM REPLAY VIEW v", "union_ranges") < PARTITIONS**2 / 2
+    ledger = dicts(connection, "SYSTEM RECONCILE VIEW v METADATA")
+    assert {row["verdict"] for row in ledger} == {"covered"}
+
+
+@pytest.mark.parametrize("width", [1, 2, PARTITIONS])
+def test_no_part_names_a_block_twice_after_a_replay_and_a_merge(width: int) -> None:
+    """The placeholders that a replay leaves for cancelled rows may be merged with its parts."""
+    with olapdb.connect() as connection:
+        for statement in (
+            "SYSTEM STOP MERGES",
+            "SET max_partitions_per_insert_block = 0",
+            "CREATE TABLE s (p UInt16, k UInt64, v Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k",
+            "CREATE TABLE t (q UInt16, k UInt64, v Int64) ENGINE = SummingMergeTree PARTITION BY q"
+            " ORDER BY (q, k)",
+            f"CREATE MATERIALIZED VIEW v TO t AS SELECT intDiv(p, {width}) AS q, k % 2 AS k,"
+            " sum(v) AS v FROM s GROUP BY q, k",
+            "INSERT INTO s SELECT number % 12, number, 1 FROM numbers(72)",
+            "SYSTEM REPLAY VIEW v",
+            "INSERT INTO s SELECT number % 12, number, 1 FROM numbers(72)",
+            "OPTIMIZE TABLE t FINAL",
+        ):
+            connection.execute(statement)
+        ledger = dicts(connection, "SYSTEM RECONCILE VIEW v METADATA")
+        assert {row["verdict"] for row in ledger} == {"covered"}
+
+
+def test_parts_are_found_by_their_ids() -> None:
+    """By the index of a table's live parts each merge would look at all of them."""
+    catalog = sqlite3.connect(":memory:")
+    for statement in ("parts_by_id", "parts_live"):
+        assert statement in {index.name for index in tables.parts.indexes}
+    tables.metadata.create_all(engine := sa.create_engine("sqlite://", creator=lambda: catalog))
+    for named in (statements.live_parts_named, statements.drop_parts):
+        text, names = named.compiled
+        plan = catalog.execute(f"EXPLAIN QUERY PLAN {text}", [None] * len(names)).fetchall()
+        assert "USING INDEX parts_by_id" in plan[0][3]
+    engine.dispose()

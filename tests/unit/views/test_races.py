@@ -18,7 +18,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, insert, snapshot_for_insert
 from olapdb.errors import Aborted, BackfillIncomplete, ThrowIfNonZero
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import make_blocks
+from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.ingest.block_stager import stage_insert
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Commit, Committed
@@ -88,7 +88,9 @@ def event_blocks(connection: Connection, *days: str) -> list[pa.Table]:
                 "amount": pa.array([number], pa.int64()),
             }
         )
-        made += make_blocks(source(connection), data, snapshot=snapshot, environment=Environment())
+        made += make_blocks(
+            source(connection), InsertedData(data), snapshot=snapshot, environment=Environment()
+        )
     return made
 
 
@@ -297,7 +299,10 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
         if stage == "insert.before_commit":
             monkeypatch.setattr(insert_module, "failpoint", lambda stage: None)
             more = make_blocks(
-                kinds, data, snapshot=services.catalog.snapshot(), environment=Environment()
+                kinds,
+                InsertedData(data),
+                snapshot=services.catalog.snapshot(),
+                environment=Environment(),
             )
             insert(CommitOrigin(services), kinds.id, more)
             monkeypatch.setattr(insert_module, "failpoint", meddle)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows
+from olapdb.model.changes import AddPart, Commit, RemoveParts
+from olapdb.model.schema import Table
+from olapdb.storage.part_plan import PartPlan
+from olapdb.storage.reader import PartReader
+from olapdb.storage.writer import write_part
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 pytestmark = pytest.mark.feature("views", "reconcile")
@@ -145,23 +151,47 @@ def test_reconcile_proves_and_the_proof_lapses(connection: Connection) -> None:
     assert verdict(connection) == "covered"
 
 
-def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> None:
-    """The row is written behind the ledger's back: its part claims to be the view's."""
-    from dataclasses import replace
+def current_verdicts(connection: Connection) -> dict[str, str]:
+    """Return the verdicts about partitions of the target that still hold."""
+    query = "SELECT partition_id, verdict FROM system.view_checks WHERE is_current"
+    return dict(rows(connection, query))
 
-    from olapdb.model.changes import AddPart, Commit, RemoveParts
-    from olapdb.model.schema import Table
-    from olapdb.storage.part_plan import PartPlan
-    from olapdb.storage.reader import PartReader
-    from olapdb.storage.writer import write_part
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE events UPDATE amount = amount + 1 WHERE day = '2024-02-01'",
+        "DELETE FROM events WHERE day = '2024-02-01'",
+        "ALTER TABLE events DROP PARTITION 202402",
+    ],
+)
+def test_a_change_in_one_partition_ends_the_proof_of_that_partition_only(
+    connection: Connection, statement: str
+) -> None:
     make(connection)
     three_months(connection)
+    connection.execute("SYSTEM RECONCILE VIEW daily_mv")
+    everything = {"202401": "equal", "202402": "equal", "202403": "equal"}
+    assert current_verdicts(connection) == everything
+    connection.execute(statement)
+    assert current_verdicts(connection) == {"202401": "equal", "202403": "equal"}
+    assert verdict(connection) == "stale"
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert current_verdicts(connection) == {"202401": "equal", "202403": "equal"}
+    connection.execute("SYSTEM RECONCILE VIEW daily_mv PARTITION 202402")
+    assert current_verdicts(connection) == everything
+    assert verdict(connection) == "proven"
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def plant_wrong_rows(connection: Connection, partition: str) -> None:
+    """Add 1 to a column of the view's rows in the partition of `daily`, behind the ledger's back:
+    the new part claims to be the view's."""
     services = connection.database.services
     snapshot = services.catalog.snapshot()
     target = snapshot.find("default", "daily")
     assert isinstance(target, Table)
-    part = next(p for p in snapshot.parts(target.id) if p.partition_id == "202402" and p.rows)
+    part = next(p for p in snapshot.parts(target.id) if p.partition_id == partition and p.rows)
     names = [c.name for c in target.stored_columns]
     found = PartReader(services.store, snapshot, part, target).read(names)
     wrong = found.set_column(
@@ -186,6 +216,25 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
             (), (RemoveParts(target.id, (part.id,)), AddPart(planted, staged.inline_rows)), "TEST"
         )
     )
+
+
+def test_a_slice_that_differs_stays_stale_when_another_one_changes(connection: Connection) -> None:
+    make(connection)
+    three_months(connection)
+    plant_wrong_rows(connection, "202402")
+    connection.execute("SYSTEM RECONCILE VIEW daily_mv")
+    connection.execute("ALTER TABLE events UPDATE amount = 0 WHERE day = '2024-03-01'")
+    assert current_verdicts(connection) == {"202401": "equal", "202402": "different"}
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert verdict(connection) == "covered"
+
+
+def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> None:
+    """The row is written behind the ledger's back: its part claims to be the view's."""
+    make(connection)
+    three_months(connection)
+    plant_wrong_rows(connection, "202402")
     assert verdict(connection) == "covered"
     done = {d["partition"]: d for d in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")}
     assert done["202401"]["verdict"] == "equal"

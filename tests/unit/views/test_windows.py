@@ -41,3 +41,15 @@ def test_a_plain_target_is_marked_and_counts_per_block(connection: olapdb.Connec
     ((verdict, reason),) = connection.execute("SELECT verdict, reason FROM system.views").fetchall()
     assert verdict == "unproven"
     assert "window function" in reason
+
+
+def test_a_window_over_a_subquery_is_marked_too(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE t (k UInt8, n UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW m TO t AS"
+        " SELECT k, count() OVER (PARTITION BY k) AS n FROM (SELECT * FROM s WHERE v > 0)"
+    )
+    connection.execute("INSERT INTO s VALUES (1, 10), (1, 20), (2, 0)")
+    assert connection.execute("SELECT k, n FROM t").fetchall() == [(1, 2), (1, 2)]
+    ((reason,),) = connection.execute("SELECT reason FROM system.views").fetchall()
+    assert "window function" in reason

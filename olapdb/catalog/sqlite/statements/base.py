@@ -13,6 +13,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.sql.elements import UnaryExpression
+from sqlalchemy.sql.operators import custom_op
 
 P = sa.bindparam
 
@@ -53,6 +55,12 @@ def alive(table: sa.Table) -> Any:
         table.c.created_commit <= P("number"),
         sa.or_(table.c.dropped_commit.is_(None), table.c.dropped_commit > P("number")),
     )
+
+
+def unindexed(column: sa.Column[Any]) -> Any:
+    """Return the column as an expression that no index serves, so that SQLite picks another index.
+    Without statistics it prefers the one that narrows least."""
+    return UnaryExpression(column, operator=custom_op("+"))
 
 
 def listed(name: str) -> Any:

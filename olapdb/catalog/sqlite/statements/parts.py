@@ -7,7 +7,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into, listed
+from olapdb.catalog.sqlite.statements.base import (
+    CatalogStatement,
+    P,
+    insert_into,
+    listed,
+    unindexed,
+)
 
 PART_COLUMNS = (
     t.parts.c.id,
@@ -68,7 +74,7 @@ live_parts_named = CatalogStatement(
         t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
     ).where(
         t.parts.c.id.in_(listed("part_ids")),
-        t.parts.c.table_id == P("of_table"),
+        unindexed(t.parts.c.table_id) == P("of_table"),
         t.parts.c.dropped_commit.is_(None),
     )
 )
@@ -77,7 +83,7 @@ drop_parts = CatalogStatement(
         sa.update(t.parts)
         .where(
             t.parts.c.id.in_(listed("part_ids")),
-            t.parts.c.table_id == P("of_table"),
+            unindexed(t.parts.c.table_id) == P("of_table"),
             t.parts.c.dropped_commit.is_(None),
         )
         .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))

@@ -30,10 +30,22 @@ drop_object = CatalogStatement(
         .values(dropped_commit=P("number"))
     )
 )
+
+
+def _field_of_body(name: str) -> Any:
+    """Select a field of the object's JSON."""
+    return sa.func.json_extract(t.objects.c.body, sa.literal_column(f"'$.{name}'"))
+
+
 objects_at = CatalogStatement(
-    lambda: sa.select(t.objects.c.row_id, t.objects.c.id, t.objects.c.kind, t.objects.c.body).where(
-        alive(t.objects)
-    )
+    lambda: sa.select(
+        t.objects.c.row_id,
+        t.objects.c.id,
+        t.objects.c.kind,
+        _field_of_body("database"),
+        _field_of_body("name"),
+        t.objects.c.body,
+    ).where(alive(t.objects))
 )
 
 remember_dropped_table = insert_into(t.dropped_tables)

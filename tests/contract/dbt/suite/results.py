@@ -19,9 +19,9 @@ DOCUMENT = Path(__file__).parents[4] / "docs" / "dbt-tests.md"
 HEAD = """# The tests of dbt
 
 dbt Labs publish `dbt-tests-adapter`, the tests that every adapter should pass. This table has every
-class of them that applies to olapdb. `pytest tests/contract/dbt/suite -p dbt.tests.fixtures.project
--p no:warnings --write-dbt-table` runs them and writes it; a run of all classes checks that it is
-current.
+class of them that applies to olapdb, run on the built wheel. `python -m pytest tests/contract/dbt/suite
+-p tests.harness.wheel -p dbt.tests.fixtures.project -p no:warnings --write-dbt-table` runs them and
+writes it; a run of all classes checks that it is current.
 
 MUST are the features that dbt's users take for granted, SHOULD is what few adapters have. Not in the
 table: templates, and classes for what olapdb has not (users and grants, several catalogs,

@@ -1,0 +1,114 @@
+"""A run that finds another definition live: ALTER, MODIFY QUERY, REPLAY or SYSTEM REBUILD VIEW."""
+
+from __future__ import annotations
+
+from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import CompilationError
+
+from .change import decide_change
+from .completion import replay
+from .differences import Differences
+from .model_run import ModelRun
+from .warehouse import Health, ModelState
+
+logger = AdapterLogger("olapdb")
+
+
+def settle_candidate(run: ModelRun, health: Health, differences: Differences) -> bool:
+    """Return whether an unfinished rebuild leads to the definition; cancel another one."""
+    if not health.candidate:
+        return False
+    candidate = run.warehouse.version(health.candidate)
+    if candidate is None:
+        return False
+    if candidate.digest == run.definition.digest:
+        return True
+    run.system("CANCEL REBUILD")
+    run.warn(f"an unfinished rebuild of another definition, {health.candidate}, is dropped.")
+    if not differences.stored and not run.settings.full_refresh:
+        run.steps.append("CANCEL REBUILD")
+    return False
+
+
+def apply_change(run: ModelRun, state: ModelState, differences: Differences) -> bool:
+    """Bring stored rows to the definition as on_definition_change says; return whether the live
+    definition is the model's afterwards."""
+    change = decide_change(
+        run.warehouse, run.names, run.definition, state, differences, run.settings
+    )
+    if change.step in ("FAIL", "IGNORE"):
+        _note_configuration_change(run)
+    match change.step:
+        case "FAIL":
+            raise CompilationError(change.problem)
+        case "IGNORE":
+            run.warn(
+                f"keeps its live definition (on_definition_change='ignore'). "
+                f"{differences.sentences()}"
+            )
+            run.steps.append("IGNORED CHANGE")
+            return False
+        case "ALTER":
+            _alter(run, differences)
+        case "MODIFY QUERY":
+            _modify(run)
+        case "REPLAY":
+            replay(run)
+        case "REBUILD" if differences.stored:
+            rebuild(run, state, "REBUILD")
+        case "REBUILD":
+            _rebuild_same(run)
+    return True
+
+
+def _note_configuration_change(run: ModelRun) -> None:
+    """Log the sentence with which dbt's materialized views say that a change is not applied."""
+    choice = run.settings.on_configuration_change
+    if choice:
+        logger.warning(
+            "Configuration changes were identified and `on_configuration_change` was set to "
+            f"`{choice}` for `{run.relation}`"
+        )
+
+
+def _alter(run: ModelRun, differences: Differences) -> None:
+    """Change the settings of the target in place; no row depends on them."""
+    logger.debug(f"Applying ALTER to: {run.relation}")
+    target = run.warehouse.sql_name(run.names, run.names.target)
+    run.warehouse.run(f"ALTER TABLE {target} {differences.settings}")
+    run.steps.append("ALTER SETTINGS")
+
+
+def _modify(run: ModelRun) -> None:
+    """Give the trigger the model's query. All that it made is stale from that commit on."""
+    view = run.warehouse.sql_name(run.names, run.names.view)
+    run.warehouse.run(f"ALTER TABLE {view} MODIFY QUERY {run.definition.trigger}")
+    run.steps.append("MODIFY QUERY")
+
+
+def rebuild(run: ModelRun, state: ModelState, step: str) -> None:
+    """Build the definition beside the live version, and swap it in when it is proven."""
+    read_view = state.read_view
+    with_read_view = read_view is not None and read_view.engine == "View"
+    clauses = run.definition.rebuild(run.names, with_read_view=with_read_view)
+    _run_rebuild(run, step, clauses)
+    if with_read_view:
+        logger.info(f"{run.names}: the read view {run.relation} reads the new version now.")
+
+
+def _rebuild_same(run: ModelRun) -> None:
+    """Build the live definition anew, and swap it in when it is proven (--full-refresh)."""
+    _run_rebuild(run, "REBUILD", "")
+
+
+def _run_rebuild(run: ModelRun, step: str, clauses: str) -> None:
+    """Run SYSTEM REBUILD VIEW; log its chunks, and the views that read the target."""
+    logger.debug(f"Applying REPLACE to: {run.relation}")
+    rows = run.system("REBUILD", clauses)
+    chunks = [row for row in rows if row["step"] == "backfill"]
+    made = sum(row["rows"] for row in chunks)
+    run.steps.append(f"{step} {len(chunks)} chunks, {made} rows" if chunks else step)
+    run.rows += made
+    for row in rows:
+        if row["step"] == "downstream":
+            logger.warning(f"{run.names} was rebuilt: {row['view']} {row['status']}.")

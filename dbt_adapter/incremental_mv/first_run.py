@@ -1,0 +1,66 @@
+"""The first run of an `incremental_mv` model: target, trigger, backfill, read view."""
+
+from __future__ import annotations
+
+from dbt_common.exceptions import CompilationError, DbtDatabaseError
+
+from .completion import fill_gaps
+from .differences import target_fits
+from .model_run import ModelRun
+from .shared_target import rows_left_by_a_trigger
+from .warehouse import ModelState
+
+
+def create_model(run: ModelRun, state: ModelState) -> None:
+    """Create what is missing of target, trigger and read view, and backfill.
+
+    If the engine refuses the trigger, nothing stays that this or a killed run has created."""
+    warehouse, names, definition = run.warehouse, run.names, run.definition
+    kept_rows = _settle_target(run, state)
+    try:
+        warehouse.run(definition.create_view(names))
+    except DbtDatabaseError:
+        if not kept_rows and not names.shares:
+            warehouse.run(f"DROP TABLE {warehouse.sql_name(names, names.target)}")
+        raise
+    run.steps.append("CREATE")
+    if not run.settings.attach_triggers:
+        run.system("STOP")
+    if kept_rows:
+        run.warn(f"had no trigger; the rows of {names.target} are made anew.")
+        run.system("REPLAY", "DISCARD BYPASS")
+    fill_gaps(run, run.health())
+    warehouse.run(definition.create_read_view(names))
+
+
+def _settle_target(run: ModelRun, state: ModelState) -> bool:
+    """Create the target, or keep one without a trigger; return whether rows have to be made anew.
+
+    A killed first run leaves an empty target, a trigger dropped by hand one with rows. Unless under
+    --full-refresh, raises CompilationError for rows in a table of another shape, and for rows that
+    no trigger made in a target that other models write too."""
+    warehouse, target = run.warehouse, state.target
+    if run.names.shares or (target is not None and warehouse.other_writers(run.names)):
+        return _settle_shared(run)
+    name = warehouse.sql_name(run.names, run.names.target)
+    if target is not None:
+        has_rows = bool(warehouse.rows(f"SELECT 1 FROM {name} LIMIT 1"))
+        if target_fits(warehouse, run.names, run.definition, target):
+            return has_rows
+        if has_rows and not run.settings.full_refresh:
+            raise CompilationError(
+                f"{run.names.database}.{run.names.target} has rows, but no trigger "
+                f"{run.names.view}, and other columns or keys than {run.names} makes. Run "
+                "dbt with --full-refresh to drop it, or rename it or the model."
+            )
+        warehouse.run(f"DROP TABLE {name}")
+    warehouse.run(run.definition.create_target(run.names))
+    return False
+
+
+def _settle_shared(run: ModelRun) -> bool:
+    """Return whether a target that other triggers write has rows that no trigger made."""
+    problem = rows_left_by_a_trigger(run.warehouse, run.names)
+    if problem and not run.settings.full_refresh:
+        raise CompilationError(problem)
+    return bool(problem)

@@ -1,0 +1,66 @@
+"""What all methods of the adapter use: connections, and the relations of a model."""
+
+from __future__ import annotations
+
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.sql import SQLAdapter
+
+from ..column import OlapdbColumn
+from ..connections import Handle, OlapdbConnectionManager
+from ..incremental_mv import clones
+from ..incremental_mv.names import ModelNames
+from ..incremental_mv.warehouse import Warehouse
+from ..relation import OlapdbRelation
+
+
+class AdapterBase(SQLAdapter):
+    """The adapter's connection to the warehouse. Each subject's methods are a class over it."""
+
+    ConnectionManager = OlapdbConnectionManager
+    connections: OlapdbConnectionManager
+    Column = OlapdbColumn
+    Relation = OlapdbRelation
+
+    def _handle(self) -> Handle:
+        """Return the connection handle of the calling thread."""
+        handle: Handle = self.connections.get_thread_connection().handle
+        return handle
+
+    def warehouse(self) -> Warehouse:
+        """Return the engine as `incremental_mv` uses it, over this thread's connection."""
+        return Warehouse(self.connections, self._handle, self._prepare_engine)
+
+    def _prepare_engine(self, engine: str) -> None:
+        """Start a Spark session with the profile's options if `engine` is "spark".
+
+        An active session is reused."""
+        if engine != "spark":
+            return
+        from olapdb.spark.session import spark_session  # PySpark is optional and slow to import
+
+        options = dict(self.config.credentials.spark)
+        with self.connections.exception_handler("start of Spark"):
+            spark_session(options.pop("app_name", "olapdb dbt"), **options)
+
+    def _parts(self, relation: OlapdbRelation) -> list[OlapdbRelation]:
+        """Return the relation alone, or all parts of an `incremental_mv`.
+
+        The parts are trigger, read view and target, in the order in which they can be dropped."""
+        if relation.type not in (RelationType.View, RelationType.MaterializedView):
+            return [relation]
+        names = ModelNames(relation.schema or "", relation.identifier or "")
+        warehouse = self.warehouse()
+        warehouse.look_up((names.database, name) for name in (names.view, names.model))
+        target = self._sibling(relation, names.target, RelationType.Table)
+        if warehouse.owns(names):
+            trigger = self._sibling(relation, names.view, RelationType.MaterializedView)
+            shares = warehouse.named(names.database, names.model).shares
+            return [trigger, relation] if shares else [trigger, relation, target]
+        return [relation, target] if clones.is_clone(warehouse, names) else [relation]
+
+    def _sibling(
+        self, relation: OlapdbRelation, identifier: str, kind: RelationType
+    ) -> OlapdbRelation:
+        """Return a relation of another name and kind in the schema of `relation`."""
+        sibling: OlapdbRelation = relation.incorporate(path={"identifier": identifier}, type=kind)
+        return sibling

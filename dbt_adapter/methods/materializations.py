@@ -1,0 +1,164 @@
+"""Incremental models, snapshots and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base import available
+
+from .. import incremental_strategies, schema_changes, seed_changes, seeds, snapshots
+from ..column import OlapdbColumn
+from ..relation import OlapdbRelation
+from ..snapshots import SnapshotChange
+from .types import TypeMethods
+
+if TYPE_CHECKING:
+    import agate
+
+
+class MaterializationMethods(TypeMethods):
+    """Methods of the materializations incremental, snapshot and seed."""
+
+    @available
+    def valid_incremental_strategies(self) -> list[str]:
+        """Return the strategies of dbt's materialization `incremental`."""
+        return list(incremental_strategies.BUILTIN)
+
+    @available
+    def incremental_strategy(self, config: Mapping[str, Any]) -> str:
+        """Return the strategy of a model, "default" without one."""
+        return incremental_strategies.strategy_of(config)
+
+    @available
+    def is_builtin_strategy(self, strategy: str) -> bool:
+        """Return whether the strategy is the adapter's, not a macro of the project."""
+        return strategy in ("default", *incremental_strategies.BUILTIN)
+
+    @available
+    def replace_keys_clause(self, unique_key: object, predicates: object) -> str:
+        """Return the clause of INSERT for rows with a key of the run's rows."""
+        return incremental_strategies.keys_clause(unique_key, predicates)
+
+    @available
+    def replace_partitions_clause(self, config: Mapping[str, Any], predicates: object) -> str:
+        """Return the clause of INSERT for the partitions of the run's rows."""
+        return incremental_strategies.partitions_clause(config, predicates)
+
+    @available
+    def replace_batch_clause(self, model: Mapping[str, Any], predicates: object) -> str:
+        """Return the clause of INSERT for the rows of the run's batch."""
+        return incremental_strategies.batch_clause(model, predicates)
+
+    @available
+    def merge_kept_columns(
+        self, config: Mapping[str, Any], unique_key: object, columns: Sequence[OlapdbColumn]
+    ) -> list[str]:
+        """Return the columns that a merge does not update."""
+        return incremental_strategies.merge_kept(config, unique_key, columns)
+
+    @available
+    def merged_rows(
+        self,
+        target: OlapdbRelation,
+        rows: str,
+        unique_key: object,
+        columns: Sequence[OlapdbColumn],
+        kept: Sequence[str],
+        predicates: object,
+    ) -> str:
+        """Return the query of a merge that keeps columns of known rows."""
+        keys = incremental_strategies.keys_of(unique_key)
+        names = [column.name for column in columns]
+        return incremental_strategies.merged_rows(target, rows, keys, names, kept, predicates)
+
+    @available
+    def schema_change(
+        self, present: Sequence[OlapdbColumn], queried: Sequence[OlapdbColumn]
+    ) -> dict[str, Any]:
+        """Return the differences between a table's columns and a query's."""
+        return schema_changes.compare(present, queried)
+
+    @available
+    def schema_change_refused(self, relation: OlapdbRelation, change: Mapping[str, Any]) -> str:
+        """Return the message for a schema change under on_schema_change='fail'."""
+        return schema_changes.refused(relation, change)
+
+    @available.parse(lambda *a, **k: "")
+    def column_named(self, relation: OlapdbRelation, name: str) -> str:
+        """Return the name of the relation's column: `name`, or the one that differs from it in case
+        only, since macros for other warehouses may write it so."""
+        names = [column.name for column in self.get_columns_in_relation(relation)]
+        alike = [known for known in names if known.lower() == name.lower()]
+        return alike[0] if name not in names and len(alike) == 1 else name
+
+    @available
+    def ignored_columns(
+        self, relation: OlapdbRelation, change: Mapping[str, Any]
+    ) -> list[OlapdbColumn]:
+        """Return the columns to insert under on_schema_change='ignore'."""
+        return schema_changes.ignored(relation, change)
+
+    @available.parse(lambda *a, **k: "")
+    def snapshot_change(
+        self,
+        target: OlapdbRelation,
+        sql: str,
+        strategy: Mapping[str, Any],
+        meta: Mapping[str, str],
+        *texts: str,
+    ) -> str:
+        """Return the statement that brings a snapshot up to date; see `SnapshotChange`.
+
+        `texts` are its `now`, `current` and `deleted_id`. Adds columns of the query that the
+        snapshot lacks."""
+        query_columns = self.get_column_schema_from_query(sql)
+        actions = snapshots.column_changes(
+            self.get_columns_in_relation(target), query_columns, list(meta.values())
+        )
+        if actions:
+            self.execute(f"ALTER TABLE {target.render()} {', '.join(actions)}", auto_begin=False)
+        columns = self.get_columns_in_relation(target)
+        return SnapshotChange(
+            target.render(), sql, columns, query_columns, strategy, meta, *texts
+        ).statement()
+
+    @available.parse(lambda *a, **k: "")
+    def load_seed(
+        self, relation: OlapdbRelation, agate_table: agate.Table, exchange: bool = False
+    ) -> str:
+        """Insert the seed's rows in one commit. Returns the equivalent statement.
+
+        With `exchange` the table has no other rows afterwards: rows that the file lacks leave,
+        equal rows stay, and the others are inserted."""
+        types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
+        data = seeds.to_arrow(agate_table, types)
+        clause = "REPLACE WHERE 1" if exchange else ""
+        statement = f"INSERT INTO {relation.render()} {clause} FORMAT Arrow"
+        with self.connections.exception_handler(statement):
+            self._handle().connection.insert(relation.render(), data, replace=clause)
+        return statement
+
+    @available.parse(lambda *a, **k: "String")
+    def seed_column_type(
+        self, agate_table: agate.Table, column: int, overrides: Mapping[str, str]
+    ) -> str:
+        """Return the type of a seed's column: the configured one, or that of its values."""
+        configured = overrides.get(agate_table.column_names[column])
+        if configured:
+            return seeds.configured_type(configured, agate_table, column)
+        return str(self.convert_type(agate_table, column))
+
+    @available.parse(lambda *a, **k: True)
+    def seed_fits(
+        self, relation: OlapdbRelation, agate_table: agate.Table, overrides: Mapping[str, str]
+    ) -> bool:
+        """Return whether the table has the columns of the seed, of types that hold its values.
+
+        `overrides` are the configured types; other columns may be Nullable without need."""
+        old_types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
+        new_types = {
+            str(name): self.seed_column_type(agate_table, index, overrides)
+            for index, name in enumerate(agate_table.column_names)
+        }
+        return seed_changes.fits(old_types, new_types, overrides)

@@ -1,0 +1,257 @@
+"""ORDER BY … WITH FILL and INTERPOLATE: from the clauses to the plan's Fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from olapdb.bind import constants
+from olapdb.bind.contracts import Binder
+from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.errors import InvalidWithFillExpression, NotSupportedError, UnknownIdentifier
+from olapdb.functions.kernels.calendar import ticks_per_second
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import DataType, Date, Date32, DateTime, DateTime64, Float, Integer, plain
+
+_SECONDS = {"Second": 1, "Minute": 60, "Hour": 3600, "Day": 86_400, "Week": 604_800}
+_FRACTIONS = {"Millisecond": 10**3, "Microsecond": 10**6, "Nanosecond": 10**9}
+_MONTHS = {"Month": 1, "Quarter": 3, "Year": 12}
+_DAY_SECONDS = 86_400
+
+Number: TypeAlias = int | float
+
+
+def with_fill(
+    select: sql.Select,
+    binder: Binder,
+    node: plan.Node,
+    keys: Sequence[tuple[plan.SortKey, sql.Fill | None]],
+    outputs: Mapping[str, ColumnRef],
+) -> plan.Node:
+    """Return the node under the Fill that the SELECT's WITH FILL asks for, unchanged without it.
+
+    `keys` are those of ORDER BY; `outputs` the columns of SELECT by their result names. Raises
+    InvalidWithFillExpression for bounds that do not fit, NotSupportedError for two filled keys."""
+    filled = [at for at, (_, fill) in enumerate(keys) if fill is not None]
+    if not filled:
+        if select.interpolate is not None:
+            raise InvalidWithFillExpression(
+                "INTERPOLATE needs an ORDER BY … WITH FILL.", position=select.position
+            )
+        return node
+    at = filled[0]
+    key, fill = keys[at]
+    assert fill is not None
+    assert isinstance(key.expression, ColumnRef)
+    if len(filled) > 1:
+        raise NotSupportedError(
+            "WITH FILL of several keys is not supported.",
+            hint="Fill the last key; the keys before it are its prefix.",
+            position=fill.position,
+        )
+    clause = _Clause(binder, fill, key)
+    step, months = clause.step()
+    start, stop = clause.bound(fill.start, "FROM"), clause.bound(fill.stop, "TO")
+    clause.check_direction(start, stop)
+    prefix = tuple(k.expression for k, _ in keys[:at] if isinstance(k.expression, ColumnRef))
+    ordered = {k.expression.name for k, _ in keys if isinstance(k.expression, ColumnRef)}
+    return plan.Fill(
+        node,
+        key.expression,
+        key.descending,
+        key.nulls_first,
+        prefix,
+        start,
+        stop,
+        step,
+        months,
+        clause.staleness(),
+        clause.ticks_per_day,
+        _interpolated(select, binder, outputs, ordered),
+    )
+
+
+class _Clause:
+    """The clause WITH FILL of one key: its numbers, in the units of the key's column."""
+
+    def __init__(self, binder: Binder, fill: sql.Fill, key: plan.SortKey) -> None:
+        self._binder, self._fill, self._key = binder, fill, key
+        self._type = plain(key.expression.type)
+        if not isinstance(self._type, Integer | Float | Date | Date32 | DateTime | DateTime64):
+            raise self._invalid(f"WITH FILL is for numbers, dates and times, not {self._type}.")
+        is_time = isinstance(self._type, DateTime | DateTime64)
+        self._per_second = ticks_per_second(self._type) if is_time else 0
+        self.ticks_per_day = self._per_second * _DAY_SECONDS or 1
+
+    def _invalid(self, text: str) -> InvalidWithFillExpression:
+        """Return the error of this clause."""
+        return InvalidWithFillExpression(text, position=self._fill.position)
+
+    def step(self) -> tuple[Number, int]:
+        """Return the step, negative for a descending key, and the months that it is instead."""
+        if self._fill.step is None:
+            unit = self._per_second or 1
+            return (-unit if self._key.descending else unit), 0
+        step, months = self._distance(self._fill.step, "STEP")
+        size = step or months
+        if not size:
+            raise self._invalid("The STEP of WITH FILL cannot be zero.")
+        if (size < 0) != self._key.descending:
+            word = "descending" if self._key.descending else "ascending"
+            sign = "negative" if self._key.descending else "positive"
+            raise self._invalid(f"The STEP of WITH FILL must be {sign} in {word} order.")
+        return step, months
+
+    def staleness(self) -> Number | None:
+        """Return how far behind a row values are filled, None for any distance."""
+        if self._fill.staleness is None:
+            return None
+        if self._fill.start is not None:
+            raise self._invalid("STALENESS cannot be used together with FROM.")
+        distance, months = self._distance(self._fill.staleness, "STALENESS")
+        if months:
+            raise NotSupportedError(
+                "STALENESS of months is not supported.",
+                hint="Give it in days.",
+                position=self._fill.position,
+            )
+        if not distance or (distance < 0) != self._key.descending:
+            raise self._invalid("STALENESS must have the sign of the STEP.")
+        return distance
+
+    def _distance(self, node: sql.Expression, clause: str) -> tuple[Number, int]:
+        """Return a number or an INTERVAL as (ticks, 0) or, of months, (0, months)."""
+        if not isinstance(node, sql.IntervalLiteral):
+            number = self._constant(node, clause)
+            if not isinstance(plain(number.type), Integer) and not isinstance(self._type, Float):
+                raise self._invalid(f"The {clause} of {self._type} is an integer or an INTERVAL.")
+            value = _python(number)
+            return (value * (self._per_second or 1)), 0
+        if isinstance(self._type, Integer | Float):
+            raise self._invalid(f"A {clause} of type INTERVAL is for dates and times.")
+        amount = _python(self._constant(node.expression, clause))
+        self._refuse_zone(node.unit)
+        if node.unit in _MONTHS:
+            return 0, int(amount) * _MONTHS[node.unit]
+        if node.unit in _FRACTIONS:
+            ticks, rest = divmod(int(amount) * self._per_second, _FRACTIONS[node.unit])
+        else:
+            seconds = int(amount) * _SECONDS[node.unit]
+            per_second, day = self._per_second, _DAY_SECONDS
+            ticks, rest = (seconds * per_second, 0) if per_second else divmod(seconds, day)
+        if rest or (node.unit in _FRACTIONS and not self._per_second):
+            raise self._invalid(f"A {clause} of {node.unit} is less than {self._type} can hold.")
+        return ticks, 0
+
+    def _refuse_zone(self, unit: str) -> None:
+        """Raise NotSupportedError for days and longer units in a zone where days differ."""
+        zone = getattr(self._type, "zone", None)
+        if zone not in (None, "UTC") and unit in (*_MONTHS, "Day", "Week"):
+            raise NotSupportedError(
+                f"WITH FILL by {unit} in the time zone {zone} is not supported.",
+                hint="Fill a Date, or a time in UTC.",
+                position=self._fill.position,
+            )
+
+    def bound(self, node: sql.Expression | None, clause: str) -> Number | None:
+        """Return FROM or TO in the units of the column, None where it was left out."""
+        if node is None:
+            return None
+        constant = self._constant(node, clause)
+        given = plain(constant.type)
+        if isinstance(self._type, Float):
+            fits = isinstance(given, Integer | Float)
+        elif isinstance(self._type, Integer):
+            fits = isinstance(given, Integer)
+        elif isinstance(self._type, Date | Date32):
+            fits = isinstance(given, Integer | Date | Date32)
+        else:
+            fits = isinstance(given, Integer | DateTime | DateTime64)
+        if not fits:
+            raise self._invalid(f"{clause} is of type {given}, the column of {self._type}.")
+        if isinstance(given, Integer | Float):
+            value = _python(constant)
+            return value * (self._per_second or 1)
+        return _python(constants.cast(constant, self._type, self._binder.environment))
+
+    def check_direction(self, start: Number | None, stop: Number | None) -> None:
+        """Raise InvalidWithFillExpression where TO is before FROM, or a bound beyond the type."""
+        if start is not None and stop is not None:
+            before = stop > start if self._key.descending else stop < start
+            if before:
+                raise self._invalid("The TO of WITH FILL lies before its FROM.")
+        if isinstance(self._type, Integer):
+            lowest = -(2 ** (self._type.bits - 1)) if self._type.signed else 0
+            highest = 2 ** (self._type.bits - int(self._type.signed))
+            for value in (start, stop):
+                if value is not None and not lowest - 1 <= value <= min(highest, 2**63 - 1):
+                    raise self._invalid(f"{value} is beyond the type {self._type} of the column.")
+
+    def _constant(self, node: sql.Expression, clause: str) -> Constant:
+        """Return the constant of a clause. Raises InvalidWithFillExpression for no constant or
+        NULL."""
+        bound = self._binder.bind(node)
+        if not isinstance(bound, Constant) or not bound.value.is_valid:
+            raise self._invalid(f"The {clause} of WITH FILL must be a constant.")
+        if not isinstance(
+            plain(bound.type), Integer | Float | Date | Date32 | DateTime | DateTime64
+        ):
+            raise self._invalid(f"The {clause} of WITH FILL cannot be of type {bound.type}.")
+        return bound
+
+
+def _python(constant: Expression) -> Number:
+    """Return a constant as a number: of a date or time, as it is stored."""
+    assert isinstance(constant, Constant)
+    value = constant.value
+    if pa.types.is_temporal(value.type):
+        value = value.cast(pa.int32() if value.type.bit_width == 32 else pa.int64())
+    number = value.as_py()
+    assert isinstance(number, int | float)
+    return number
+
+
+def _interpolated(
+    select: sql.Select, binder: Binder, outputs: Mapping[str, ColumnRef], ordered: set[str]
+) -> tuple[tuple[str, Expression], ...]:
+    """Return the columns of INTERPOLATE, by plan name, with what they are computed from the row
+    before. `ordered` are the plan names of ORDER BY's columns."""
+    if select.interpolate is None:
+        return ()
+    if not select.interpolate:
+        return tuple((c.name, c) for c in outputs.values() if c.name not in ordered)
+    columns = [RelationColumn(name, c.type, lambda c=c: c) for name, c in outputs.items()]  # type: ignore[misc]
+    over = ExpressionBinder(
+        binder.queries, Relation(columns, _unbuilt, "the result"), binder.context
+    )
+    items: list[tuple[str, Expression]] = []
+    for name, expression in select.interpolate:
+        column = outputs.get(name)
+        if column is None:
+            raise UnknownIdentifier(
+                f"INTERPOLATE: SELECT has no column {name!r}.", position=select.position
+            )
+        if column.name in ordered:
+            raise InvalidWithFillExpression(
+                f"INTERPOLATE: {name!r} is a column of ORDER BY.", position=select.position
+            )
+        bound: Expression = column if expression is None else over.bind(expression)
+        items.append((column.name, _as(bound, column.type, binder)))
+    return tuple(items)
+
+
+def _as(expression: Expression, data_type: DataType, binder: Binder) -> Expression:
+    """Return the expression as a value of this type."""
+    if expression.type == data_type:
+        return expression
+    return constants.cast(expression, data_type, binder.environment)
+
+
+def _unbuilt() -> plan.Node:
+    """Raise AssertionError: this relation only resolves names, it has no plan node."""
+    raise AssertionError("INTERPOLATE has no rows of its own.")

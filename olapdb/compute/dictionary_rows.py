@@ -1,0 +1,100 @@
+"""The rows of a dictionary in memory, found by their keys.
+
+Of several rows with one key, or one key and range, the greatest counts: by the columns in their
+order, NULL first. So what a dictionary answers depends on its rows, not on how they lie in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.dictionary_ranges import Ranges
+from olapdb.compute.dictionary_tree import Tree
+from olapdb.compute.hash_table import Lookup
+from olapdb.compute.ordering import OrderColumn, sort_indices
+from olapdb.plan.expressions import DictionaryShape
+
+
+class DictionaryRows:
+    """The columns of a dictionary, keys first, and an index over the keys. Immutable."""
+
+    def __init__(
+        self, columns: Sequence[pa.Array], rows: int, shape: DictionaryShape, threads: int
+    ) -> None:
+        self.columns = list(columns)
+        self.rows = rows
+        self.shape = shape
+        keys = self.columns[: shape.keys]
+        self._lookup = Lookup(keys, rows, keeps_rows=True, threads=threads)
+        self._ranges: Ranges | None = None
+        self._row_of_code = np.zeros(0, np.int64)
+        if shape.ranged:
+            bounds = (self.columns[shape.keys], self.columns[shape.keys + 1])
+            codes = self._codes_of_rows()
+            self._ranges = Ranges(codes, self._lookup.count, bounds, self._ranks(), shape.latest)
+        else:
+            self._row_of_code = self._greatest_rows()
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the columns and of the index."""
+        index_bytes = self._lookup.nbytes + self._row_of_code.nbytes
+        ranges_bytes = self._ranges.nbytes if self._ranges is not None else 0
+        return sum(int(column.nbytes) for column in self.columns) + index_bytes + ranges_bytes
+
+    def find(self, arguments: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """Return the position of the row for each key, -1 where there is none; int64.
+
+        `arguments` are the key's columns and, for a dictionary with a range, the value in it."""
+        codes = self._lookup.find(arguments[: self.shape.keys], rows)
+        if self._ranges is not None:
+            return self._ranges.find(codes, arguments[self.shape.keys])
+        if not self._lookup.count:
+            return np.full(rows, -1, np.int64)
+        return np.where(codes >= 0, self._row_of_code[codes], -1)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The hierarchy of a dictionary with one key column and a parent."""
+        positions = np.sort(self._row_of_code)
+        rows = pa.array(positions)
+        keys = self.columns[0].take(rows)
+        parents = self.columns[self.shape.parent].take(rows)
+        if self.shape.root is not None:
+            is_root = pc.equal(parents, pa.scalar(self.shape.root, parents.type))
+            ends = pc.or_kleene(pc.is_null(parents), pc.fill_null(is_root, True))
+        else:
+            ends = pc.is_null(parents)
+        return Tree(keys, parents, ends.to_numpy(zero_copy_only=False))
+
+    def _codes_of_rows(self) -> np.ndarray:
+        """Return the code of each row's key; int64."""
+        assert self._lookup.order is not None
+        codes = np.empty(self.rows, np.int64)
+        codes[self._lookup.order] = np.repeat(np.arange(self._lookup.count), self._lookup.sizes)
+        return codes
+
+    def _greatest_rows(self) -> np.ndarray:
+        """Return the position of the greatest row of each code; int64."""
+        order = self._lookup.order
+        assert order is not None
+        if self._lookup.count == self.rows:
+            return order.astype(np.int64)
+        ranks = self._ranks()
+        starts = np.cumsum(self._lookup.sizes) - self._lookup.sizes
+        greatest = np.maximum.reduceat(ranks[order], starts) if len(starts) else ranks[:0]
+        by_rank = np.empty(self.rows, np.int64)
+        by_rank[ranks] = np.arange(self.rows)
+        return by_rank[greatest]
+
+    def _ranks(self) -> np.ndarray:
+        """Return the position of each row in the order of all columns, NULL first; int64."""
+        columns = [OrderColumn(column, nulls_first=True) for column in self.columns]
+        ranks = np.empty(self.rows, np.int64)
+        ranks[sort_indices(columns, self.rows).to_numpy()] = np.arange(self.rows)
+        return ranks

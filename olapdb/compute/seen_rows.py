@@ -1,0 +1,77 @@
+"""The set of distinct rows so far, which grows batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.context import MemoryAccount
+from olapdb.compute.group_codes import factorise
+from olapdb.compute.hash_table import Lookup, build_bytes, estimate_build_bytes
+
+
+class SeenRows:
+    """The distinct rows so far, in a few sets of growing size.
+
+    A new batch is looked up in each set. The newest sets are joined when they are as large as the one
+    before, so that each row is inserted log(rows) times.
+    """
+
+    def __init__(self, account: MemoryAccount, threads: int = 0) -> None:
+        self._account = account
+        self._threads = threads
+        self._levels: list[tuple[list[pa.Array], Lookup]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of all sets."""
+        return sum(lookup.nbytes for _, lookup in self._levels)
+
+    def needed_bytes(self, columns: Sequence[pa.Array]) -> int:
+        """Return the bytes that adding these rows may need: all sets joined to one with them."""
+        rows = len(columns[0]) if columns else 0
+        nbytes: int = self.nbytes + sum(column.nbytes for column in columns)
+        count = rows + sum(lookup.count for _, lookup in self._levels)
+        types = [column.type for column in columns]
+        return 3 * nbytes + estimate_build_bytes(types, count, nbytes)
+
+    def drain(self) -> Iterator[list[pa.Array]]:
+        """Yield the columns of each set, and release it."""
+        while self._levels:
+            columns, _ = self._levels.pop()
+            yield columns
+            self._account.set(self.nbytes)
+
+    def add(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """Add rows; return the positions of the first occurrences of new rows, ascending.
+
+        Raises MemoryLimitExceeded if the sets would be too large."""
+        new_rows = factorise(columns, rows, threads=self._threads).first
+        for _, lookup in self._levels:
+            if not len(new_rows):
+                return new_rows
+            taken = [column.take(pa.array(new_rows)) for column in columns]
+            new_rows = new_rows[lookup.find(taken, len(new_rows)) < 0]
+        if len(new_rows):
+            self._insert([column.take(pa.array(new_rows)) for column in columns], len(new_rows))
+        return new_rows
+
+    def _insert(self, columns: list[pa.Array], rows: int) -> None:
+        """Add new distinct rows as the last level. Levels of at most twice as many rows join it."""
+        parts = [columns]
+        while self._levels and self._levels[-1][1].count <= 2 * rows:
+            older, lookup = self._levels.pop()
+            parts.insert(0, older)
+            rows += lookup.count
+            del lookup
+        before = sum(column.nbytes for part in parts for column in part)
+        self._account.set(self.nbytes + 2 * before)
+        if len(parts) > 1:
+            columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+        parts.clear()
+        self._account.set(self.nbytes + before + build_bytes(columns, rows))
+        lookup = Lookup(columns, rows, matches_null=True, threads=self._threads)
+        self._levels.append((columns, lookup))
+        self._account.set(self.nbytes)

@@ -1,0 +1,246 @@
+"""Temporary files of a query, for rows that its operators do not keep in memory.
+
+A file has no name as soon as it is open: the operating system frees its space when the query closes
+it, and when the process ends in any way, kill -9 included.  Batches are appended as Arrow IPC
+streams and read back by their extent.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from olapdb.compute.batches import rows_only, single_batch
+from olapdb.errors import NotEnoughSpace, TooManyRowsOrBytes, system_error
+from olapdb.result import QueryStatistics
+
+READ_BYTES = 16 << 20
+"""Read extents together up to about so many bytes."""
+
+Purpose = Literal["Sort", "Aggregation", "Join", "Distinct"]
+"""What a temporary file is for, as ClickHouse's metrics TemporaryFilesFor… name it."""
+
+CODECS: Mapping[str, str | None] = {"LZ4": "lz4", "ZSTD": "zstd", "NONE": None}
+"""Arrow's name of each value of the setting temporary_files_codec."""
+
+
+@dataclass(frozen=True)
+class TemporaryDataLimits:
+    """The settings of temporary data.
+
+    `bytes_max` is what one query may have on disk at a time, `free_bytes_min` what it must leave of
+    the disk; 0 is no limit."""
+
+    bytes_max: int = 0
+    free_bytes_min: int = 0
+    codec: str = "LZ4"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The place of a batch in a spill file: `size` bytes from `offset`. `rows` and `nbytes` are the
+    batch's in memory."""
+
+    offset: int
+    size: int
+    rows: int
+    nbytes: int
+
+
+class TemporaryData:
+    """The temporary files of one query. Thread-safe. `close` frees those that are still open."""
+
+    def __init__(
+        self, folder: str | None, limits: TemporaryDataLimits, statistics: QueryStatistics
+    ) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._statistics = statistics
+        self._lock = threading.Lock()
+        self._held_bytes = 0
+        self._files: set[SpillFile] = set()
+        self.options = pa.ipc.IpcWriteOptions(compression=CODECS[limits.codec], use_threads=False)
+
+    def file(self, purpose: Purpose) -> SpillFile:
+        """Open a new file; use it in a `with` block. Raises NotEnoughSpace, ReadOnly or
+        OperationalError if the folder does not take one."""
+        file = SpillFile(self, purpose, _open_unnamed(self.folder()), self.folder())
+        with self._lock:
+            self._files.add(file)
+        self._statistics.add_temporary_file(purpose)
+        return file
+
+    def folder(self) -> str:
+        """Return the folder of the files: `tmp_path`, the warehouse's, or the system's."""
+        return self._folder or tempfile.gettempdir()
+
+    def reserve(self, more_bytes: int) -> None:
+        """Count bytes that are about to be written.
+
+        Raises TooManyRowsOrBytes past max_temporary_data_on_disk_size_for_query, NotEnoughSpace where the
+        disk would have less than min_free_disk_space_for_temporary_data left."""
+        limits = self._limits
+        if limits.free_bytes_min:
+            status = os.statvfs(self.folder())
+            if status.f_bavail * status.f_frsize - more_bytes < limits.free_bytes_min:
+                raise NotEnoughSpace(
+                    f"The temporary data of the query would leave less than"
+                    f" {limits.free_bytes_min:,} bytes of the disk of {self.folder()}.",
+                    hint="Free some space, name a folder of another disk by the setting tmp_path, or"
+                    " lower min_free_disk_space_for_temporary_data.",
+                )
+        with self._lock:
+            total = self._held_bytes + more_bytes
+            if limits.bytes_max and total > limits.bytes_max:
+                raise TooManyRowsOrBytes(
+                    f"The temporary data of the query would be {total:,} bytes,"
+                    f" max_temporary_data_on_disk_size_for_query is {limits.bytes_max:,}.",
+                    hint="Raise it or max_memory_usage, or let the query sort, group or join fewer"
+                    " rows at once.",
+                )
+            self._held_bytes = total
+
+    def release(self, file: SpillFile) -> None:
+        """Uncount a file that was closed."""
+        with self._lock:
+            if file not in self._files:
+                return
+            self._files.remove(file)
+            self._held_bytes -= file.size
+        self._statistics.remove_temporary_file(file.purpose)
+
+    def count_written(self, disk_bytes: int, memory_bytes: int) -> None:
+        """Add a written batch to the query's statistics."""
+        self._statistics.add_spilled(disk_bytes, memory_bytes)
+
+    def close(self) -> None:
+        """Close all files. Idempotent."""
+        with self._lock:
+            files = list(self._files)
+        for file in files:
+            file.close()
+
+
+class SpillFile:
+    """A file without a name that batches are appended to. Thread-safe."""
+
+    def __init__(self, data: TemporaryData, purpose: Purpose, descriptor: int, folder: str) -> None:
+        self.purpose = purpose
+        self.size = 0
+        self._data = data
+        self._descriptor = descriptor
+        self._place = f"temporary data in {folder}"
+        self._lock = threading.Lock()
+
+    def append(self, batch: pa.RecordBatch) -> Extent:
+        """Write a batch behind the others; return its place.
+
+        Raises NotEnoughSpace on a full disk, TooManyRowsOrBytes past the limit of the query."""
+        encoded = _encoded(batch, self._data.options)
+        self._data.reserve(len(encoded))
+        with self._lock:
+            offset, self.size = self.size, self.size + len(encoded)
+        try:
+            view = memoryview(encoded)
+            at = offset
+            while len(view):
+                written = os.pwrite(self._descriptor, view, at)
+                at, view = at + written, view[written:]
+        except OSError as error:
+            raise system_error(error, self._place) from error
+        self._data.count_written(len(encoded), batch.nbytes)
+        return Extent(offset, len(encoded), batch.num_rows, batch.nbytes)
+
+    def read(self, extent: Extent) -> pa.RecordBatch:
+        """Return the batch at this place. Raises OperationalError if the disk does not give it."""
+        buffer = pa.allocate_buffer(extent.size)
+        view = memoryview(buffer)
+        at = extent.offset
+        try:
+            while len(view):
+                count = os.preadv(self._descriptor, [view], at)
+                if not count:
+                    raise OSError("the file is too short")
+                at, view = at + count, view[count:]
+        except OSError as error:
+            raise system_error(error, self._place) from error
+        with pa.ipc.open_stream(buffer) as reader:
+            batch = reader.read_next_batch()
+        return batch if batch.num_columns else rows_only(extent.rows)
+
+    def read_all(self, extents: Iterable[Extent], rows_max: int) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of extents, small ones joined to about `rows_max` rows."""
+        batches: list[pa.RecordBatch] = []
+        rows = nbytes = 0
+        for extent in extents:
+            if batches and (rows + extent.rows > rows_max or nbytes + extent.nbytes > READ_BYTES):
+                yield _joined(batches, rows)
+                batches, rows, nbytes = [], 0, 0
+            batches.append(self.read(extent))
+            rows, nbytes = rows + extent.rows, nbytes + extent.nbytes
+        if batches:
+            yield _joined(batches, rows)
+
+    def close(self) -> None:
+        """Close the file, which frees its space. Idempotent."""
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+            self._data.release(self)
+
+    def __enter__(self) -> SpillFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def remove_leftovers(folder: str) -> None:
+    """Delete files that a process left in the folder, killed before it could unlink them.
+
+    That takes a system without O_TMPFILE; a concurrent process loses no file that it has open."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            with suppress(OSError):
+                os.unlink(entry.path)
+
+
+def _open_unnamed(folder: str) -> int:
+    """Return the descriptor of a new file without a name in the folder, which is made if needed."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if hasattr(os, "O_TMPFILE"):
+            # Some file systems lack it; EISDIR is what kernels without it say.
+            with suppress(OSError):
+                return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        descriptor, path = tempfile.mkstemp(prefix="spill-", dir=folder)
+        with suppress(FileNotFoundError):  # a process that opened the warehouse removed it
+            os.unlink(path)
+        return descriptor
+    except OSError as error:
+        raise system_error(error, f"temporary data in {folder}") from error
+
+
+def _encoded(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Buffer:
+    """Return a batch as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def _joined(batches: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
+    """Return batches of one schema as one."""
+    if len(batches) == 1:
+        return batches[0]
+    if not batches[0].num_columns:
+        return rows_only(rows)
+    return single_batch(pa.Table.from_batches(batches))

@@ -1,0 +1,86 @@
+"""Rows on disk, partitioned by a hash of their key: equal keys are in one partition.
+
+A partition that is still too large is partitioned again, by other bits of the hash: its `level` is
+one more.  (Grace hash join: Kitsuregawa, Tanaka, Moto-oka 1983.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.batches import take_rows
+from olapdb.compute.spill.files import Extent, SpillFile
+from olapdb.functions.kernels.hashing import hash_values, mix
+
+PARTITION_BITS = 5
+PARTITIONS = 1 << PARTITION_BITS
+LEVELS_MAX = 64 // PARTITION_BITS
+"""Rows that all levels leave in one partition have, but for chance, equal keys."""
+
+_SALT = np.uint64(0xA0761D6478BD642F)
+
+
+def partition_numbers(keys: Sequence[pa.Array], rows: int, level: int) -> np.ndarray:
+    """Return the partition of each row at this level, equal for equal keys; uint8, shape (rows,).
+
+    NULL equals NULL, NaN equals NaN. Without keys all rows are in partition 0."""
+    hashes = np.zeros(rows, np.uint64)
+    for key in keys:
+        hashes = mix(hashes) ^ _hashes(key)
+    hashes = mix(hashes ^ _SALT)  # else as the hash tables of a partition use
+    shift = np.uint64(64 - PARTITION_BITS * (level + 1))
+    numbers = (hashes >> shift) & np.uint64(PARTITIONS - 1)
+    return numbers.astype(np.uint8) if keys else np.zeros(rows, np.uint8)
+
+
+def _hashes(key: pa.Array) -> np.ndarray:
+    """Return a hash of each value; uint64. Maps are hashed as lists of pairs."""
+    if pa.types.is_map(key.type):
+        entry = pa.struct([("key", key.type.key_type), ("value", key.type.item_type)])
+        key = key.cast(pa.list_(entry))
+    return hash_values(key)
+
+
+class PartitionedRows:
+    """Rows of one schema in a spill file, in partitions; each keeps the order of its rows."""
+
+    def __init__(self, file: SpillFile, level: int = 0) -> None:
+        self.level = level
+        self._file = file
+        self._extents: list[list[Extent]] = [[] for _ in range(PARTITIONS)]
+
+    def add(self, batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> None:
+        """Write the rows of a batch to their partitions, by their values of `keys`."""
+        rows = batch.num_rows
+        if not rows:
+            return
+        numbers = partition_numbers(keys, rows, self.level)
+        ends = np.cumsum(np.bincount(numbers, minlength=PARTITIONS))
+        order = pa.array(np.argsort(numbers, kind="stable"))
+        partitioned = take_rows(batch, order)
+        start = 0
+        for extents, end in zip(self._extents, ends.tolist(), strict=True):
+            if end > start:
+                extents.append(self._file.append(partitioned.slice(start, end - start)))
+            start = end
+
+    def rows(self, partition: int) -> int:
+        """Return the rows of a partition."""
+        return sum(extent.rows for extent in self._extents[partition])
+
+    def nbytes(self, partition: int) -> int:
+        """Return the size of a partition in memory."""
+        return sum(extent.nbytes for extent in self._extents[partition])
+
+    @property
+    def divides(self) -> bool:
+        """Return whether more than one partition has rows."""
+        return sum(1 for extents in self._extents if extents) > 1
+
+    def read(self, partition: int, rows_max: int) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's rows, in the order in which they were added, in batches of about
+        `rows_max`."""
+        return self._file.read_all(self._extents[partition], rows_max)

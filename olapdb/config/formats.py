@@ -1,0 +1,130 @@
+"""The settings of input and output formats."""
+
+from __future__ import annotations
+
+from olapdb.config.definition import SettingDefinition, SettingValue
+
+_TEXT: tuple[tuple[str, SettingValue, str], ...] = (
+    ("bool_true_representation", "true", "How true is written in text formats."),
+    ("bool_false_representation", "false", "How false is written in text formats."),
+    ("format_tsv_null_representation", "\\N", "How NULL is written in TabSeparated."),
+    ("format_csv_null_representation", "\\N", "How NULL is written in CSV."),
+    ("format_csv_delimiter", ",", "The character between the values of a line of CSV."),
+    ("output_format_tsv_crlf_end_of_line", False, "Lines of TabSeparated end with CR LF."),
+    ("output_format_csv_crlf_end_of_line", False, "Lines of CSV end with CR LF."),
+    (
+        "output_format_csv_serialize_tuple_into_separate_columns",
+        True,
+        "Each element of a Tuple is a column of CSV.",
+    ),
+    ("output_format_json_quote_64bit_integers", False, "JSON has Int64 and UInt64 as strings."),
+    ("output_format_json_quote_64bit_floats", False, "JSON has Float64 as strings."),
+    ("output_format_json_quote_decimals", False, "JSON has decimals as strings."),
+    ("output_format_json_quote_denormals", False, "JSON has nan and inf as strings, not null."),
+    ("output_format_json_escape_forward_slashes", True, "JSON has / in strings as \\/."),
+    ("output_format_json_named_tuples_as_objects", True, "JSON has tuples with names as objects."),
+    ("output_format_json_array_of_rows", False, "JSONEachRow is an array of its rows."),
+    ("output_format_write_statistics", True, "JSON, JSONCompact and XML end with statistics."),
+    ("output_format_pretty_row_numbers", True, "Pretty formats number their rows."),
+    (
+        "user_files_path",
+        "",
+        "Folders, separated as in PATH, whose files statements may read and write: INTO OUTFILE, "
+        "FROM INFILE, file(). Only connect() sets it; empty: none.",
+    ),
+    ("output_format_sql_insert_table_name", "table", "The table that SQLInsert inserts into."),
+)
+
+AT_CONNECT_ONLY = ("user_files_path",)
+"""Settings that a statement cannot change: they say what statements may do."""
+
+_INPUT: tuple[tuple[str, SettingValue, str], ...] = (
+    (
+        "input_format_skip_unknown_fields",
+        True,
+        "Columns of the data that the table lacks are skipped; off: they are an error.",
+    ),
+    (
+        "input_format_with_names_use_header",
+        True,
+        "The names in the first line say which columns follow; off: columns are taken by position.",
+    ),
+    (
+        "input_format_with_types_use_header",
+        True,
+        "The types in the second line must be those of the table's columns.",
+    ),
+    (
+        "input_format_csv_empty_as_default",
+        True,
+        "An empty value of CSV that is not quoted is the default of its column.",
+    ),
+    (
+        "input_format_tsv_empty_as_default",
+        False,
+        "An empty value of TabSeparated is the default of its column.",
+    ),
+)
+
+_COUNTS: tuple[tuple[str, int, str], ...] = (
+    ("output_format_pretty_max_rows", 1000, "Rows that Pretty formats and Vertical show."),
+    ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
+    ("input_format_csv_skip_first_lines", 0, "Lines that are skipped at the start of CSV."),
+    (
+        "input_format_tsv_skip_first_lines",
+        0,
+        "Lines that are skipped at the start of TabSeparated.",
+    ),
+    (
+        "input_format_max_rows_to_read_for_schema_inference",
+        25_000,
+        "Rows that are read to find the columns of text without names or types.",
+    ),
+)
+
+_CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = (
+    ("output_format_pretty_color", "auto", ("auto", "0"), "Pretty formats write no colors."),
+    (
+        "output_format_pretty_grid_charset",
+        "UTF-8",
+        ("UTF-8",),
+        "Pretty formats draw their lines by characters of Unicode.",
+    ),
+    ("date_time_output_format", "simple", ("simple",), "Times are written as YYYY-MM-DD hh:mm:ss."),
+    (
+        "output_format_decimal_trailing_zeros",
+        False,
+        (False,),
+        "Decimals are written without zeros at the end of their fraction.",
+    ),
+    (
+        "output_format_parquet_compression_method",
+        "zstd",
+        ("none", "snappy", "zstd", "gzip", "lz4", "brotli"),
+        "The compression of Parquet.",
+    ),
+    (
+        "output_format_arrow_compression_method",
+        "lz4_frame",
+        ("none", "lz4_frame", "zstd"),
+        "The compression of Arrow and ArrowStream.",
+    ),
+    ("input_format_allow_errors_num", 0, (0,), "An INSERT stores all rows of the data, or none."),
+    ("input_format_allow_errors_ratio", 0.0, (0.0,), "An INSERT stores all rows, or none."),
+    (
+        "input_format_defaults_for_omitted_fields",
+        True,
+        (True,),
+        "Columns that the data lack have their DEFAULT.",
+    ),
+)
+
+FORMAT_SETTINGS: tuple[SettingDefinition, ...] = (
+    *(SettingDefinition(name, default, text) for name, default, text in (*_TEXT, *_INPUT)),
+    *(SettingDefinition(name, default, text, minimum=0) for name, default, text in _COUNTS),
+    *(
+        SettingDefinition(name, default, text, only=choices)
+        for name, default, choices, text in _CHOICES
+    ),
+)
+"""The settings of formats; what is not implemented takes its default only."""

@@ -1,0 +1,276 @@
+"""ORDER BY … WITH FILL: rows for the values that are missing from a sorted column.
+
+The values are start, start + step, … for each prefix, which is the keys before the filled one. Rows and
+filled values are sorted together, once, so that each filled value finds the row before it:
+
+    rows 1 2 4 8      values 1 2 … 7      1 2 (3) 4 (5) (6) (7) 8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import cut, make_batch
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.ordering import equal_to_previous
+from olapdb.compute.row_buffer import RowBuffer
+from olapdb.errors import InvalidWithFillExpression
+from olapdb.execute.operators.join_pairs import missing_value
+from olapdb.plan.nodes import Fill
+
+_POINTS_MAX = 2.0**56
+"""A number of points that no memory holds; larger numbers are accounted as this one."""
+_BYTES_PER_POINT = 64
+"""What sorting needs for each filled value."""
+
+
+def fill_batches(
+    node: Fill, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the child's rows, which are sorted, with those that are missing between them.
+
+    Raises MemoryLimitExceeded for more rows than fit."""
+    with context.memory.account("WITH FILL") as account:
+        buffer = RowBuffer(node.schema, account)
+        for batch in child:
+            context.check()
+            buffer.add(batch)
+        rows = buffer.rows
+        extra_row = [missing_value(field) for field in node.schema]
+        filled = _Filled(node, buffer.concatenate(extra_row), rows, account)
+        yield from cut(_interpolated(node, filled, context), context.batch_rows)
+
+
+class _Filled:
+    """The rows and the filled values in their order.
+
+    `batch` has them all; `is_point` marks the filled ones."""
+
+    def __init__(
+        self, node: Fill, rows_and_default: pa.RecordBatch, rows: int, account: MemoryAccount
+    ) -> None:
+        self._node, self._rows, self._account = node, rows, account
+        self.default = rows_and_default.slice(rows)
+        self._read(rows_and_default.slice(0, rows))
+        groups, values = self._points()
+        order = self._merged(groups, values)
+        self.is_point = order >= rows
+        self.batch = self._taken(rows_and_default, groups, values, order)
+
+    def _read(self, own_rows: pa.RecordBatch) -> None:
+        """Number the prefixes, and read the key's values as numbers that ascend."""
+        node = self._node
+        prefix = [own_rows.column(key.name) for key in node.prefix]
+        starts = ~equal_to_previous(prefix, self._rows)
+        self._groups = np.cumsum(starts) - 1
+        self._first_rows = np.flatnonzero(starts)
+        column = own_rows.column(node.key.name)
+        numbers, self._valid = _numbers(column)
+        self._direction = -1 if node.descending else 1
+        lowest = np.iinfo(np.int64).min
+        if node.descending and numbers.dtype.kind == "i" and (numbers == lowest).any():
+            raise _too_wide()  # it has no negative
+        self._values = numbers * self._direction
+
+    def _ascending(self, bound: float | int | None) -> float | int | None:
+        """Return a bound as one of the ascending values."""
+        return None if bound is None else bound * self._direction
+
+    def _points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the group and the value of each point that WITH FILL makes; shapes (points,).
+
+        A group is the number of a prefix. Values ascend within a group: those of a descending key
+        are negated. Points at which there is a row are included. Raises MemoryLimitExceeded."""
+        node = self._node
+        start, stop = self._ascending(node.start), self._ascending(node.stop)
+        count = max(len(self._first_rows), 0 if node.prefix else 1)
+        has_value = np.zeros(count, bool)
+        has_value[self._groups[self._valid]] = True
+        lowest = np.zeros(count, self._values.dtype)
+        highest = lowest.copy()
+        rows = np.flatnonzero(self._valid)
+        lowest[self._groups[rows[::-1]]] = self._values[rows[::-1]]
+        highest[self._groups[rows]] = self._values[rows]
+        begins = lowest if start is None else np.full(count, start, self._values.dtype)
+        ends = highest if stop is None else np.full(count, stop, self._values.dtype)
+        if stop is None and node.staleness is not None:
+            ends = highest + node.staleness * self._direction
+        usable = has_value | (start is not None and stop is not None)
+        widths = np.asarray(ends, np.float64) - np.asarray(begins, np.float64)
+        if self._values.dtype.kind == "i" and (usable & (np.abs(widths) >= 2.0**63)).any():
+            raise _too_wide()
+        spans = np.where(usable, np.maximum(ends - begins, 0), 0)
+        step = abs(node.step) if not node.months else 28 * node.ticks_per_day * abs(node.months)
+        with np.errstate(over="ignore"):
+            wanted = np.ceil(spans / step)
+        self._account.grow(int(min(float(wanted.sum()), _POINTS_MAX)) * _BYTES_PER_POINT)
+        counts = wanted.astype(np.int64)
+        groups = np.repeat(np.arange(count), counts)
+        nth = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
+        if node.months:
+            values = self._months_later(begins, counts, nth)
+        else:
+            values = begins[groups] + nth * (node.step * self._direction)
+        kept = values < ends[groups]
+        return groups[kept], values[kept]
+
+    def _months_later(self, begins: np.ndarray, counts: np.ndarray, nth: np.ndarray) -> np.ndarray:
+        """Return begin + n months for each point. A day that a month lacks is its last day, and
+        stays so: 31 January, 29 February, 29 March."""
+        per_day = self._node.ticks_per_day
+        first = begins * self._direction
+        days, rest = first // per_day, first % per_day
+        dates = days.astype("datetime64[D]")
+        months = dates.astype("datetime64[M]")
+        day_of_month = (dates - months.astype("datetime64[D]")).astype(np.int64)
+        groups = np.repeat(np.arange(len(begins)), counts)
+        there = months[groups] + nth * self._node.months
+        length = ((there + 1).astype("datetime64[D]") - there.astype("datetime64[D]")).astype(
+            np.int64
+        )
+        day = np.minimum(day_of_month[groups], length - 1)
+        for group in np.flatnonzero(day_of_month > 27):  # few: only of prefixes that begin so late
+            own = groups == group
+            day[own] = np.minimum.accumulate(day[own])
+        later = there.astype("datetime64[D]").astype(np.int64) + day
+        values: np.ndarray = (later * per_day + rest[groups]) * self._direction
+        return values
+
+    def _merged(self, groups: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the order of rows (below the number of rows) and of the points to fill."""
+        rows = self._rows
+        missing = np.where(self._valid, 0, -1 if self._node.nulls_first else 1)
+        all_groups = np.concatenate([self._groups, groups])
+        all_values = np.concatenate([self._values, values])
+        all_missing = np.concatenate([missing, np.zeros(len(groups), np.int64)])
+        is_point = np.arange(len(all_groups)) >= rows
+        # A row comes before a point of the same value; rows of one value keep their order.
+        order = np.lexsort(
+            (is_point, np.where(all_missing == 0, all_values, 0), all_missing, all_groups)
+        )
+        is_row = (order < rows) & (all_missing[order] == 0)
+        before = np.maximum.accumulate(np.where(is_row, np.arange(len(order)), -1))
+        previous = order[np.maximum(before, 0)]
+        same = (before >= 0) & (all_groups[previous] == all_groups[order])
+        ahead = all_values[order] - all_values[previous]
+        dropped = same & (ahead == 0)
+        if self._node.staleness is not None:
+            dropped |= ~same | (ahead >= self._node.staleness * self._direction)
+        kept: np.ndarray = order[(order < rows) | ~dropped]
+        self._point_groups, self._point_values = groups, values
+        return kept
+
+    def _taken(
+        self,
+        rows_and_default: pa.RecordBatch,
+        groups: np.ndarray,
+        values: np.ndarray,
+        order: np.ndarray,
+    ) -> pa.RecordBatch:
+        """Return rows and points in this order: points have the key's value, the prefix of their
+        group, and defaults."""
+        rows, node = self._rows, self._node
+        is_point = order >= rows
+        default_or_row = pa.array(np.where(is_point, rows, order))
+        points = order[is_point] - rows
+        first_of_prefix = np.full(len(order), rows)
+        first_of_prefix[~is_point] = order[~is_point]
+        if node.prefix:
+            first_of_prefix[is_point] = self._first_rows[groups[points]]
+        prefix_row = pa.array(first_of_prefix)
+        prefix = {key.name for key in node.prefix}
+        columns = []
+        for field, column in zip(node.schema, rows_and_default.columns, strict=True):
+            if field.name == node.key.name:
+                own = _of_numbers(values * self._direction, column.type)
+                at = np.where(is_point, order + 1, order)  # the default row is between them
+                columns.append(pa.concat_arrays([column, own]).take(pa.array(at)))
+            else:
+                columns.append(column.take(prefix_row if field.name in prefix else default_or_row))
+        return make_batch(columns, node.schema, len(order))
+
+
+def _interpolated(node: Fill, filled: _Filled, context: ExecutionContext) -> pa.RecordBatch:
+    """Return the rows with the columns of INTERPOLATE computed, each from the row before.
+
+    The filled rows behind one row depend on each other: all first ones are computed at once, then
+    all second ones, and so on."""
+    points = np.flatnonzero(filled.is_point)
+    if not node.interpolated or not len(points):
+        return filled.batch
+    starts = np.flatnonzero(np.diff(points, prepend=-2) != 1)
+    runs = np.cumsum(np.isin(np.arange(len(points)), starts)) - 1
+    depth = np.arange(len(points)) - starts[runs]
+    by_depth = np.argsort(depth, kind="stable")
+    ends = np.cumsum(np.bincount(depth))
+    rows = filled.batch.num_rows
+    sources = pa.Table.from_batches([filled.batch, filled.default]).combine_chunks().to_batches()[0]
+    values: dict[str, list[pa.Array]] = {name: [] for name, _ in node.interpolated}
+    last: dict[str, pa.Array] = {}
+    begin = 0
+    last_runs = runs[:0]
+    for end in ends:
+        context.check()
+        at, own_runs = points[by_depth[begin:end]], runs[by_depth[begin:end]]
+        before = sources.take(pa.array(np.where(at > 0, at - 1, rows)))
+        if begin:  # those of the last step whose run goes on
+            goes_on = pa.array(np.searchsorted(last_runs, own_runs))
+            before = _with_columns(before, {n: last[n].take(goes_on) for n in last})
+        last = {
+            name: evaluate_array(e, before, context.environment, context.subqueries)
+            for name, e in node.interpolated
+        }
+        for name, column in last.items():
+            values[name].append(column)
+        begin, last_runs = end, own_runs
+    at_source = np.arange(rows)
+    at_source[points[by_depth]] = rows + np.arange(len(points))
+    taken = pa.array(at_source)
+    return _with_columns(
+        filled.batch,
+        {
+            name: pa.concat_arrays([filled.batch.column(name), *chunks]).take(taken)
+            for name, chunks in values.items()
+        },
+    )
+
+
+def _with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    """Return the batch with some columns replaced."""
+    arrays = [columns.get(name, batch.column(name)) for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+
+def _numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column as int64 or float64, and which rows have a value: neither NULL nor NaN."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    is_float = pa.types.is_floating(column.type)
+    if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) > np.iinfo(np.int64).max:
+        raise _too_wide()
+    column = pc.fill_null(column.cast(pa.float64() if is_float else pa.int64()), 0)
+    numbers = column.to_numpy(zero_copy_only=False)
+    if is_float:
+        valid = valid & np.isfinite(numbers)
+    return numbers, valid
+
+
+def _too_wide() -> InvalidWithFillExpression:
+    """Return the error for values that no 64-bit signed numbers of steps reach."""
+    return InvalidWithFillExpression(
+        "WITH FILL counts in signed 64-bit numbers, which the values of this column exceed.",
+        hint="Fill a smaller range, or a column of a narrower type.",
+    )
+
+
+def _of_numbers(values: np.ndarray, arrow: pa.DataType) -> pa.Array:
+    """Return numbers of `_numbers` as values of the column's type."""
+    if pa.types.is_temporal(arrow) and arrow.bit_width == 32:
+        return pa.array(values.astype(np.int32)).cast(arrow)
+    return pa.array(values).cast(arrow)

@@ -1,0 +1,372 @@
+"""Late materialisation: ORDER BY … LIMIT and LIMIT over a stored table.
+
+The columns of conditions and sort keys are read first, with the address of each row: the number of
+its task and its position there.  All other columns are read at the end, of the rows that are left.
+
+ORDER BY … LIMIT keeps a running bound: the first key of the worst row that can still be in the answer.
+Row groups whose least and greatest values lie behind it are not read, and those that begin with the
+best values are read first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import cut, make_batch, single_batch, table_of, take_rows
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.ordering import sort_indices
+from olapdb.config import tuning
+from olapdb.execute.operators.limit import limit_batches
+from olapdb.execute.operators.part_scan import TASK_ROW, Source, Task, narrowed, read_rows
+from olapdb.execute.operators.project import project_batches
+from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_tasks
+from olapdb.execute.operators.sort import is_bound, not_after, order_columns, sort_batches
+from olapdb.execute.pruning.interval_analysis import ValueInterval, interval_of_bounds
+from olapdb.model.columns import PartColumns
+from olapdb.model.part import ColumnBounds
+from olapdb.optimize.conditions import is_repeatable
+from olapdb.plan.expressions import ColumnRef, Expression, columns_of, transform
+from olapdb.plan.nodes import Limit, Project, Scan, Sort, SortKey
+from olapdb.types import UINT64
+
+TASK_BITS = 32
+"""The bits of an address below the task's number: the position in the task."""
+
+
+def late_top_batches(node: Sort, context: ExecutionContext) -> Iterator[pa.RecordBatch] | None:
+    """Return the batches of ORDER BY … LIMIT over a stored table, or over a projection of one. None
+    for other plans, and where the limit is too large."""
+    if node.limit is None or not 0 < node.limit <= tuning.LATE_ROWS_MAX:
+        return None
+    project, keys = None, node.keys
+    scan = node.child
+    if isinstance(scan, Project):
+        project, scan = scan, scan.child
+        expressions = dict(project.expressions)
+        if not all(map(is_repeatable, expressions.values())):
+            return None
+        keys = tuple(replace(key, expression=_inlined(key.expression, expressions)) for key in keys)
+    if not isinstance(scan, Scan) or not _reads_parts(scan, context):
+        return None
+    if not all(is_repeatable(key.expression) for key in keys):
+        return None
+    context.runs_within(node, scan, *(() if project is None else (project,)))
+    context.note(node, "Late rows: other columns are read for the rows of the answer alone")
+    rows = _top_rows(keys, node.limit, scan, context)
+    return rows if project is None else project_batches(project, rows, context)
+
+
+def late_limit_batches(node: Limit, context: ExecutionContext) -> Iterator[pa.RecordBatch] | None:
+    """Return the batches of LIMIT over a stored table. None for other plans, WITH TIES, and where
+    the limit is too large."""
+    scan = node.child
+    if node.count is None or node.ties or not isinstance(scan, Scan):
+        return None
+    if not 0 < node.count + node.offset <= tuning.LATE_ROWS_MAX or not _reads_parts(scan, context):
+        return None
+    context.runs_within(node, scan)
+    context.note(node, "Late rows: other columns are read for the rows of the answer alone")
+    return _limited_rows(node, scan, context)
+
+
+def _inlined(key: Expression, expressions: dict[str, Expression]) -> Expression:
+    """Return a sort key over a projection's columns as one over the projection's input."""
+    return transform(
+        key, lambda part: expressions.get(part.name) if isinstance(part, ColumnRef) else None
+    )
+
+
+def _reads_parts(scan: Scan, context: ExecutionContext) -> bool:
+    """Return whether the scan reads columns of parts, row by row: not a view's block, and not rows
+    that FINAL combines."""
+    if scan.table.id in context.blocks or not scan.columns:
+        return False
+    return not (scan.final and scan.table.engine.combines)
+
+
+def _top_rows(
+    keys: Sequence[SortKey], limit: int, scan: Scan, context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the first `limit` rows of the scan in the order of the keys; rows with equal keys in the
+    order of the parts."""
+    used = frozenset().union(*(columns_of(k.expression) for k in keys))
+    addressed = _addressed(scan, used, context)
+    tasks = list(scan_tasks(addressed, context))
+    top = _TopReader(addressed, tuple(keys), limit, tasks, context)
+    address = SortKey(ColumnRef(UINT64, TASK_ROW))
+    sort = Sort(addressed, (*keys, address), limit)
+    batches = sort_batches(sort, context.parallel(top.read, top.task_order()), context)
+    yield from _completed(list(batches), addressed, scan, top.tasks, context)
+
+
+def _limited_rows(node: Limit, scan: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    """Yield the rows offset … offset + count of the scan, in the order of the parts."""
+    addressed = _addressed(scan, frozenset(), context)
+    tasks = list(scan_tasks(addressed, context))
+    reader = _AddressReader(addressed, tasks, context)
+    if scan_conditions(scan):
+        source = context.parallel(reader.read, range(len(tasks)))
+    else:
+        source = reader.unread(node.offset + (node.count or 0))
+    batches = limit_batches(replace(node, child=addressed), source, context)
+    yield from _completed(list(batches), addressed, scan, tasks, context)
+
+
+def _addressed(scan: Scan, used: frozenset[str], context: ExecutionContext) -> Scan:
+    """Return the scan of only the columns in `used`, those that its conditions read, and the rows'
+    addresses."""
+    used = used.union(*map(columns_of, scan_conditions(scan)))
+    kept = [
+        (column, data_type)
+        for column, data_type in zip(scan.columns, scan.types, strict=True)
+        if column[0] in used
+    ]
+    addressed = replace(
+        scan,
+        columns=(*(column for column, _ in kept), (TASK_ROW, TASK_ROW)),
+        types=(*(data_type for _, data_type in kept), UINT64),
+    )
+    if context.profile is not None:
+        context.profile.stand_in(addressed, scan)
+    return addressed
+
+
+class _AddressReader:
+    """A reader of tasks by their number that turns positions in a task into addresses."""
+
+    def __init__(self, scan: Scan, tasks: list[Task], context: ExecutionContext) -> None:
+        self._scan = scan
+        self._context = context
+        self._reader = TaskReader(scan, context)
+        self.tasks = tasks
+
+    def read(self, number: int) -> pa.RecordBatch:
+        """Return the rows of a task that the conditions keep, with their addresses."""
+        batch = self._reader.read(self.tasks[number])
+        positions = batch.column(TASK_ROW).to_numpy()
+        return self._with_addresses(batch.columns[:-1], number, positions)
+
+    def unread(self, rows_max: int) -> Iterator[pa.RecordBatch]:
+        """Yield the addresses of the first `rows_max` rows of a scan without other columns."""
+        for number, task in enumerate(self.tasks):
+            rows = min(sum(piece.rows for piece in task), rows_max)
+            self._context.count_read(rows, 0)
+            yield self._with_addresses([], number, np.arange(rows, dtype=np.uint64))
+            rows_max -= rows
+            if not rows_max:
+                return
+
+    def _with_addresses(
+        self, columns: Sequence[pa.Array], number: int, positions: np.ndarray
+    ) -> pa.RecordBatch:
+        """Return the columns and the addresses of positions in a task."""
+        addresses = pa.array(positions | np.uint64(number << TASK_BITS))
+        return make_batch([*columns, addresses], self._scan.schema, len(positions))
+
+
+class _TopReader(_AddressReader):
+    """A reader that keeps of each task the rows that can be among the first `limit`; thread-safe."""
+
+    def __init__(
+        self,
+        scan: Scan,
+        keys: tuple[SortKey, ...],
+        limit: int,
+        tasks: list[Task],
+        context: ExecutionContext,
+    ) -> None:
+        super().__init__(scan, tasks, context)
+        self._keys = keys
+        self._limit = limit
+        self._bound: pa.Scalar | None = None
+        self._lock = threading.Lock()
+        self._intervals = _KeyIntervals.of(keys[0], scan, tasks)
+
+    def task_order(self) -> Sequence[int]:
+        """Return the numbers of the tasks, those with the best values of the first key first."""
+        if self._intervals is None:
+            return range(len(self.tasks))
+        return self._intervals.task_order()
+
+    def read(self, number: int) -> pa.RecordBatch:
+        """Return the rows of a task that may be in the answer, at most `limit`, with their
+        addresses."""
+        bound, first_key = self._bound, self._keys[0]
+        if bound is not None and self._intervals is not None:
+            keep = self._intervals.not_after(number, bound)
+            self.tasks[number] = narrowed(self.tasks[number], keep)
+            if not self.tasks[number]:
+                return self._with_addresses(self._no_columns(), number, np.zeros(0, np.uint64))
+        batch = super().read(number)
+        if bound is not None:
+            batch = not_after(bound, first_key, batch, self._context)
+        if batch.num_rows >= self._limit:
+            batch = self._first_rows(batch)  # sorted: the last row is the worst
+            last = batch.slice(batch.num_rows - 1)
+            self._tighten(order_columns([first_key], last, self._context)[0].values[0])
+        return batch
+
+    def _no_columns(self) -> list[pa.Array]:
+        """Return the scan's columns without rows and without the addresses."""
+        return [pa.array([], data_type.arrow) for data_type in self._scan.types[:-1]]
+
+    def _first_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the first `limit` rows of a batch that has more, sorted."""
+        first_key, context = self._keys[0], self._context
+        values = order_columns([first_key], batch, context)[0].values
+        bound = _nth_value(values, first_key, self._limit) if len(values) > self._limit else None
+        if bound is not None:
+            batch = not_after(bound, first_key, batch, context)
+        order = sort_indices(order_columns(self._keys, batch, context), batch.num_rows)
+        return take_rows(batch, order.slice(0, self._limit))
+
+    def _tighten(self, bound: pa.Scalar) -> None:
+        """Replace the bound by this one if it is better."""
+        if not is_bound(bound):
+            return
+        is_better = pc.greater if self._keys[0].descending else pc.less
+        with self._lock:
+            if self._bound is None or is_better(bound, self._bound).as_py():
+                self._bound = bound
+
+
+def _nth_value(values: pa.Array, key: SortKey, count: int) -> pa.Scalar | None:
+    """Return the value of the `count`-th row in the key's order, without sorting; None where Arrow
+    cannot say. There are more rows than `count`."""
+    if pa.types.is_nested(values.type) or pa.types.is_float16(values.type):
+        return None
+    pivot = len(values) - count if key.descending else count - 1
+    nulls_low = key.nulls_first != key.descending
+    options = pc.PartitionNthOptions(pivot, null_placement="at_start" if nulls_low else "at_end")
+    position = pc.partition_nth_indices(values, options=options)[pivot].as_py()
+    return values[position]
+
+
+@dataclass(frozen=True)
+class _KeyIntervals:
+    """The bounds of a sort key's values in each row group of each task; `starts` has the number of
+    each task's first row group, and one number more."""
+
+    key: SortKey
+    values: ValueInterval
+    starts: np.ndarray
+
+    @staticmethod
+    def of(key: SortKey, scan: Scan, tasks: Sequence[Task]) -> _KeyIntervals | None:
+        """Return the bounds of a key that is a column of the table. None for other keys, and if no
+        row group has bounds."""
+        if not isinstance(key.expression, ColumnRef):
+            return None
+        column = dict(scan.columns)[key.expression.name]
+        if scan.table.column(column) is None:
+            return None
+        part_columns = PartColumns(scan.table)
+        bounds: list[ColumnBounds | None] = []
+        starts = [0]
+        for task in tasks:
+            for piece in task:
+                if len(piece.group_rows) == 1 and piece.groups is None:
+                    # The footer may be unread, and the part's bounds say the same.
+                    bounds.append(part_columns.bounds(piece.selection.part).get(column))
+                    continue
+                row_groups = piece.selection.reader.row_groups
+                numbers = range(len(row_groups)) if piece.groups is None else piece.groups
+                bounds.extend(row_groups[number].bounds.get(column) for number in numbers)
+            starts.append(len(bounds))
+        values = interval_of_bounds(bounds, key.expression.type)
+        return None if values is None else _KeyIntervals(key, values, np.array(starts))
+
+    @property
+    def _best(self) -> pa.Array:
+        """Return the best value of each row group."""
+        return self.values.high if self.key.descending else self.values.low
+
+    @property
+    def _may_be_first(self) -> np.ndarray:
+        """Return whether a row group may have rows that precede all values, or unknown ones."""
+        unknown: np.ndarray = ~(self.values.known & self.values.has_values)
+        return unknown | self.values.may_be_null if self.key.nulls_first else unknown
+
+    def not_after(self, task: int, bound: pa.Scalar) -> np.ndarray:
+        """Return a mask of the task's row groups that may have a row at or before the bound."""
+        groups = slice(self.starts[task], self.starts[task + 1])
+        best = self._best[groups.start : groups.stop]
+        reaches = (pc.greater_equal if self.key.descending else pc.less_equal)(best, bound)
+        mask: np.ndarray = reaches.to_numpy(zero_copy_only=False) | self._may_be_first[groups]
+        return mask
+
+    def task_order(self) -> Sequence[int]:
+        """Return the numbers of the tasks, those with the best values first; stable."""
+        order = pc.array_sort_indices(
+            self._best, order="descending" if self.key.descending else "ascending"
+        ).to_numpy()
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        rank[self._may_be_first] = -1
+        best_of_task = np.minimum.reduceat(rank, self.starts[:-1])
+        return [int(number) for number in np.argsort(best_of_task, kind="stable")]
+
+
+def _completed(
+    batches: list[pa.RecordBatch],
+    addressed: Scan,
+    scan: Scan,
+    tasks: Sequence[Task],
+    context: ExecutionContext,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with all columns of `scan`, of which `batches` have those of `addressed`."""
+    rows = single_batch(table_of(batches, addressed.schema))
+    if not rows.num_rows:
+        return
+    present = {unique for unique, _ in addressed.columns}
+    others = [
+        Source(unique, column, data_type)
+        for (unique, column), data_type in zip(scan.columns, scan.types, strict=True)
+        if unique not in present
+    ]
+    with context.memory.account("LIMIT") as account:
+        account.grow(rows.nbytes)
+        columns = {name: rows.column(name) for name in rows.schema.names}
+        if others:
+            addresses = rows.column(TASK_ROW).to_numpy()
+            fetched = _fetch(addresses, others, scan, tasks, context, account)
+            columns.update((name, fetched.column(name)) for name in fetched.schema.names)
+        arrays = [columns[unique] for unique, _ in scan.columns]
+        yield from cut(make_batch(arrays, scan.schema, rows.num_rows), context.batch_rows)
+
+
+def _fetch(
+    addresses: np.ndarray,
+    sources: Sequence[Source],
+    scan: Scan,
+    tasks: Sequence[Task],
+    context: ExecutionContext,
+    account: MemoryAccount,
+) -> pa.RecordBatch:
+    """Read columns of the rows at these addresses, in the order of the addresses."""
+    order = np.argsort(addresses)
+    ascending = addresses[order]
+    numbers = (ascending >> np.uint64(TASK_BITS)).astype(np.int64)
+    positions = (ascending & np.uint64((1 << TASK_BITS) - 1)).astype(np.int64)
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+
+    def read(segment: tuple[int, np.ndarray]) -> pa.RecordBatch:
+        """Return the rows of one task."""
+        number, rows = segment
+        return read_rows(tasks[number], rows, sources, scan.table, context)
+
+    segments = zip(numbers[starts].tolist(), np.split(positions, starts[1:]), strict=True)
+    batches = []
+    for batch in context.parallel(read, segments):
+        account.grow(2 * batch.nbytes)  # itself, and its rows in the answer
+        batches.append(batch)
+    rows = single_batch(pa.Table.from_batches(batches))
+    original = np.empty(len(order), np.int64)
+    original[order] = np.arange(len(order))
+    return take_rows(rows, pa.array(original))

@@ -1,0 +1,180 @@
+"""The groups of a GROUP BY from its partials; past the memory, partition by partition on disk.
+
+Partials are merged as they come where that makes them fewer.  What memory does not take is written,
+partitioned by the hash of the keys, and each partition is merged by itself at the end: again by a
+`GroupMerger`, at the next level, if it is too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.spill.budget import SpillBudget
+from olapdb.compute.spill.files import SpillFile
+from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
+from olapdb.config import tuning
+from olapdb.execute.operators.partials import Partial, merge_partials, merging_bytes
+from olapdb.plan.expressions import AggregateCall
+
+
+class GroupMerger:
+    """The partials of a GROUP BY, in the order of their batches. Use it in a `with` block."""
+
+    def __init__(
+        self,
+        calls: Sequence[AggregateCall],
+        keys: int,
+        context: ExecutionContext,
+        account: MemoryAccount,
+        level: int = 0,
+    ) -> None:
+        self._calls = calls
+        self._keys = keys
+        self._context = context
+        self._account = account
+        self._level = level
+        self._budget = SpillBudget("group_by", context, account)
+        self._may_spill = self._budget.enabled and keys > 0 and level < LEVELS_MAX
+        self._partials: list[Partial] = []
+        self._groups = 0
+        self._nbytes = 0
+        self._merge_at = tuning.MERGE_ROWS_MIN
+        self._merging_pays = True
+        self._is_merged = True
+        """True while no partial has two rows of one key. Partials read back from disk may have."""
+        self._file: SpillFile | None = None
+        self._partitions: PartitionedRows | None = None
+
+    @property
+    def spilled(self) -> bool:
+        """Return whether partials are on disk."""
+        return self._partitions is not None
+
+    def add(self, partial: Partial) -> None:
+        """Add a partial. Merges, or writes to disk, what there is if memory does not take more.
+
+        Raises MemoryLimitExceeded if it may not spill, or if one group alone needs too much."""
+        if not partial.groups:
+            return
+        if self._partials and self._is_too_large(partial):
+            self._make_room()
+        self._partials.append(partial)
+        self._is_merged = self._level == 0
+        self._groups += partial.groups
+        self._nbytes += partial.nbytes
+        self._account.set(self._nbytes)
+        if self._groups > self._merge_at:
+            self._merge()
+
+    def groups(self) -> Iterator[Partial]:
+        """Yield all groups, those of a partition at a time; nothing without partials."""
+        if self._partitions is None:
+            self._merge()
+            yield from self._partials
+            return
+        self._spill()
+        self._account.set(0)
+        yield from self._groups_on_disk(self._partitions)
+
+    def close(self) -> None:
+        """Free the temporary file. Idempotent."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> GroupMerger:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # --- in memory
+
+    def _is_too_large(self, more: Partial) -> bool:
+        """Return whether the operator must make room before it takes this partial."""
+        nbytes = self._nbytes + more.nbytes
+        needed = merging_bytes(nbytes, self._groups + more.groups)
+        return self._may_spill and self._budget.is_exceeded(nbytes, needed)
+
+    def _make_room(self) -> None:
+        """Merge the partials in memory, if that is known to make them fewer; write them to disk
+        otherwise, or if they are still too many."""
+        if self._merging_pays and len(self._partials) > 1:
+            needed = merging_bytes(self._nbytes, self._groups)
+            if needed <= self._account.available_bytes:
+                before = self._groups
+                self._merge()
+                self._merging_pays = 2 * self._groups <= before
+                if self._merging_pays and not self._budget.is_exceeded(
+                    2 * self._nbytes, 2 * merging_bytes(self._nbytes, self._groups)
+                ):
+                    return
+        self._spill()
+
+    def _merge(self) -> None:
+        """Replace the partials by one; the next merge is at twice its groups."""
+        if len(self._partials) > 1 or not self._is_merged:
+            self._account.set(merging_bytes(self._nbytes, self._groups))
+            merged = merge_partials(self._partials, self._calls, self._context.threads)
+            self._partials, self._groups = [merged], merged.groups
+            self._nbytes = merged.nbytes
+            self._account.set(self._nbytes)
+            self._is_merged = True
+        self._merge_at = max(tuning.MERGE_ROWS_MIN, 2 * self._groups)
+
+    # --- on disk
+
+    def _spill(self) -> None:
+        """Write the partials in memory to their partitions."""
+        if self._file is None:
+            self._file = self._context.temporary().file("Aggregation")
+        if self._partitions is None:
+            self._partitions = PartitionedRows(self._file, self._level)
+        while self._partials:
+            self._context.check()
+            partial = self._partials.pop(0)
+            self._partitions.add(partial.as_batch(), partial.keys)
+        self._groups = self._nbytes = 0
+        self._merge_at = tuning.MERGE_ROWS_MIN
+        self._account.set(0)
+
+    def _groups_on_disk(self, partitions: PartitionedRows) -> Iterator[Partial]:
+        """Yield the groups of each partition; several small ones are merged at a time."""
+        numbers = [number for number in range(PARTITIONS) if partitions.rows(number)]
+        at_a_time = 2 * self._context.threads + 1
+        small: list[int] = []
+        large: list[int] = []
+        for number in numbers:
+            needed = merging_bytes(partitions.nbytes(number), partitions.rows(number))
+            fits = at_a_time * needed <= self._account.available_bytes
+            (small if fits else large).append(number)
+
+        def merge(number: int) -> Partial:
+            """Return the groups of a small partition."""
+            return merge_partials(list(self._read(partitions, number)), self._calls, 1)
+
+        if small:
+            sizes = (merging_bytes(partitions.nbytes(n), partitions.rows(n)) for n in small)
+            self._account.set(at_a_time * max(sizes))
+            yield from self._context.parallel(merge, small)
+            self._account.set(0)
+        for number in large:
+            yield from self._large_partition(partitions, number)
+
+    def _large_partition(self, partitions: PartitionedRows, number: int) -> Iterator[Partial]:
+        """Yield the groups of a partition that may need more than the memory."""
+        with GroupMerger(
+            self._calls, self._keys, self._context, self._account, self._level + 1
+        ) as merger:
+            for partial in self._read(partitions, number):
+                self._context.check()
+                merger.add(partial)
+            yield from merger.groups()
+        self._account.set(0)
+
+    def _read(self, partitions: PartitionedRows, number: int) -> Iterator[Partial]:
+        """Yield the partials of a partition, in the order in which they were made.
+
+        Several are joined to one, so that a key may be in it more than once."""
+        for batch in partitions.read(number, self._context.batch_rows):
+            yield Partial.of_batch(batch, self._keys)

@@ -1,0 +1,328 @@
+"""Sorting past memory: sorted runs are written to a temporary file and merged.
+
+A run is the rows that memory took, sorted and cut into blocks.  Of each run one block is held.  The
+blocks are merged up to the first of their last rows, all at once: no unread row comes before it.
+
+run 0   1 4 | 9 …       bound 4, the last row of run 0's block
+run 1   2 5 | 6 …       merged: 1 2 3 4; held: 5, nothing of run 0, 7
+run 2   3 7 | 8 …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.batches import cut, single_chunk, take_rows
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.ordering import OrderColumn, dense_ranks, sort_indices
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
+from olapdb.compute.spill.budget import SpillBudget
+from olapdb.compute.spill.files import Extent, SpillFile
+from olapdb.errors import MemoryLimitExceeded
+from olapdb.plan.expressions import ColumnRef
+from olapdb.plan.nodes import Schema, SortKey
+
+SORT_BYTES_PER_ROW = 48
+"""Row numbers, packed keys, and two copies of both to sort them."""
+KEY_BYTES = 16
+"""About the bytes of a computed key."""
+BLOCK_BYTES_MIN, BLOCK_BYTES_MAX = 1 << 16, 16 << 20
+BLOCKS_OF_MEMORY = 64
+"""Cut a run into blocks of this fraction of the query's memory."""
+MERGE_COPIES = 4
+"""What merging needs of each block: itself, joined with the others, its keys, and its result."""
+
+Run = list[Extent]
+
+
+class Sorter:
+    """Sorts rows by keys, stable; rows past the memory are on disk. Use it in a `with` block.
+
+    `limit` is how many of the first rows the caller wants at most."""
+
+    def __init__(
+        self,
+        keys: Sequence[SortKey],
+        schema: Schema,
+        context: ExecutionContext,
+        account: MemoryAccount,
+        limit: int | None = None,
+    ) -> None:
+        self._keys = keys
+        self._schema = schema
+        self._context = context
+        self._account = account
+        self._limit = limit
+        self._buffer = RowBuffer(schema, account)
+        self._budget = SpillBudget("sort", context, account)
+        self._file: SpillFile | None = None
+        self._runs: list[Run] = []
+        self.reserved_row_bytes = 0
+        """The bytes for each row that the caller will use to sort in memory, if nothing spills."""
+        memory_bytes = context.memory.limit_bytes
+        self._block_bytes = min(
+            max(memory_bytes // BLOCKS_OF_MEMORY, BLOCK_BYTES_MIN), BLOCK_BYTES_MAX
+        )
+
+    @property
+    def rows(self) -> int:
+        """Return the rows in memory."""
+        return self._buffer.rows
+
+    @property
+    def spilled(self) -> bool:
+        """Return whether rows are on disk."""
+        return bool(self._runs)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows. Writes a run first if memory does not take them."""
+        buffer = self._buffer
+        nbytes = buffer.nbytes + batch.nbytes
+        computed = sum(1 for key in self._keys if not isinstance(key.expression, ColumnRef))
+        row_bytes = SORT_BYTES_PER_ROW + KEY_BYTES * computed + self.reserved_row_bytes
+        needed = 2 * nbytes + (buffer.rows + batch.num_rows) * row_bytes
+        if buffer.rows and (
+            self._budget.is_exceeded(nbytes, needed)
+            or (self._budget.enabled and not buffer.has_room(batch))
+        ):
+            self._spill()
+        buffer.add(batch)
+
+    def cut_back(self) -> pa.RecordBatch | None:
+        """Keep only the first rows in memory, `limit` of them; return the last one, or None where
+        there is none. Call it only while no row is on disk."""
+        top = []
+        for batch in self._sorted_in_memory():
+            self._account.grow(batch.nbytes)
+            top.append(batch)
+        self._account.set(0)
+        for batch in top:
+            self._buffer.add(batch)
+        return top[-1].slice(top[-1].num_rows - 1) if top else None
+
+    def unsorted(self) -> pa.RecordBatch:
+        """Return the rows in memory in the order in which they came; the account still counts
+        them."""
+        return self._buffer.concatenate()
+
+    def sorted(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows in order, a batch at a time, and release them."""
+        if not self._runs:
+            yield from self._sorted_in_memory()
+            return
+        if self._buffer.rows:
+            self._spill()
+        for batch in self._merged():
+            columns = batch.columns[: len(self._schema)]
+            rows = pa.RecordBatch.from_arrays(columns, names=[f.name for f in self._schema])
+            yield from cut(rows, self._context.batch_rows)
+
+    def _sorted_in_memory(self) -> Iterator[pa.RecordBatch]:
+        """Yield the buffer's rows in order and empty it."""
+        rows = self._buffer.rows
+        if not rows:
+            return
+        batch = self._buffer.concatenate()
+        _, order = self._order(batch)
+        self._account.set(batch.nbytes + order.nbytes)
+        for start in range(0, len(order), self._context.batch_rows):
+            self._context.check()
+            yield take_rows(batch, order.slice(start, self._context.batch_rows))
+
+    def _order(self, batch: pa.RecordBatch) -> tuple[list[OrderColumn], pa.Array]:
+        """Return the keys of the rows, and the rows' positions in order, up to the limit."""
+        keys = [
+            OrderColumn(
+                evaluate_in_batches(key.expression, batch, self._context, self._account),
+                key.descending,
+                key.nulls_first,
+            )
+            for key in self._keys
+        ]
+        self._account.grow(batch.num_rows * SORT_BYTES_PER_ROW)
+        order = sort_indices(keys, batch.num_rows)
+        return keys, order if self._limit is None else order.slice(0, self._limit)
+
+    # --- runs
+
+    def _spill(self) -> None:
+        """Write the rows in memory as a run, or as several where memory does not take sorting
+        them."""
+        if self._file is None:
+            self._file = self._context.temporary().file("Sort")
+        batches = self._buffer.drain()
+        self._account.set(0)
+        self._write_runs(batches)
+        self._account.set(0)
+
+    def _write_runs(self, batches: list[pa.RecordBatch]) -> None:
+        """Sort batches and write them as one run, or as one of each half of them."""
+        buffer = RowBuffer(self._schema, self._account)
+        try:
+            for batch in batches:
+                buffer.add(batch)
+            batch = buffer.concatenate()
+            keys, order = self._order(batch)
+        except MemoryLimitExceeded:
+            if len(batches) == 1:
+                raise
+            self._account.set(0)
+            middle = len(batches) // 2
+            self._write_runs(batches[:middle])
+            self._write_runs(batches[middle:])
+            return
+        batches.clear()
+        columns = [*batch.columns, *(keys[at].values for at in self._computed)]
+        table = pa.RecordBatch.from_arrays(columns, names=[str(at) for at in range(len(columns))])
+        self._runs.append(self._write(self._taken(table, order)))
+
+    @property
+    def _computed(self) -> list[int]:
+        """Return the numbers of the keys that are not columns of the rows; a run has a column for
+        each behind the others."""
+        return [
+            at for at, key in enumerate(self._keys) if not isinstance(key.expression, ColumnRef)
+        ]
+
+    def _taken(self, rows: pa.RecordBatch, order: pa.Array) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at the positions, some at a time."""
+        for start in range(0, len(order), self._context.batch_rows):
+            self._context.check()
+            yield rows.take(order.slice(start, self._context.batch_rows))
+
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> Run:
+        """Write sorted batches, in blocks of bounded size; return the run."""
+        assert self._file is not None
+        run: Run = []
+        for batch in batches:
+            pieces = -(-batch.nbytes // self._block_bytes) or 1
+            step = max(-(-batch.num_rows // pieces), 1)
+            run += [self._file.append(piece) for piece in cut(batch, step)]
+        return run
+
+    # --- merging
+
+    def _merged(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all runs in order; merges some of them to one as long as they are too
+        many."""
+        assert self._file is not None
+        runs, self._runs = self._runs, []
+        block_bytes = max(extent.nbytes for run in runs for extent in run)
+        fan_in = max(self._account.available_bytes // (MERGE_COPIES * block_bytes), 2)
+        while len(runs) > fan_in:
+            runs = [
+                self._write(self._merge(runs[at : at + fan_in])) if at + 1 < len(runs) else runs[at]
+                for at in range(0, len(runs), fan_in)
+            ]
+        yield from self._merge(runs)
+
+    def _merge(self, runs: Sequence[Run]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some runs in order; rows of equal keys in the order of the runs."""
+        assert self._file is not None
+        cursors = [_Cursor(self._file, run) for run in runs]
+        remaining = self._limit
+        while cursors and remaining != 0:
+            self._context.check()
+            self._account.set(MERGE_COPIES * sum(cursor.block.nbytes for cursor in cursors))
+            rows = self._merge_step(cursors)
+            if remaining is not None:
+                rows = rows.slice(0, remaining)
+                remaining -= rows.num_rows
+            yield rows
+            cursors = [cursor for cursor in cursors if cursor.advance()]
+
+    def _merge_step(self, cursors: Sequence[_Cursor]) -> pa.RecordBatch:
+        """Return the rows up to the first of the blocks' last rows, and take them from the blocks."""
+        bound = None
+        if any(cursor.has_more for cursor in cursors):
+            firsts = [cursor.block.slice(0, 1) for cursor in cursors]
+            lasts = [cursor.block.slice(cursor.block.num_rows - 1) for cursor in cursors]
+            ranks = dense_ranks(self._order_columns([*firsts, *lasts]), 2 * len(cursors))
+            first_ranks, last_ranks = ranks[: len(cursors)], ranks[len(cursors) :]
+            open_ends = [at for at, cursor in enumerate(cursors) if cursor.has_more]
+            at = open_ends[int(np.argmin(last_ranks[open_ends]))]
+            bound = cursors[at]
+            cursors = [
+                cursor
+                for cursor, rank in zip(cursors, first_ranks, strict=True)
+                if rank <= last_ranks[at]
+            ]
+        if len(cursors) == 1:
+            return cursors[0].take(cursors[0].block.num_rows)
+        return self._merge_blocks(cursors, bound)
+
+    def _merge_blocks(self, cursors: Sequence[_Cursor], bound: _Cursor | None) -> pa.RecordBatch:
+        """Return the rows of the blocks in order, up to the last row of `bound`'s block, and take
+        them from the blocks."""
+        blocks = [cursor.block for cursor in cursors]
+        sizes = np.array([block.num_rows for block in blocks])
+        ends = np.cumsum(sizes)
+        order = sort_indices(self._order_columns(blocks), int(ends[-1]))
+        if bound is not None:
+            last_row = int(ends[list(cursors).index(bound)]) - 1
+            positions = order.to_numpy()
+            order = order.slice(0, int(np.flatnonzero(positions == last_row)[0]) + 1)
+        owners = np.searchsorted(ends, order.to_numpy(), side="right")
+        rows = pa.Table.from_batches(blocks).combine_chunks().to_batches()[0].take(order)
+        for cursor, count in zip(
+            cursors, np.bincount(owners, minlength=len(cursors)).tolist(), strict=True
+        ):
+            cursor.take(count)
+        return rows
+
+    def _order_columns(self, blocks: Sequence[pa.RecordBatch]) -> list[OrderColumn]:
+        """Return the keys of blocks of runs, joined."""
+        computed = iter(range(len(self._schema), len(self._schema) + len(self._computed)))
+        names = [field.name for field in self._schema]
+        columns = []
+        for key in self._keys:
+            expression = key.expression
+            if isinstance(expression, ColumnRef):
+                at = names.index(expression.name)
+            else:
+                at = next(computed)
+            values = single_chunk(pa.chunked_array([block.column(at) for block in blocks]))
+            columns.append(OrderColumn(values, key.descending, key.nulls_first))
+        return columns
+
+    def close(self) -> None:
+        """Free the temporary file. Idempotent."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Sorter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Cursor:
+    """The next rows of a run: the rest of one block, which is in memory."""
+
+    def __init__(self, file: SpillFile, run: Run) -> None:
+        self._file = file
+        self._rest = iter(run)
+        self._left = len(run) - 1
+        self.block = file.read(next(self._rest))
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether blocks follow this one."""
+        return self._left > 0
+
+    def take(self, rows: int) -> pa.RecordBatch:
+        """Return the next rows of the block and drop them from it."""
+        taken = self.block.slice(0, rows)
+        self.block = self.block.slice(rows)
+        return taken
+
+    def advance(self) -> bool:
+        """Read the next block if this one is empty; return whether there are rows."""
+        if not self.block.num_rows and self._left:
+            self._left -= 1
+            self.block = self._file.read(next(self._rest))
+        return bool(self.block.num_rows)

@@ -1,0 +1,300 @@
+"""Parquet, Arrow, ArrowStream and ORC: columns as Arrow reads and writes them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from pyarrow import ipc, orc
+from pyarrow import parquet as pq
+
+from olapdb import errors, types
+from olapdb.formats.arrow_types import type_of_arrow
+from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
+from olapdb.types.arrow import exported, exported_type
+
+_BATCH_ROWS = 65_536
+
+
+class _Sink(io.RawIOBase):
+    """A file that keeps what is written to it until it is taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pieces: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Keep the bytes; return their number."""
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._position += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._position
+
+    def take(self) -> bytes:
+        """Return what was written since the last call."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+class ColumnarWriter(Writer):
+    """A writer of a file format of Arrow; `open_writer` opens it on a sink."""
+
+    def __init__(
+        self,
+        header: Header,
+        open_writer: Callable[[_Sink, pa.Schema, Header], Any],
+        written_type: Callable[[types.DataType], pa.DataType] | None = None,
+    ) -> None:
+        super().__init__(header)
+        for name, data_type in zip(header.names, header.types, strict=True):
+            if isinstance(types.plain(data_type), types.AggregateFunction):
+                raise errors.UnsupportedMethod(
+                    f"Column {name}: a state, of type {data_type}, is not written to this format.",
+                    hint="Finalize it: finalizeAggregation(…).",
+                )
+        written_type = written_type or _file_type
+        fields = [
+            pa.field(name, written_type(data_type), nullable=types.is_nullable(data_type))
+            for name, data_type in zip(header.names, header.types, strict=True)
+        ]
+        self._schema = pa.schema(fields)
+        self._sink = _Sink()
+        self._writer = open_writer(self._sink, self._schema, header)
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return what the writer wrote for the rows, perhaps nothing yet."""
+        arrays = [
+            _as_written(exported(column, data_type), field.type)
+            for column, data_type, field in zip(
+                batch.columns, self.header.types, self._schema, strict=True
+            )
+        ]
+        try:
+            self._writer.write(pa.Table.from_arrays(arrays, schema=self._schema))
+        except pa.ArrowNotImplementedError as error:
+            raise errors.UnsupportedMethod(
+                f"The format has no such column: {error}.", hint="Write it as toString(…)."
+            ) from error
+        return self._sink.take()
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the rest of the file."""
+        self._writer.close()
+        return self._sink.take()
+
+
+def _file_type(data_type: types.DataType) -> pa.DataType:
+    """Return the Arrow type that a file has for a column: that of users, UUID as such."""
+    return pa.uuid() if isinstance(types.plain(data_type), types.UUID) else exported_type(data_type)
+
+
+def _as_written(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return the values in the Arrow type that files have."""
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, array)
+    return array if array.type == target else array.cast(target)
+
+
+_SIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+}
+
+
+def _orc_type(data_type: types.DataType) -> pa.DataType:
+    """Return the Arrow type that ORC has for a column: it has no numbers without sign."""
+    return _signed(exported_type(data_type))
+
+
+def _signed(kind: pa.DataType) -> pa.DataType:
+    """Return the type with numbers that have a sign, wide enough for all but the largest UInt64."""
+    if pa.types.is_map(kind):
+        return pa.map_(_signed(kind.key_type), _signed(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_signed(kind.value_type))
+    if pa.types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        return pa.struct([field.with_type(_signed(field.type)) for field in fields])
+    return _SIGNED.get(kind, kind)
+
+
+def _parquet_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
+    """Open a writer of Parquet that joins batches to row groups."""
+    method = header.settings.text("output_format_parquet_compression_method")
+    return _RowGroups(
+        pq.ParquetWriter(sink, schema, compression=method),
+        schema,
+        max(1, header.settings.integer("output_format_parquet_row_group_size")),
+    )
+
+
+class _RowGroups:
+    """A writer of Parquet that writes row groups of `rows_max` rows."""
+
+    def __init__(self, writer: Any, schema: pa.Schema, rows_max: int) -> None:
+        self._writer = writer
+        self._schema = schema
+        self._rows_max = rows_max
+        self._waiting: list[pa.Table] = []
+        self._rows = 0
+
+    def write(self, table: pa.Table) -> None:
+        """Keep the rows until they fill a row group."""
+        self._waiting.append(table)
+        self._rows += table.num_rows
+        if self._rows >= self._rows_max:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the rows that wait."""
+        if self._waiting:
+            self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=self._rows_max)
+        self._waiting, self._rows = [], 0
+
+    def close(self) -> None:
+        """Write the rows that wait, and the footer."""
+        self._flush()
+        self._writer.close()
+
+
+def _ipc_writer(sink: _Sink, schema: pa.Schema, header: Header, stream: bool) -> Any:
+    """Open a writer of an Arrow file or stream."""
+    method = header.settings.text("output_format_arrow_compression_method")
+    compression = {"none": None, "lz4_frame": "lz4"}.get(method, method)
+    options = ipc.IpcWriteOptions(compression=compression)
+    return (ipc.new_stream if stream else ipc.new_file)(sink, schema, options=options)
+
+
+def _orc_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
+    """Open a writer of ORC."""
+    return orc.ORCWriter(sink, compression="zstd")
+
+
+# --- reading
+
+
+def _opened(open_file: Callable[[BinaryIO], Any], source: Input, name: str) -> Any:
+    """Open the file. Raise CannotParse if it is not of the format."""
+    try:
+        return open_file(source.stream)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise errors.IncorrectData(f"The data are not {name}: {error}.") from error
+
+
+def _parquet_batches(file: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a Parquet file."""
+    yield from file.iter_batches(_BATCH_ROWS, columns=names)
+
+
+def _file_batches(file: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of an Arrow file."""
+    for number in range(file.num_record_batches):
+        yield file.get_batch(number).select(names)
+
+
+def _stream_batches(file: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of an Arrow stream."""
+    for batch in file:
+        yield batch.select(names)
+
+
+def _orc_batches(file: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the stripes of an ORC file."""
+    for number in range(file.nstripes):
+        stripe = file.read_stripe(number, columns=names)
+        yield stripe.select(names) if isinstance(stripe, pa.RecordBatch) else stripe
+
+
+def _schema_of(file: Any) -> pa.Schema:
+    """Return the Arrow schema of an open file."""
+    schema = getattr(file, "schema_arrow", None)
+    return file.schema if schema is None else schema
+
+
+def _reader(
+    name: str,
+    open_file: Callable[[BinaryIO], Any],
+    batches: Callable[[Any, list[str]], Iterator[pa.RecordBatch]],
+) -> Reader:
+    """Return the reader of a file format of Arrow."""
+
+    def infer(source: Input) -> Structure:
+        """Return the file's columns."""
+        schema = _schema_of(_opened(open_file, source, name))
+        return tuple((field.name, type_of_arrow(field)) for field in schema)
+
+    def read(source: Input) -> Iterator[Rows]:
+        """Yield the needed columns of the file's batches."""
+        file = _opened(open_file, source, name)
+        fields = {field.name: type_of_arrow(field) for field in _schema_of(file)}
+        wanted = [n for n in fields if source.needed is None or n in source.needed]
+        try:
+            for batch in batches(file, wanted):
+                arrays = tuple(plain_array(column) for column in batch.columns)
+                yield Rows(tuple(wanted), tuple(fields[n] for n in wanted), arrays, batch.num_rows)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise errors.IncorrectData(f"The {name} data are damaged: {error}.") from error
+
+    return Reader(infer, read, named=True)
+
+
+def plain_array(array: pa.Array) -> pa.Array:
+    """Return an array of a file in the Arrow type that columns of its type have."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return plain_array(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return plain_array(array.dictionary_decode())
+    target = type_of_arrow(pa.field("", array.type)).arrow
+    if array.type == target:
+        return array
+    if pa.types.is_timestamp(array.type) and array.type.tz is None:
+        return array.cast(pa.timestamp(array.type.unit, "UTC")).cast(target)
+    return array.cast(target)
+
+
+FORMATS = (
+    Format(
+        "Parquet",
+        "Apache Parquet.",
+        partial(ColumnarWriter, open_writer=_parquet_writer),
+        _reader("Parquet", pq.ParquetFile, _parquet_batches),
+        endings=("parquet", "pq"),
+        appends=False,
+    ),
+    Format(
+        "Arrow",
+        "A file of Apache Arrow.",
+        partial(ColumnarWriter, open_writer=partial(_ipc_writer, stream=False)),
+        _reader("Arrow", ipc.open_file, _file_batches),
+        endings=("arrow", "feather"),
+        appends=False,
+    ),
+    Format(
+        "ArrowStream",
+        "A stream of Apache Arrow.",
+        partial(ColumnarWriter, open_writer=partial(_ipc_writer, stream=True)),
+        _reader("ArrowStream", ipc.open_stream, _stream_batches),
+        endings=("arrows",),
+        appends=False,
+    ),
+    Format(
+        "ORC",
+        "Apache ORC.",
+        partial(ColumnarWriter, open_writer=_orc_writer, written_type=_orc_type),
+        _reader("ORC", orc.ORCFile, _orc_batches),
+        endings=("orc",),
+        appends=False,
+    ),
+)

@@ -1,0 +1,74 @@
+"""Streams of bytes in blocks of whole rows."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, cast
+
+BLOCK_BYTES = 1 << 23
+"""Bytes that are read at once. A block has more where one row has."""
+
+
+def blocks_of(
+    stream: BinaryIO, end_of_rows: Callable[[bytes], int], block_bytes: int = BLOCK_BYTES
+) -> Iterator[bytes]:
+    """Yield the stream in blocks; `end_of_rows` says how many bytes of a block are whole rows, 0 for
+    none. The last block is what remains."""
+    rest = b""
+    wanted = block_bytes
+    while True:
+        data = stream.read(wanted)
+        if not data:
+            break
+        data = rest + data
+        end = end_of_rows(data)
+        rest = data[end:]
+        wanted = block_bytes if end else wanted * 2
+        if end:
+            yield data[:end]
+    if rest:
+        yield rest
+
+
+def end_of_lines(data: bytes) -> int:
+    """Return the number of bytes up to the last line feed, with it."""
+    return data.rfind(b"\n") + 1
+
+
+def take_lines(stream: BinaryIO, count: int) -> list[bytes]:
+    """Read the next lines of the stream, fewer at its end; without their line ends."""
+    lines = []
+    for _ in range(count):
+        line = stream.readline()
+        if not line:
+            break
+        lines.append(line.rstrip(b"\r\n"))
+    return lines
+
+
+class _Behind(io.RawIOBase):
+    """Bytes that were read already, and the stream behind them."""
+
+    def __init__(self, first: bytes, stream: BinaryIO) -> None:
+        self._first = first
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer; return how many bytes were read, 0 at the end."""
+        data = self._first[: len(buffer)] or self._stream.read(len(buffer))
+        self._first = self._first[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def without_byte_order_mark(stream: BinaryIO) -> BinaryIO:
+    """Return the stream without the mark of UTF-8 at its start, if it has one."""
+    first = stream.read(3)
+    if first == b"\xef\xbb\xbf":
+        return stream
+    return cast(BinaryIO, io.BufferedReader(_Behind(first, stream), BLOCK_BYTES))

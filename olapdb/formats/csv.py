@@ -1,0 +1,348 @@
+"""CSV: values between commas, texts in double quotes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from olapdb import errors, types
+from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
+from olapdb.formats.blocks import blocks_of, take_lines
+from olapdb.formats.delimited import (
+    Head,
+    checked_head,
+    count_error,
+    infer_texts,
+    no_structure,
+    numbered_names,
+)
+from olapdb.formats.texts import body, joined_rows, shown, with_null
+from olapdb.functions.kernels import columns
+
+_UNQUOTED = types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
+_QUOTE, _NEWLINE = ord('"'), ord("\n")
+_BLANKS = (ord(" "), ord("\t"))
+
+
+class CsvWriter(Writer):
+    """A writer of CSV. `head_lines`: 1 for names, 2 for types too. A tuple is a column for each of its
+    elements, unless the setting says otherwise."""
+
+    def __init__(self, header: Header, head_lines: int = 0) -> None:
+        super().__init__(header)
+        settings = header.settings
+        self._head_lines = head_lines
+        self._delimiter = settings.text("format_csv_delimiter")
+        self._null = settings.text("format_csv_null_representation")
+        self._end = "\r\n" if settings.boolean("output_format_csv_crlf_end_of_line") else "\n"
+        self._splits = settings.boolean("output_format_csv_serialize_tuple_into_separate_columns")
+
+    def start(self) -> bytes:
+        """Return the lines of names and of types that the format has."""
+        leaves = [
+            leaf
+            for name, data_type in zip(self.header.names, self.header.types, strict=True)
+            for leaf in self._leaves(name, data_type)
+        ]
+        lines = ([name for name, _ in leaves], [t.name for _, t in leaves])[: self._head_lines]
+        quoted = [[f'"{text.replace(chr(34), chr(34) * 2)}"' for text in line] for line in lines]
+        return "".join(self._delimiter.join(line) + self._end for line in quoted).encode()
+
+    def _leaves(self, name: str, data_type: types.DataType) -> Iterator[tuple[str, types.DataType]]:
+        """Yield the columns that a column of the result becomes."""
+        plain = types.plain(data_type)
+        if self._splits and isinstance(plain, types.Tuple) and plain.elements:
+            for field, element in zip(plain.field_names, plain.elements, strict=True):
+                yield from self._leaves(f"{name}.{field}", element)
+        else:
+            yield name, data_type
+
+    def _texts(self, column: pa.Array, data_type: types.DataType) -> Iterator[pa.Array]:
+        """Yield the texts of the columns that a column of the result becomes."""
+        plain = types.plain(data_type)
+        if self._splits and isinstance(plain, types.Tuple):
+            if not plain.elements:
+                yield pa.array([""] * len(column), pa.string())
+            for field, element in zip(columns.struct_fields(column), plain.elements, strict=True):
+                yield from self._texts(field, element)
+            return
+        texts = shown(column, data_type, self.header)
+        if not isinstance(plain, _UNQUOTED):
+            doubled = pc.replace_substring(texts, '"', '""')
+            texts = pc.binary_join_element_wise('"', doubled, '"', "")
+        yield with_null(texts, self._null)
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows, each on its line."""
+        texts = [
+            text
+            for column, data_type in zip(batch.columns, self.header.types, strict=True)
+            for text in self._texts(column, data_type)
+        ]
+        return body(joined_rows(texts, self._delimiter, "", self._end))
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the totals behind an empty line, if there are any."""
+        if ending.totals is None:
+            return b""
+        return self._end.encode() + self.write(ending.totals)
+
+
+# --- reading
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How CSV is read. `head_lines` None: the first line may be names, which shows by its values."""
+
+    delimiter: str
+    head_lines: int
+    nulls: tuple[str, ...]
+    skipped: int
+
+    @classmethod
+    def of(cls, source: Input, head_lines: int) -> _Layout:
+        """Return the layout that the settings say. Raises BadArguments for a delimiter that is not
+        one character of ASCII."""
+        settings = source.settings
+        delimiter = settings.text("format_csv_delimiter")
+        if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+            raise errors.BadArguments(f"format_csv_delimiter is one character, not {delimiter!r}.")
+        nulls = [settings.text("format_csv_null_representation")]
+        if settings.boolean("input_format_csv_empty_as_default"):
+            nulls.append("")
+        skipped = settings.integer("input_format_csv_skip_first_lines")
+        return cls(delimiter, head_lines, tuple(nulls), skipped)
+
+
+def _inside_quotes(data: bytes, delimiter: str) -> np.ndarray:
+    """Return for each byte whether a quoted value holds it; the quote that opens one counts as
+    inside, the one that closes it does not. A quote within an unquoted value means nothing."""
+    values = np.frombuffer(data, np.uint8)
+    quotes = values == _QUOTE
+    inside = np.bitwise_xor.accumulate(quotes)
+    opening = np.flatnonzero(quotes & inside)
+    if not len(opening):
+        return inside
+    blank = np.isin(values, _BLANKS) & ~inside & (values != ord(delimiter))
+    solid = np.maximum.accumulate(np.where(blank, -1, np.arange(len(values))))
+    before = np.where(opening > 0, solid[opening - 1], -1)
+    doubled = (opening > 0) & (values[opening - 1] == _QUOTE)
+    edges = (*map(ord, (delimiter, "\n", "\r")),)
+    if (doubled | (before < 0) | np.isin(values[before], edges)).all():
+        return inside
+    inside = np.zeros(len(values), bool)
+    edge = re.escape(delimiter.encode())
+    quoted = rb"(?:\A|(?<=[\n\r])|(?<=" + edge + rb'))[ \t]*("[^"]*(?:""[^"]*)*)(?:"|\Z)'
+    for match in re.finditer(quoted, data):
+        inside[match.start(1) : match.end(1)] = True
+    return inside
+
+
+def _end_of_rows(data: bytes, delimiter: str) -> int:
+    """Return the number of bytes up to the last line feed outside quotes, with it."""
+    if b'"' not in data:
+        return data.rfind(b"\n") + 1
+    values = np.frombuffer(data, np.uint8)
+    inside = _inside_quotes(data, delimiter)
+    feeds = np.flatnonzero((values == _NEWLINE) & ~inside)
+    return int(feeds[-1]) + 1 if len(feeds) else 0
+
+
+def _trimmed(data: bytes, delimiter: str) -> bytes:
+    """Return the rows without blanks around values, but for those in quotes."""
+    ends = (delimiter.encode(), b"\n", b"\r")
+    blanks = [blank for blank in (b" ", b"\t") if blank not in ends]
+    near = (e + b for e in ends for b in blanks), (b + e for e in ends for b in blanks)
+    if data[:1] not in blanks and not any(pair in data for pairs in near for pair in pairs):
+        return data
+    values = np.frombuffer(data, np.uint8)
+    inside = _inside_quotes(data, delimiter)
+    blank = np.isin(values, [ord(b) for b in blanks]) & ~inside
+    edge = np.isin(values, [ord(e) for e in ends]) & ~inside
+    position = np.arange(len(values))
+    solid = np.where(blank, -1, position)
+    before = np.maximum.accumulate(solid)
+    behind = np.minimum.accumulate(np.where(blank, len(values), position)[::-1])[::-1]
+    edges = np.append(edge, True)  # the end of the block is one, and so is its start (-1)
+    drop = blank & (edges[before] | (before < 0) | edges[np.minimum(behind, len(values))])
+    return bytes(values[~drop])
+
+
+def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int) -> pa.Table:
+    """Read a block of rows as columns of texts; values that stand for NULL or a default are null.
+    Raise IncorrectData if the last quote is not closed."""
+    if b'"' in data and _inside_quotes(data, layout.delimiter)[-1]:
+        raise errors.IncorrectData(
+            "The data are not CSV: a quoted value does not end.",
+            hint="Is the file whole? A quote within a quoted value is written twice.",
+        )
+    try:
+        return csv.read_csv(
+            io.BytesIO(_trimmed(data, layout.delimiter)),
+            csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(data), 1024)),
+            csv.ParseOptions(
+                delimiter=layout.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(names) > 1,
+            ),
+            csv.ConvertOptions(
+                check_utf8=False,
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=list(layout.nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise _bad_row(data, layout, names, first_row, error) from None
+
+
+def _bad_row(
+    data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int, error: Exception
+) -> errors.DataError:
+    """Return the error about the first row whose number of values is wrong."""
+    data = data if data.endswith(b"\n") else data + b"\n"
+    values = np.frombuffer(data, np.uint8)
+    inside = _inside_quotes(data, layout.delimiter)
+    marks = ((values == _NEWLINE) | (values == ord(layout.delimiter))) & ~inside
+    places = np.flatnonzero(marks)
+    counts = np.diff(np.flatnonzero(values[places] == _NEWLINE), prepend=-1)
+    wrong = np.flatnonzero(counts != len(names))
+    if not len(wrong):
+        return errors.IncorrectData(f"The data are not CSV: {error}.")
+    return count_error(first_row + int(wrong[0]), int(counts[wrong[0]]), names)
+
+
+def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
+    """Return the values of the first row of a block; None for an empty one."""
+    end = 0
+    while True:
+        feed = data.find(b"\n", end)
+        end = len(data) if feed < 0 else feed + 1
+        if feed < 0 or data.count(b'"', 0, end) % 2 == 0:
+            break
+    width = 1 + _trimmed(data[:end], layout.delimiter).count(layout.delimiter.encode())
+    for count in range(width, 0, -1):  # delimiters in quotes
+        try:
+            row = _table(data[:end], layout, numbered_names(count), 1)
+        except errors.DataError:
+            continue
+        return [None if not row.num_rows else row.column(at)[0].as_py() for at in range(count)]
+    return []
+
+
+def _head(source: Input, layout: _Layout) -> Head | None:
+    """Read the lines of names and types; None for data without them."""
+    take_lines(source.stream, layout.skipped)
+    if not layout.head_lines:
+        return None
+    lines = take_lines(source.stream, layout.head_lines)
+    if len(lines) < layout.head_lines:
+        raise errors.AttemptToReadAfterEof("The data end before their line of names or of types.")
+    parts = [[value or "" for value in _first_line(line, layout)] for line in lines]
+    return checked_head(source, parts[0], parts[1] if layout.head_lines > 1 else None)
+
+
+def _read(source: Input, head_lines: int) -> Iterator[Rows]:
+    """Yield the rows of a block of CSV at a time, their values as texts."""
+    layout = _Layout.of(source, head_lines)
+    head = _head(source, layout)
+    first_row = 1
+    for block in blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)):
+        if head is None:
+            if source.structure is not None:
+                head = Head(tuple(name for name, _ in source.structure))
+            else:
+                head = Head(numbered_names(len(_first_line(block, layout))))
+        places = numbered_names(len(head.names))  # names may repeat
+        table = _table(block, layout, places, first_row)
+        yield _rows(source, head, table)
+        first_row += table.num_rows
+
+
+def _rows(source: Input, head: Head, table: pa.Table) -> Rows:
+    """Return the wanted columns of a block."""
+    wanted = None if source.structure is None else {name for name, _ in source.structure}
+    names: list[str] = []
+    arrays = []
+    for at, name in enumerate(head.names):
+        if name in names or (wanted is not None and name not in wanted):
+            continue
+        if source.needed is None or name in source.needed:
+            names.append(name)
+            arrays.append(pa.concat_arrays(table.column(at).chunks))
+    kinds = tuple(types.Nullable(types.STRING) for _ in names)
+    return Rows(tuple(names), kinds, tuple(arrays), table.num_rows)
+
+
+def _infer(source: Input, head_lines: int) -> Structure:
+    """Return the columns by the head, and types by the values of the first rows."""
+    layout = _Layout.of(source, head_lines)
+    plain = Input(source.stream, source.settings, source.environment)
+    head = _head(plain, layout)
+    if head is not None and head.types is not None:
+        return tuple(zip(head.names, head.types, strict=True))
+    block = next(blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)), None)
+    if block is None:
+        raise no_structure("they have no rows")
+    if head is None:
+        head = Head(numbered_names(len(_first_line(block, layout))))
+    table = _table(block, layout, numbered_names(len(head.names)), 1)
+    rows_max = source.settings.integer("input_format_max_rows_to_read_for_schema_inference")
+    return infer_texts(_rows(plain, head, table), rows_max)
+
+
+def has_names(source: Input) -> bool:
+    """Return whether the first line of CSV has names: texts, above a line with values of other
+    types. Reads the stream."""
+    layout = _Layout.of(source, 0)
+    _head(source, layout)
+    block = next(blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)), b"")
+    names = _first_line(block, layout)
+    if not names or None in names or "" in names:
+        return False
+    table = _table(block, layout, numbered_names(len(names)), 1)
+    if table.num_rows < 2:
+        return False
+    whole = Input(source.stream, source.settings, source.environment)
+    head = Head(numbered_names(len(names)))
+    first = infer_texts(_rows(whole, head, table.slice(0, 1)), 1)
+    others = infer_texts(_rows(whole, head, table.slice(1)), table.num_rows)
+    is_text = [types.plain(data_type) == types.STRING for _, data_type in first]
+    return all(is_text) and any(types.plain(t) != types.STRING for _, t in others)
+
+
+def _reader(head_lines: int) -> Reader:
+    """Return the reader of a CSV format."""
+    return Reader(
+        partial(_infer, head_lines=head_lines),
+        partial(_read, head_lines=head_lines),
+        named=head_lines > 0,
+    )
+
+
+def _format(suffix: str, head_lines: int, said: str) -> Format:
+    """Return a format of the CSV family."""
+    return Format(
+        f"CSV{suffix}",
+        f"Values between commas, texts in double quotes{said}.",
+        partial(CsvWriter, head_lines=head_lines),
+        _reader(head_lines),
+        endings=("csv",) if not head_lines else (),
+    )
+
+
+FORMATS = (
+    _format("", 0, ""),
+    _format("WithNames", 1, " behind a line of names"),
+    _format("WithNamesAndTypes", 2, " behind a line of names and one of types"),
+)

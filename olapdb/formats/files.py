@@ -1,0 +1,212 @@
+"""Files that statements read and write: which are allowed, how they are opened and replaced."""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import io
+import lzma
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+from olapdb import errors
+from olapdb.config import Settings
+from olapdb.formats.base import Format
+
+_ARROW_CODECS = {"zstd": "zstd", "zst": "zstd", "lz4": "lz4", "br": "brotli", "brotli": "brotli"}
+_OWN_CODECS = {"gzip": "gzip", "gz": "gzip", "bz2": "bz2", "xz": "xz", "lzma": "xz"}
+
+
+def resolved_path(path: str, settings: Settings) -> str:
+    """Return the absolute path of a file that statements may use; a relative one is in the first
+    folder of the setting user_files_path. Raise PathNotAllowed for one outside of its folders, also
+    by a symbolic link."""
+    folders = [f for f in settings.text("user_files_path").split(os.pathsep) if f]
+    if not folders:
+        raise errors.PathNotAllowed(
+            f"The file {path!r} cannot be used: no folder of files is allowed.",
+            hint="olapdb.connect(…, settings={'user_files_path': 'folder'}) allows one.",
+        )
+    if "\0" in path:
+        raise errors.PathNotAllowed("The name of a file cannot hold a zero byte.")
+    roots = [os.path.realpath(folder) for folder in folders]
+    name = path.removeprefix("file://")
+    absolute = os.path.normpath(os.path.join(roots[0], name))
+    real = os.path.realpath(absolute)
+    if not any(Path(real).is_relative_to(root) for root in roots):
+        raise errors.PathNotAllowed(
+            f"The file {path!r} is not inside of {', '.join(folders)}.",
+            hint="The setting user_files_path, which connect() takes, names the folders.",
+        )
+    return absolute
+
+
+def matching_files(pattern: str, settings: Settings) -> list[str]:
+    """Return the files that a path with `*`, `?`, `**` and `{a,b}` means, sorted; a path without
+    these is returned whether the file exists or not. Raise CannotStat if no file matches, and the
+    errors of `resolved_path`."""
+    paths: set[str] = set()
+    for alternative in _alternatives(pattern):
+        absolute = resolved_path(alternative, settings)
+        if any(mark in alternative for mark in "*?["):
+            found = glob.glob(absolute.replace("[", "[[]"), recursive=True)
+            paths.update(resolved_path(path, settings) for path in found if os.path.isfile(path))
+        else:
+            paths.add(absolute)
+    if not paths:
+        raise errors.CannotStat(f"No file matches {pattern!r}.")
+    return sorted(paths)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Return the patterns that `{a,b}` and `{1..3}` stand for."""
+    braces = re.search(r"\{([^{}]*)\}", pattern)
+    if braces is None:
+        return [pattern]
+    numbers = re.fullmatch(r"([0-9]+)\.\.([0-9]+)", braces[1])
+    choices = braces[1].split(",")
+    if numbers is not None:
+        width = len(numbers[1]) if numbers[1].startswith("0") else 0
+        choices = [str(n).zfill(width) for n in range(int(numbers[1]), int(numbers[2]) + 1)]
+    before, behind = pattern[: braces.start()], pattern[braces.end() :]
+    return [one for choice in choices for one in _alternatives(before + choice + behind)]
+
+
+def codec_of(name: str) -> str:
+    """Return the codec of a compression's name: "none", "gzip", "bz2", "xz" or one of Arrow's.
+    Raise NotSupportedError for another."""
+    lowered = name.lower()
+    if lowered in ("", "none", "auto"):
+        return "none"
+    codec = _OWN_CODECS.get(lowered) or _ARROW_CODECS.get(lowered)
+    if codec is None:
+        known = ", ".join(sorted({*_OWN_CODECS.values(), *_ARROW_CODECS.values()}))
+        raise errors.UnsupportedMethod(
+            f"Unknown compression method {name!r}.", hint=f"There are none, {known}."
+        )
+    return codec
+
+
+def open_input(path: str, compression: str) -> BinaryIO:
+    """Open a file for reading; raise CannotStat if it does not exist."""
+    codec = codec_of(compression)
+    try:
+        if codec == "none":
+            return open(path, "rb", buffering=1 << 20)
+        if codec == "gzip":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        if codec == "bz2":
+            return cast(BinaryIO, bz2.open(path, "rb"))
+        if codec == "xz":
+            return cast(BinaryIO, lzma.open(path, "rb"))
+        return cast(BinaryIO, io.BufferedReader(pa.input_stream(path, compression=codec), 1 << 20))
+    except OSError as error:
+        raise errors.CannotStat(
+            f"Cannot read the file {path}: {error.strerror or error}."
+        ) from None
+
+
+class NewFile:
+    """A file to write. It is written under another name, and gets its own when it is whole.
+
+    `mode` is "" (it must not exist), APPEND or TRUNCATE."""
+
+    def __init__(self, path: str, mode: str, compression: str, level: int | None = None) -> None:
+        self._path = path
+        self._mode = mode
+        self._codec = codec_of(compression)
+        self._level = level
+        if level is not None and self._codec not in ("gzip", "bz2", "xz"):
+            raise errors.NotSupportedError(
+                f"COMPRESSION '{compression}' takes no LEVEL.", hint="gzip, bz2 and xz take one."
+            )
+
+    def check(self, chosen: Format) -> None:
+        """Raise FileAlreadyExists, or NotSupportedError for APPEND to a file of a format that has
+        one result; FileDoesntExist for a missing folder."""
+        if not os.path.isdir(os.path.dirname(self._path)):
+            raise errors.FileDoesntExist(f"There is no folder {os.path.dirname(self._path)}.")
+        if os.path.isdir(self._path):
+            raise errors.FileAlreadyExists(f"{self._path} is a folder.")
+        if not os.path.exists(self._path):
+            return
+        if not self._mode:
+            raise errors.FileAlreadyExists(
+                f"File {self._path} exists.", hint="APPEND adds to it, TRUNCATE replaces it."
+            )
+        if self._mode == "APPEND" and not chosen.appends:
+            raise errors.CannotAppendToFile(
+                f"A file of format {chosen.name} cannot be appended to.",
+                hint="Write another file, or TRUNCATE.",
+            )
+
+    def write(self, pieces: Iterator[bytes]) -> None:
+        """Write the pieces, and give the file its name. Where it fails nothing has changed."""
+        temporary = f"{self._path}.{uuid.uuid4().hex}.tmp"
+        try:
+            with open(temporary, "xb") as raw:
+                if self._mode == "APPEND" and os.path.exists(self._path):
+                    with open(self._path, "rb") as existing:
+                        shutil.copyfileobj(existing, raw, 1 << 20)
+                stream = self._compressed(raw)
+                for piece in pieces:
+                    stream.write(piece)
+                if stream is not raw:
+                    stream.close()
+                raw.flush()
+                os.fsync(raw.fileno())
+            self._publish(temporary)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    def _compressed(self, raw: BinaryIO) -> Any:
+        """Return a stream that compresses into the open file."""
+        match self._codec:
+            case "none":
+                return raw
+            case "gzip":
+                return gzip.GzipFile("", "wb", 9 if self._level is None else self._level, raw, 0)
+            case "bz2":
+                return bz2.BZ2File(raw, "wb", compresslevel=self._level or 9)
+            case "xz":
+                return lzma.LZMAFile(raw, "wb", preset=self._level)
+            case codec:
+                return pa.CompressedOutputStream(_Open(raw), codec)
+
+    def _publish(self, temporary: str) -> None:
+        """Give the file its name, in place of an existing file only if the mode allows it."""
+        if self._mode:
+            os.replace(temporary, self._path)
+            return
+        try:
+            os.link(temporary, self._path)
+        except FileExistsError:
+            raise errors.FileAlreadyExists(
+                f"File {self._path} exists: it was made meanwhile.",
+                hint="APPEND adds to it, TRUNCATE replaces it.",
+            ) from None
+
+
+class _Open(io.RawIOBase):
+    """A file that stays open when its user closes it."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__()
+        self._raw = raw
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write to the file."""
+        return self._raw.write(data)

@@ -1,0 +1,174 @@
+"""JSON, JSONCompact, JSONStrings, JSONCompactStrings, JSONColumns: a result as one document."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.formats.base import Ending, Format, Header, Writer
+from olapdb.formats.json_documents import document_reader
+from olapdb.formats.json_rows import Values
+from olapdb.formats.json_values import JsonStyle, json_string, json_texts, string_texts
+from olapdb.formats.texts import body, joined_rows
+
+
+def metadata(header: Header) -> str:
+    """Return the member "meta" of a document: the name and type of each column."""
+    columns = ",\n".join(
+        f'\t\t{{\n\t\t\t"name": {json_string(name, header)},'
+        f'\n\t\t\t"type": {json_string(data_type.name, header)}\n\t\t}}'
+        for name, data_type in zip(header.names, header.types, strict=True)
+    )
+    return f'{{\n\t"meta":\n\t[\n{columns}\n\t]'
+
+
+def numbers(header: Header, ending: Ending) -> str:
+    """Return the members "rows" and "statistics" that end a document, and its closing bracket."""
+    text = f',\n\n\t"rows": {ending.rows}'
+    if header.settings.boolean("output_format_write_statistics"):
+        read = ending.statistics
+        text += (
+            f',\n\n\t"statistics":\n\t{{\n\t\t"elapsed": {ending.elapsed_seconds:.9f},'
+            f'\n\t\t"rows_read": {read.rows_read if read else 0},'
+            f'\n\t\t"bytes_read": {read.bytes_read if read else 0}\n\t}}'
+        )
+    return text + "\n}\n"
+
+
+class DocumentWriter(Writer):
+    """A writer of JSON: rows are objects, or arrays with `compact`; `values` writes a column."""
+
+    def __init__(self, header: Header, values: Values = json_texts, compact: bool = False) -> None:
+        super().__init__(header)
+        self._values = values
+        self._compact = compact
+        self._rows = 0
+        self._labels = [json_string(name, header) + ": " for name in header.names]
+
+    def start(self) -> bytes:
+        """Return the columns, and what comes before the rows."""
+        return (metadata(self.header) + ',\n\n\t"data":\n\t[').encode()
+
+    def _row_texts(self, batch: pa.RecordBatch, level: int) -> pa.Array:
+        """Return the rows as JSON; members of objects are indented by `level`."""
+        style = JsonStyle(self.header, "" if self._compact else "\t", level)
+        columns = zip(batch.columns, self.header.types, strict=True)
+        texts = [self._values(column, data_type, style) for column, data_type in columns]
+        if self._compact:
+            return joined_rows(texts, ", ", "[", "]")
+        line = "\n" + "\t" * level
+        members = [
+            pc.binary_join_element_wise(line + label, text, "")
+            for label, text in zip(self._labels, texts, strict=True)
+        ]
+        return joined_rows(members, ",", "{", line[:-1] + "}")
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows, separated by commas."""
+        text = body(joined_rows([self._row_texts(batch, 3)], "", ",\n\t\t"))
+        first, self._rows = self._rows == 0, self._rows + batch.num_rows
+        return text[1:] if first else text
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the totals, the number of rows, and the statistics."""
+        text = b"\n\t]" if self._rows else b"\n\n\t]"
+        if ending.totals is not None:
+            text += totals_member(self, ending.totals)
+        return text + numbers(self.header, ending).encode()
+
+    def totals(self, totals: pa.RecordBatch) -> bytes:
+        """Return the row of the totals, and the space in front of it."""
+        return (b" " if self._compact else b"\n\t") + body(self._row_texts(totals, 2))
+
+
+class ColumnsWriter(Writer):
+    """A writer of JSONColumns: an array a column. `names`: by name in an object; `meta`: with the
+    types. It keeps the text of all rows until the end."""
+
+    def __init__(self, header: Header, names: bool = True, meta: bool = False) -> None:
+        super().__init__(header)
+        self._names = names
+        self._meta = meta
+        self._texts: list[list[bytes]] = [[] for _ in header.names]
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Keep the columns' texts; return nothing."""
+        style = JsonStyle(self.header)
+        columns = zip(self._texts, batch.columns, self.header.types, strict=True)
+        for texts, column, data_type in columns:
+            texts.append(body(joined_rows([json_texts(column, data_type, style)], "", ", ")))
+        return b""
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the document."""
+        indent = b"\t\t" if self._meta else b"\t"
+        opening, closing = (b"{", b"}") if self._names else (b"[", b"]")
+        lines = []
+        for name, texts in zip(self.header.names, self._texts, strict=True):
+            label = f"{json_string(name, self.header)}: ".encode() if self._names else b""
+            lines.append(indent + label + b"[" + b"".join(texts)[2:] + b"]")
+        if not ending.rows and (self._meta or not self._names):
+            lines = []  # as ClickHouse writes them
+        document = opening + b"\n" + b",\n".join(lines) + b"\n" + indent[1:] + closing
+        if not self._meta:
+            return document + b"\n"
+        before = (metadata(self.header) + ',\n\n\t"data":\n\t').encode()
+        if ending.totals is not None:
+            document += totals_member(DocumentWriter(self.header), ending.totals)
+        return before + document + numbers(self.header, ending).encode()
+
+
+def totals_member(writer: DocumentWriter, totals: pa.RecordBatch) -> bytes:
+    """Return the member "totals" of a document, with the comma in front."""
+    return b',\n\n\t"totals":' + writer.totals(totals)
+
+
+FORMATS = (
+    Format(
+        "JSON",
+        "One JSON document: columns, rows as objects, number of rows, statistics.",
+        DocumentWriter,
+        document_reader("objects"),
+        appends=False,
+    ),
+    Format(
+        "JSONStrings",
+        "JSON with all values as strings.",
+        partial(DocumentWriter, values=string_texts),
+        appends=False,
+    ),
+    Format(
+        "JSONCompact",
+        "JSON with rows as arrays.",
+        partial(DocumentWriter, compact=True),
+        document_reader("arrays"),
+        appends=False,
+    ),
+    Format(
+        "JSONCompactStrings",
+        "JSONCompact with all values as strings.",
+        partial(DocumentWriter, values=string_texts, compact=True),
+        appends=False,
+    ),
+    Format(
+        "JSONColumns",
+        "One JSON object, an array a column.",
+        ColumnsWriter,
+        document_reader("columns"),
+        appends=False,
+    ),
+    Format(
+        "JSONCompactColumns",
+        "One JSON array, an array a column.",
+        partial(ColumnsWriter, names=False),
+        appends=False,
+    ),
+    Format(
+        "JSONColumnsWithMetadata",
+        "JSONColumns with the columns' types, the number of rows, and statistics.",
+        partial(ColumnsWriter, meta=True),
+        appends=False,
+    ),
+)

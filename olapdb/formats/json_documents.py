@@ -1,0 +1,119 @@
+"""Reads JSON, JSONCompact and JSONColumns: documents that are one JSON value, read as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb import errors
+from olapdb.formats.base import Input, Reader, Rows, Structure
+from olapdb.formats.json_read import (
+    array_rows,
+    index_of,
+    infer_array_texts,
+    infer_object_texts,
+    inferred_type,
+    is_needed,
+    object_rows,
+    rows_of_tokens,
+)
+from olapdb.functions import parse_type
+from olapdb.functions.json import paths
+from olapdb.functions.json.index import OBJECT, JsonIndex, spans
+
+Form: TypeAlias = Literal["objects", "arrays", "columns"]
+
+
+def _document(source: Input) -> JsonIndex:
+    """Return the index of the whole stream. Raise IncorrectData if it is no JSON."""
+    data = source.stream.read()
+    return index_of(pa.array([data], pa.binary()).cast(pa.string()), 1)
+
+
+def _members(index: JsonIndex, container: int) -> dict[str, int]:
+    """Return the token of the value of each member of an object."""
+    _, values = paths.members_of(index, np.array([container]))
+    return dict(zip(paths.keys_of(index, values - 2).to_pylist(), values.tolist(), strict=True))
+
+
+def _elements(index: JsonIndex, container: int) -> np.ndarray:
+    """Return the tokens of the elements of an array."""
+    return paths.members_of(index, np.array([container]))[1]
+
+
+def _texts(index: JsonIndex, tokens: np.ndarray) -> pa.Array:
+    """Return the texts of containers."""
+    return spans(index.data, index.start[tokens], index.end[index.close[tokens]])
+
+
+def _strings(index: JsonIndex, tokens: list[int]) -> list[str]:
+    """Return the contents of tokens that are strings."""
+    texts: list[str] = paths.keys_of(index, np.array(tokens, np.int64)).to_pylist()
+    return texts
+
+
+def _rows(index: JsonIndex) -> tuple[Structure | None, pa.Array]:
+    """Return the columns that a document names in its "meta", None without it, and the rows of its
+    "data". Raise IncorrectData for a document without these."""
+    root = int(index.root[0])
+    if index.kind[root] != OBJECT:
+        return None, _texts(index, _elements(index, root))
+    members = _members(index, root)
+    if "data" not in members:
+        raise errors.IncorrectData("The document has no member data with its rows.")
+    structure = None
+    if "meta" in members:
+        columns = [_members(index, int(at)) for at in _elements(index, members["meta"])]
+        names = _strings(index, [column["name"] for column in columns])
+        kinds = _strings(index, [column["type"] for column in columns])
+        structure = tuple(zip(names, map(parse_type, kinds), strict=True))
+    return structure, _texts(index, _elements(index, members["data"]))
+
+
+def _infer(source: Input, form: Form) -> Structure:
+    """Return the columns that the document names, else those of its values."""
+    index = _document(source)
+    if form == "columns":
+        members = _members(index, int(index.root[0]))
+        return tuple((n, inferred_type(index, _elements(index, at))) for n, at in members.items())
+    structure, texts = _rows(index)
+    if structure is not None:
+        return structure
+    return (
+        infer_object_texts(source, texts) if form == "objects" else infer_array_texts(texts, None)
+    )
+
+
+def _read(source: Input, form: Form) -> Iterator[Rows]:
+    """Yield the rows of the document at once."""
+    index = _document(source)
+    if form == "columns":
+        members = _members(index, int(index.root[0]))
+        wanted = members if source.structure is None else [name for name, _ in source.structure]
+        chosen = [
+            (name, _elements(index, members[name]))
+            for name in wanted
+            if name in members and is_needed(name, source)
+        ]
+        if len({len(tokens) for _, tokens in chosen}) > 1:
+            raise errors.IncorrectData(
+                "The columns of the document have different numbers of values."
+            )
+        yield rows_of_tokens(index, chosen, source, 1)
+        return
+    _, texts = _rows(index)
+    if len(texts):
+        blocks = iter((texts,))
+        read = (
+            object_rows(source, blocks) if form == "objects" else array_rows(source, blocks, None)
+        )
+        yield from read
+
+
+def document_reader(form: Form) -> Reader:
+    """Return the reader of documents whose rows are objects or arrays, or that have columns."""
+    return Reader(partial(_infer, form=form), partial(_read, form=form), named=form != "arrays")

@@ -1,0 +1,172 @@
+"""JSONEachRow, JSONCompactEachRow and their kin: a row of JSON a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.formats.base import Ending, Format, Header, Writer
+from olapdb.formats.json_read import compact_reader, object_reader, string_reader
+from olapdb.formats.json_values import JsonStyle, json_string, json_texts, string_texts
+from olapdb.formats.texts import body, joined_rows
+from olapdb.types import DataType
+
+Values: TypeAlias = Callable[[pa.Array, DataType, JsonStyle], pa.Array]
+_INDENT = "    "
+
+
+class EachRowWriter(Writer):
+    """A writer of JSONEachRow: an object a line. `values` writes a column, `pretty` a line for each
+    member."""
+
+    def __init__(self, header: Header, values: Values = json_texts, pretty: bool = False) -> None:
+        super().__init__(header)
+        self._values = values
+        self._style = JsonStyle(header, _INDENT if pretty else "", 1)
+        self._as_array = header.settings.boolean("output_format_json_array_of_rows")
+        self._rows = 0
+        names = [json_string(name, header) for name in header.names]
+        if pretty:
+            self._labels = [f"{_INDENT}{name}: " for name in names]
+            self._frame = ("{\n", ",\n", "\n}")
+        else:
+            self._labels = [f"{name}:" for name in names]
+            self._frame = ("{", ",", "}")
+
+    def start(self) -> bytes:
+        """Return the bracket of output_format_json_array_of_rows, if it is on."""
+        return b"[\n" if self._as_array else b""
+
+    def objects(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the rows as objects."""
+        texts = [
+            pc.binary_join_element_wise(label, self._values(column, data_type, self._style), "")
+            for label, column, data_type in zip(
+                self._labels, batch.columns, self.header.types, strict=True
+            )
+        ]
+        opening, separator, closing = self._frame
+        return joined_rows(texts, separator, opening, closing)
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows, each on its line."""
+        rows = self.objects(batch)
+        first, self._rows = self._rows == 0, self._rows + batch.num_rows
+        if not self._as_array:
+            return body(pc.binary_join_element_wise(rows, "\n", ""))
+        text = body(pc.binary_join_element_wise(",\n", rows, ""))
+        return text[2:] if first else text
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the closing bracket of output_format_json_array_of_rows, if it is on."""
+        return b"\n]\n" if self._as_array else b""
+
+
+class CompactRowsWriter(Writer):
+    """A writer of JSONCompactEachRow: an array a line. `head_lines`: 1 for names, 2 for types too."""
+
+    def __init__(self, header: Header, values: Values = json_texts, head_lines: int = 0) -> None:
+        super().__init__(header)
+        self._values = values
+        self._style = JsonStyle(header)
+        self._head_lines = head_lines
+
+    def start(self) -> bytes:
+        """Return the lines of names and of types that the format has."""
+        lines = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
+        texts = [", ".join(json_string(name, self.header) for name in line) for line in lines]
+        return "".join(f"[{text}]\n" for text in texts).encode()
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows, each on its line."""
+        texts = [
+            self._values(column, data_type, self._style)
+            for column, data_type in zip(batch.columns, self.header.types, strict=True)
+        ]
+        return body(joined_rows(texts, ", ", "[", "]\n"))
+
+
+class ObjectRowsWriter(Writer):
+    """A writer of JSONObjectEachRow: one object, whose members row_1, row_2, … are the rows."""
+
+    def __init__(self, header: Header) -> None:
+        super().__init__(header)
+        self._objects = EachRowWriter(header)
+        self._rows = 0
+
+    def start(self) -> bytes:
+        """Return the opening bracket."""
+        return b"{"
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows with their numbers."""
+        numbers = pa.array(range(self._rows + 1, self._rows + batch.num_rows + 1))
+        labels = pc.binary_join_element_wise('\n\t"row_', numbers.cast(pa.string()), '": ', "")
+        text = body(pc.binary_join_element_wise(",", labels, self._objects.objects(batch), ""))
+        first, self._rows = self._rows == 0, self._rows + batch.num_rows
+        return text[1:] if first else text
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the closing bracket."""
+        return b"\n}\n" if self._rows else b"\n\n}\n"
+
+
+def _compact(name: str, values: Values, head_lines: int, description: str) -> Format:
+    """Return a format of arrays, a row a line."""
+    reader = compact_reader(head_lines, strings=values is string_texts)
+    writer = partial(CompactRowsWriter, values=values, head_lines=head_lines)
+    return Format(name, description, writer, reader)
+
+
+FORMATS = (
+    Format(
+        "JSONEachRow",
+        "A JSON object a line, a member a column.",
+        EachRowWriter,
+        object_reader(),
+        ("JSONLines", "NDJSON"),
+        ("jsonl", "ndjson", "json"),
+    ),
+    Format(
+        "PrettyJSONEachRow",
+        "JSONEachRow with a line for each member.",
+        partial(EachRowWriter, pretty=True),
+        aliases=("PrettyJSONLines", "PrettyNDJSON"),
+    ),
+    Format(
+        "JSONStringsEachRow",
+        "JSONEachRow with all values as strings.",
+        partial(EachRowWriter, values=string_texts),
+        string_reader(),
+    ),
+    Format(
+        "JSONObjectEachRow", "One JSON object, a member a row.", ObjectRowsWriter, appends=False
+    ),
+    _compact("JSONCompactEachRow", json_texts, 0, "A JSON array a line."),
+    _compact(
+        "JSONCompactEachRowWithNames", json_texts, 1, "JSONCompactEachRow behind a line of names."
+    ),
+    _compact(
+        "JSONCompactEachRowWithNamesAndTypes",
+        json_texts,
+        2,
+        "JSONCompactEachRow behind a line of names and one of types.",
+    ),
+    _compact("JSONCompactStringsEachRow", string_texts, 0, "A JSON array of strings a line."),
+    _compact(
+        "JSONCompactStringsEachRowWithNames",
+        string_texts,
+        1,
+        "JSONCompactStringsEachRow behind a line of names.",
+    ),
+    _compact(
+        "JSONCompactStringsEachRowWithNamesAndTypes",
+        string_texts,
+        2,
+        "JSONCompactStringsEachRow behind a line of names and one of types.",
+    ),
+)

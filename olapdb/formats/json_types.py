@@ -1,0 +1,65 @@
+"""The types that JSON values have, where no column says one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.formats.inference import all_match, type_of_texts
+from olapdb.functions.json import paths
+from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, spans
+from olapdb.functions.kernels import columns
+
+_MIXED = types.STRING
+
+
+def type_of_tokens(index: JsonIndex, tokens: np.ndarray) -> types.DataType | None:
+    """Return the type of the values of tokens: None if all are null or absent, String where they
+    have no type in common.
+
+    Objects are tuples with names; numbers are Int64 if all are whole, else Float64; strings that all
+    are dates or times are such."""
+    kind = index.kind_of(tokens)
+    present = tokens >= 0
+    scalars = tokens[(kind == SCALAR) & present]
+    words = spans(index.data, index.start[scalars], index.end[scalars])
+    words = words.filter(pc.not_equal(words, "null"))
+    strings = tokens[kind == STRING]
+    arrays, objects = tokens[kind == ARRAY], tokens[kind == OBJECT]
+    if sum(map(bool, map(len, (words, strings, arrays, objects)))) > 1:
+        return _MIXED
+    if len(words):
+        return _number_type(words)
+    if len(strings):
+        return type_of_texts(paths.keys_of(index, strings), numbers=False)
+    if len(arrays):
+        _, elements = paths.members_of(index, arrays)
+        inner = type_of_tokens(index, elements) or types.STRING
+        return types.Array(types.make_nullable(inner))
+    return _tuple_type(index, objects) if len(objects) else None
+
+
+def _number_type(words: pa.Array) -> types.DataType:
+    """Return the type of numbers, true and false."""
+    is_bool = all_match(words, "^(true|false)$")
+    has_bool = pc.any(pc.match_substring_regex(words, "^[tf]")).as_py()
+    if has_bool and not is_bool:
+        return _MIXED
+    return type_of_texts(words) or _MIXED
+
+
+def _tuple_type(index: JsonIndex, objects: np.ndarray) -> types.DataType:
+    """Return the named tuple of the members that objects have, in the order in which they come."""
+    _, values = paths.members_of(index, objects)
+    keys = paths.keys_of(index, values - 2).dictionary_encode()
+    codes = columns.numpy_values(keys.indices)
+    names = keys.dictionary.to_pylist()
+    if not names:
+        return types.Map(types.STRING, types.STRING)
+    elements = [
+        types.make_nullable(type_of_tokens(index, values[codes == at]) or types.STRING)
+        for at in range(len(names))
+    ]
+    return types.Tuple(tuple(elements), tuple(names))

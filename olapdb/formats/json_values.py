@@ -1,0 +1,174 @@
+"""Values as JSON texts, as the settings of the JSON formats say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.formats.base import Header
+from olapdb.formats.texts import shown
+from olapdb.functions.json.escapes import quote
+from olapdb.functions.kernels import columns
+
+NULL_WORD = "ᴺᵁᴸᴸ"
+"""How formats for people, and those of JSON strings, write NULL."""
+_INTEGER_BITS = 64
+
+
+@dataclass(frozen=True)
+class JsonStyle:
+    """How values are written as JSON.
+
+    With `indent` maps, tuples, and arrays of containers have a line for each member, `level` steps
+    of it deep."""
+
+    header: Header
+    indent: str = ""
+    level: int = 0
+
+    def deeper(self) -> JsonStyle:
+        """Return the style of the members of a container."""
+        return replace(self, level=self.level + 1) if self.indent else self
+
+    def flag(self, name: str) -> bool:
+        """Return the setting output_format_json_<name>."""
+        return self.header.settings.boolean(f"output_format_json_{name}")
+
+
+def json_string(text: str, header: Header) -> str:
+    """Return a name as a JSON string."""
+    written: str = _strings(pa.array([text], pa.string()), JsonStyle(header))[0].as_py()
+    return written
+
+
+def json_texts(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
+    """Return the values of a column as JSON texts; NULL is null, and so are nan and inf."""
+    valid = columns.validity(array)
+    if valid is not None:
+        texts = json_texts(array.filter(pa.array(valid)), data_type, style)
+        return pc.fill_null(columns.scatter(texts, np.asarray(valid)), "null")
+    plain = types.plain(data_type)
+    match plain:
+        case types.Array():
+            return _arrays(array, plain, style)
+        case types.Map():
+            return _maps(array, plain, style)
+        case types.Tuple():
+            return _tuples(array, plain, style)
+        case types.Boolean():
+            return pc.if_else(array, "true", "false")
+        case types.Integer() | types.Interval() | types.Decimal() | types.Float():
+            return _numbers(array, plain, style)
+        case types.Nothing():
+            return pa.array(["null"] * len(array), pa.string())
+        case _:
+            return _strings(shown(array, plain, style.header), style)
+
+
+def _strings(texts: pa.Array, style: JsonStyle) -> pa.Array:
+    """Return texts as JSON strings."""
+    written = quote(texts)
+    if style.flag("escape_forward_slashes"):
+        written = pc.replace_substring(written, "/", "\\/")
+    return written
+
+
+def _numbers(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
+    """Return numbers as JSON; those that the settings name are strings, nan and inf null."""
+    texts = shown(array, data_type, style.header)
+    quoted = False
+    if isinstance(data_type, types.Integer):
+        quoted = data_type.bits == _INTEGER_BITS and style.flag("quote_64bit_integers")
+    elif isinstance(data_type, types.Decimal):
+        quoted = style.flag("quote_decimals")
+    elif isinstance(data_type, types.Float):
+        finite = pa.array(np.isfinite(columns.numpy_values(array).astype(np.float64)))
+        denormal = _between('"', texts, '"') if style.flag("quote_denormals") else "null"
+        quoted = data_type.bits == _INTEGER_BITS and style.flag("quote_64bit_floats")
+        if quoted and not style.flag("quote_denormals"):
+            texts = pc.if_else(finite, texts, "null")
+        elif not quoted:
+            texts = pc.if_else(finite, texts, denormal)
+    return _between('"', texts, '"') if quoted else texts
+
+
+def _between(opening: str, texts: pa.Array, closing: str) -> pa.Array:
+    """Return the texts between two others."""
+    return pc.binary_join_element_wise(opening, texts, closing, "")
+
+
+def _lines(style: JsonStyle) -> tuple[str, str, str]:
+    """Return what stands before, between and behind the members of a container, each on its line."""
+    if not style.indent:
+        return "", ",", ""
+    member = "\n" + style.indent * (style.level + 1)
+    return member, "," + member, "\n" + style.indent * style.level
+
+
+def _bracketed(opening: str, offsets: np.ndarray, members: pa.Array, closing: str) -> pa.Array:
+    """Return lists of texts on one line between brackets."""
+    return _between(opening, pc.binary_join(columns.lists_from(offsets, members), ","), closing)
+
+
+def _on_lines(brackets: str, offsets: np.ndarray, members: pa.Array, style: JsonStyle) -> pa.Array:
+    """Return lists of texts between brackets, a member a line; empty ones on one line."""
+    before, between, behind = _lines(style)
+    joined = pc.binary_join(columns.lists_from(offsets, members), between)
+    filled = _between(brackets[0] + before, joined, behind + brackets[1])
+    return pc.if_else(pa.array(np.diff(offsets) == 0), brackets, filled)
+
+
+def _arrays(array: pa.Array, data_type: types.Array, style: JsonStyle) -> pa.Array:
+    """Return arrays; those of containers have an element a line where the style indents."""
+    offsets, elements = columns.elements_of(array)
+    texts = json_texts(elements, data_type.inner, style.deeper())
+    nested = isinstance(types.plain(data_type.inner), types.Array | types.Map | types.Tuple)
+    if style.indent and nested:
+        return _on_lines("[]", offsets, texts, style)
+    return _bracketed("[", offsets, texts, "]")
+
+
+def _maps(array: pa.Array, data_type: types.Map, style: JsonStyle) -> pa.Array:
+    """Return maps as objects; keys are strings whatever their type."""
+    offsets = columns.offsets_of(array)
+    entries = slice(int(offsets[0]), int(offsets[-1]))
+    keys, values = array.keys[entries], array.items[entries]
+    names = _strings(shown(keys, data_type.key, style.header), style)
+    texts = json_texts(values, data_type.value, style.deeper())
+    members = pc.binary_join_element_wise(names, texts, ": " if style.indent else ":")
+    return _on_lines("{}", offsets - offsets[0], members, style)
+
+
+def _tuples(array: pa.Array, data_type: types.Tuple, style: JsonStyle) -> pa.Array:
+    """Return tuples with names as objects, others as arrays."""
+    fields = [
+        json_texts(field, element, style.deeper())
+        for field, element in zip(columns.struct_fields(array), data_type.elements, strict=True)
+    ]
+    named = bool(data_type.names) and style.flag("named_tuples_as_objects")
+    opening, closing = ("{", "}") if named else ("[", "]")
+    before, between, behind = _lines(style)
+    if named:
+        colon = ": " if style.indent else ":"
+        labels = [json_string(name, style.header) + colon for name in data_type.names]
+        fields = [
+            pc.binary_join_element_wise(label, field, "")
+            for label, field in zip(labels, fields, strict=True)
+        ]
+    if not fields:
+        empty = "\n" + behind if style.indent else ""
+        return columns.as_array(pa.scalar(opening + empty + closing), len(array))
+    joined = pc.binary_join_element_wise(*fields, between) if len(fields) > 1 else fields[0]
+    return _between(opening + before, joined, behind + closing)
+
+
+def string_texts(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
+    """Return the values as JSON strings of their text; NULL is the string of `NULL_WORD`."""
+    texts = shown(array, data_type, style.header)
+    if texts.null_count:
+        texts = pc.fill_null(texts, NULL_WORD)
+    return _strings(texts, style)

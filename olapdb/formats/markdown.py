@@ -1,0 +1,48 @@
+"""Markdown: a table of GitHub's Markdown."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from olapdb import types
+from olapdb.formats.base import Format, Header, Writer
+from olapdb.formats.texts import body, joined_rows, shown, tab_escaped, tab_escaped_name, with_null
+
+
+class MarkdownWriter(Writer):
+    """A writer of Markdown; numbers and times stand at the right side."""
+
+    def start(self) -> bytes:
+        """Return the names and the line below them."""
+        names = " | ".join(tab_escaped_name(name) for name in self.header.names)
+        sides = "|".join(map(_side, self.header.types))
+        return f"| {names} |\n|{sides}|\n".encode()
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows."""
+        texts = [
+            _cell(column, data_type, self.header)
+            for column, data_type in zip(batch.columns, self.header.types, strict=True)
+        ]
+        return body(joined_rows(texts, " | ", "| ", " |\n"))
+
+
+def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
+    """Return the values as TabSeparated writes them."""
+    texts = shown(column, data_type, header)
+    if isinstance(types.plain(data_type), types.String | types.FixedString | types.Enum):
+        texts = tab_escaped(texts)
+    return with_null(texts, "\\N")
+
+
+def _side(data_type: types.DataType) -> str:
+    """Return the mark of a column's side."""
+    inner = types.plain(data_type)
+    times = types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.Interval
+    is_right = isinstance(inner, types.Integer | types.Float | types.Decimal | times)
+    return "-:" if is_right and not isinstance(inner, types.Boolean) else ":-"
+
+
+FORMATS = (
+    Format("Markdown", "A table of Markdown.", MarkdownWriter, aliases=("MD",), endings=("md",)),
+)

@@ -1,0 +1,362 @@
+"""Pretty, PrettyCompact, PrettySpace and Vertical: results for people to read.
+
+They show at most output_format_pretty_max_rows rows, so that a loop over these rows is fine.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from olapdb import types
+from olapdb.config import Settings
+from olapdb.formats.base import Ending, Format, Header, Writer
+from olapdb.formats.json_values import NULL_WORD, JsonStyle, json_texts
+from olapdb.formats.texts import shown
+from olapdb.functions import resolve_scalar
+from olapdb.functions.base import Argument, Environment
+from olapdb.functions.kernels import columns
+
+_LARGE = 1_000_000
+"""From this on a lone number is followed by its reading."""
+_VERTICAL_ROWS_MAX = 10
+_VERTICAL_COLUMNS_MIN = 5
+_VERTICAL_WIDTH_MIN = 250
+"""A table of few rows that is wider than this is shown as Vertical does."""
+_FOOTER_ROWS = 50
+"""Results of more rows repeat the names at their end."""
+
+
+def cells(batch: pa.RecordBatch, header: Header, as_json: bool = False) -> list[list[str]]:
+    """Return the values of the batch as texts, column by column. `as_json`: tuples with names are
+    JSON."""
+    texts = []
+    for column, data_type in zip(batch.columns, header.types, strict=True):
+        inner = types.plain(data_type)
+        if as_json and isinstance(inner, types.Tuple) and inner.names:
+            written = json_texts(
+                column, inner, JsonStyle(replace(header, settings=Settings()), "  ")
+            )
+        else:
+            written = shown(column, data_type, header)
+        values = columns.binary(written).to_pylist()
+        texts.append([NULL_WORD if v is None else v.decode("utf-8", "replace") for v in values])
+    return texts
+
+
+def width(text: str) -> int:
+    """Return the columns of a terminal that the text takes."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
+
+
+def readings(batch: pa.RecordBatch, header: Header) -> list[list[str]]:
+    """Return for each value, column by column, the comment behind a large number; "" for others."""
+    return [
+        _readings_of(column, types.plain(data_type))
+        for column, data_type in zip(batch.columns, header.types, strict=True)
+    ]
+
+
+def _readings_of(column: pa.Array, data_type: types.DataType) -> list[str]:
+    """Return the comments behind the numbers of a column."""
+    if not isinstance(data_type, types.Integer | types.Float | types.Decimal):
+        return [""] * len(column)
+    if data_type == types.UINT64:
+        column = column.cast(pa.int64(), safe=False)  # as ClickHouse reads it here
+    numbers = [None if value is None else float(value) for value in column.to_pylist()]
+    readable = resolve_scalar("formatReadableQuantity", [Argument(types.FLOAT64)])
+    texts = readable.kernel([pa.array(numbers, pa.float64())], len(column), Environment())
+    return [
+        f" -- {text}" if number is not None and _LARGE < abs(number) < float("inf") else ""
+        for number, text in zip(numbers, texts.to_pylist(), strict=True)
+    ]
+
+
+class _Kept:
+    """The rows of a result that are shown: some of the first ones and some of the last ones."""
+
+    def __init__(self, first_max: int, last_max: int) -> None:
+        self._first_max, self._last_max = first_max, last_max
+        self._first: list[pa.RecordBatch] = []
+        self._last: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep what is shown of the next batch."""
+        room = max(self._first_max - self._rows, 0)
+        if room:
+            self._first.append(batch.slice(0, room))
+        self._rows += batch.num_rows
+        if self._last_max and batch.num_rows > room:
+            self._last.append(batch.slice(room))
+            while sum(b.num_rows for b in self._last[1:]) >= self._last_max:
+                self._last.pop(0)
+
+    def shown(self) -> tuple[pa.RecordBatch | None, int]:
+        """Return the rows to show as one batch, None without rows, and how many are the first
+        ones."""
+        last = self._last
+        surplus = sum(batch.num_rows for batch in last) - self._last_max
+        if surplus > 0:
+            last = [last[0].slice(surplus), *last[1:]]
+        first_rows = sum(batch.num_rows for batch in self._first)
+        batches = [*self._first, *last]
+        if not batches:
+            return None, 0
+        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0], first_rows
+
+
+class VerticalWriter(Writer):
+    """A writer of Vertical: a line for each value."""
+
+    def __init__(self, header: Header) -> None:
+        super().__init__(header)
+        self._rows_max = header.settings.integer("output_format_pretty_max_rows")
+        self._kept = _Kept(self._rows_max, 0)
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Keep the batch's rows up to the limit; return nothing."""
+        self._kept.add(batch)
+        return b""
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the rows, and the totals."""
+        rows, _ = self._kept.shown()
+        text = "" if rows is None else vertical(self.header, rows, as_json=False)
+        if ending.rows > self._rows_max:
+            text += f"\nShowed first {self._rows_max}.\n"
+        if ending.totals is not None:
+            totals = _vertical_lines(self.header, ending.totals, as_json=False)
+            text += "\n\nTotals:\n───────\n" + totals[0]
+        return text.encode()
+
+
+def vertical(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> str:
+    """Return rows as Vertical shows them; `as_json` as of `cells`."""
+    # ClickHouse draws the line as long as the next row's title.
+    return "\n".join(
+        f"Row {row}:\n{'─' * len(f'Row {row + 1}:')}\n{lines}"
+        for row, lines in enumerate(_vertical_lines(header, batch, as_json=as_json), 1)
+    )
+
+
+def _vertical_lines(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> list[str]:
+    """Return the lines of each row: names, and values one below the other."""
+    widest = max(map(width, header.names)) + 2
+    names = [f"{name}:".ljust(widest + len(name) - width(name)) for name in header.names]
+    texts, notes = cells(batch, header, as_json), readings(batch, header)
+    return [
+        "".join(
+            f"{name}{values[row]}{comments[row]}\n"
+            for name, values, comments in zip(names, texts, notes, strict=True)
+        )
+        for row in range(batch.num_rows)
+    ]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The lines of a table: above and below the names, between rows, at the end."""
+
+    compact: bool
+    space: bool = False
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The cells of a table, and what is needed to draw it."""
+
+    names: Sequence[str]
+    cells: list[list[str]]
+    right: list[bool]
+    widths: list[int]
+    number_width: int
+    note: str
+    first_rows: int
+    left_out: int
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return len(self.cells[0])
+
+    def padded(self, text: str, column: int, fill: str = " ") -> str:
+        """Return the text as wide as the column, on the side that its type has."""
+        space = fill * (self.widths[column] - width(text))
+        return space + text if self.right[column] else text + space
+
+    def prefix(self, row: int | None) -> str:
+        """Return what stands left of the table: the number of a row, or blanks for None."""
+        if not self.number_width:
+            return ""
+        skipped = self.left_out if row is not None and row >= self.first_rows else 0
+        number = "" if row is None else f"{row + 1 + skipped}. "
+        return number.rjust(self.number_width)
+
+
+class PrettyWriter(Writer):
+    """A writer of the formats that draw a table; `grid` says how."""
+
+    def __init__(self, header: Header, grid: Grid) -> None:
+        super().__init__(header)
+        self._grid = grid
+        self._rows_max = header.settings.integer("output_format_pretty_max_rows")
+        self._kept = _Kept((self._rows_max + 1) // 2, self._rows_max // 2)
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Keep the first and the last rows; return nothing."""
+        self._kept.add(batch)
+        return b""
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the table, and that of the totals."""
+        rows, first_rows = self._kept.shown()
+        text = "" if rows is None else self._draw(rows, first_rows, ending.rows)
+        if ending.rows > self._rows_max:
+            text += f"Showed {self._rows_max} out of {ending.rows} rows.\n"
+        if ending.totals is not None:
+            text += "\nTotals:\n" + self._draw(ending.totals, 1, 1)
+        return text.encode()
+
+    def _draw(self, batch: pa.RecordBatch, first_rows: int, rows: int) -> str:
+        """Return the batch as a table, or as Vertical shows it where it is too wide. `rows` counts
+        also those that are left out behind the `first_rows` first ones."""
+        header = self.header
+        texts = cells(batch, header, as_json=True)
+        widths = [
+            max(width(name), *(width(line) for text in column for line in text.split("\n")))
+            for name, column in zip(header.names, texts, strict=True)
+        ]
+        right = [_is_right(data_type) for data_type in header.types]
+        numbered = header.settings.boolean("output_format_pretty_row_numbers")
+        number_width = len(str(rows)) + 2 if numbered else 0
+        few = rows <= _VERTICAL_ROWS_MAX and len(texts) >= _VERTICAL_COLUMNS_MIN
+        lines = any("\n" in text for column in texts for text in column)
+        if few and (lines or sum(widths) + 3 * len(widths) >= _VERTICAL_WIDTH_MIN):
+            return vertical(header, batch, as_json=True)
+        note = readings(batch, header)[0][0] if len(texts) == 1 and rows == 1 else ""
+        left_out = rows - batch.num_rows
+        table = _Table(header.names, texts, right, widths, number_width, note, first_rows, left_out)
+        if self._grid.space:
+            return _spaced(table)
+        return _compact(table) if self._grid.compact else _full(table)
+
+
+def _is_right(data_type: types.DataType) -> bool:
+    """Return whether a column's values stand at the right side: numbers and times do."""
+    inner = types.plain(data_type)
+    times = types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.Interval
+    numbers = types.Integer | types.Float | types.Decimal
+    return isinstance(inner, numbers | times) and not isinstance(inner, types.Boolean)
+
+
+def _row_lines(table: _Table, row: int, bars: tuple[str, str, str]) -> str:
+    """Return the lines of one row between vertical bars: left, between and right. Where a value goes
+    on in the next line there is an arrow in the margins."""
+    left, between, right = bars
+    split = [column[row].split("\n") for column in table.cells]
+    text = ""
+    for at in range(max(map(len, split))):
+        shown_cells = []
+        for column, lines in enumerate(split):
+            line = lines[at] if at < len(lines) else ""
+            before = "↳" if 0 < at < len(lines) else " "
+            behind = "↴" if at < len(lines) - 1 else " "
+            shown_cells.append(before + table.padded(line, column) + behind)
+        note = table.note if at == 0 else ""
+        prefix = table.prefix(row if at == 0 else None)
+        text += prefix + left + between.join(shown_cells) + right + note + "\n"
+    return text
+
+
+def _body(table: _Table, bars: tuple[str, str, str], between: str = "") -> str:
+    """Return all rows with `between` between them, and a dashed line for those that are left out."""
+    rows = [_row_lines(table, row, bars) for row in range(table.rows)]
+    if not table.left_out:
+        return between.join(rows)
+    total = sum(size + 3 for size in table.widths) + 1
+    if not bars[0]:
+        total = sum(size + 3 for size in table.widths) - 2
+    dashes = table.prefix(None) + ("─ " * total)[:total] + "\n"
+    first, last = rows[: table.first_rows], rows[table.first_rows :]
+    return between.join(first) + between + dashes + between + between.join(last)
+
+
+def _edge(table: _Table, marks: str, line: str) -> str:
+    """Return a horizontal line; `marks` are its left, middle and right crossing."""
+    spans = [line * (size + 2) for size in table.widths]
+    return table.prefix(None) + marks[0] + marks[1].join(spans) + marks[2] + "\n"
+
+
+def _named_edge(table: _Table, marks: str) -> str:
+    """Return a line with the columns' names in it, as PrettyCompact has them."""
+    spans = [f"─{table.padded(name, at, '─')}─" for at, name in enumerate(table.names)]
+    return table.prefix(None) + marks[0] + marks[1].join(spans) + marks[2] + "\n"
+
+
+def _name_row(table: _Table) -> str:
+    """Return the row of names between heavy bars."""
+    names = [f" {table.padded(name, at)} " for at, name in enumerate(table.names)]
+    return table.prefix(None) + "┃" + "┃".join(names) + "┃\n"
+
+
+def _full(table: _Table) -> str:
+    """Return the table as Pretty draws it."""
+    text = _edge(table, "┏┳┓", "━") + _name_row(table) + _edge(table, "┡╇┩", "━")
+    text += _body(table, ("│", "│", "│"), _edge(table, "├┼┤", "─"))
+    if table.rows >= _FOOTER_ROWS:
+        return text + _edge(table, "┢╈┪", "━") + _name_row(table) + _edge(table, "┗┻┛", "━")
+    return text + _edge(table, "└┴┘", "─")
+
+
+def _compact(table: _Table) -> str:
+    """Return the table as PrettyCompact draws it."""
+    text = _named_edge(table, "┌┬┐") + _body(table, ("│", "│", "│"))
+    return text + (
+        _named_edge(table, "└┴┘") if table.rows >= _FOOTER_ROWS else _edge(table, "└┴┘", "─")
+    )
+
+
+def _spaced(table: _Table) -> str:
+    """Return the table as PrettySpace draws it."""
+    names = [f" {table.padded(name, at)} " for at, name in enumerate(table.names)]
+    title = table.prefix(None) + " ".join(names)
+    title = title.rstrip(" ") if table.right[-1] else title[:-1]
+    text = f"{title}\n\n" + _body(table, ("", " ", ""))
+    if table.rows >= _FOOTER_ROWS:
+        text += f"\n{title}\n\n"
+    return text + "\n" if table.left_out else text
+
+
+FORMATS = (
+    Format(
+        "Pretty",
+        "A table drawn for people.",
+        partial(PrettyWriter, grid=Grid(compact=False)),
+        aliases=("PrettyNoEscapes", "PrettyMonoBlock", "PrettyNoEscapesMonoBlock"),
+    ),
+    Format(
+        "PrettyCompact",
+        "A table drawn for people, without lines between rows.",
+        partial(PrettyWriter, grid=Grid(compact=True)),
+        aliases=(
+            "PrettyCompactNoEscapes",
+            "PrettyCompactMonoBlock",
+            "PrettyCompactNoEscapesMonoBlock",
+        ),
+    ),
+    Format(
+        "PrettySpace",
+        "A table for people, by blanks.",
+        partial(PrettyWriter, grid=Grid(compact=True, space=True)),
+        aliases=("PrettySpaceNoEscapes", "PrettySpaceMonoBlock", "PrettySpaceNoEscapesMonoBlock"),
+    ),
+    Format("Vertical", "A line for each value, for people.", VerticalWriter),
+)

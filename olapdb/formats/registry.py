@@ -1,0 +1,98 @@
+"""All formats by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from olapdb.errors import FormatNotForInput, FormatNotForOutput, UnknownFormat
+from olapdb.formats import (
+    arrow,
+    csv,
+    json_document,
+    json_rows,
+    markdown,
+    null,
+    pretty,
+    raw,
+    tab_separated,
+    values,
+    xml,
+)
+from olapdb.formats.base import Format, Header, Reader, Writer
+
+_MODULES = (
+    tab_separated,
+    csv,
+    json_rows,
+    json_document,
+    values,
+    pretty,
+    markdown,
+    xml,
+    arrow,
+    raw,
+    null,
+)
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return all formats."""
+    return tuple(one for module in _MODULES for one in module.FORMATS)
+
+
+@cache
+def _by_name() -> Mapping[str, Format]:
+    """Return the formats by name and by other names, in lower case."""
+    return MappingProxyType(
+        {name.lower(): one for one in formats() for name in (one.name, *one.aliases)}
+    )
+
+
+def find_format(name: str) -> Format:
+    """Return the format of a name, in any case. Raise UnknownFormat, with the nearest name."""
+    found = _by_name().get(name.lower())
+    if found is None:
+        names = {known: one.name for known, one in _by_name().items()}
+        near = difflib.get_close_matches(name.lower(), names, n=1)
+        hint = (
+            f"Did you mean {names[near[0]]}?" if near else "system.formats lists those there are."
+        )
+        raise UnknownFormat(f"Unknown format {name}.", hint=hint)
+    return found
+
+
+def writer_of(name: str, header: Header) -> Writer:
+    """Return a writer of the format. Raise FormatNotForOutput for one that is only read."""
+    found = find_format(name)
+    if found.writer is None:
+        raise FormatNotForOutput(f"Format {found.name} is only read.")
+    return found.writer(header)
+
+
+def reader_of(name: str) -> Reader:
+    """Return the reader of the format. Raise FormatNotForInput for one that is only written."""
+    found = find_format(name)
+    if found.reader is None:
+        raise FormatNotForInput(
+            f"Format {found.name} is only written.", hint="system.formats says which are read."
+        )
+    return found.reader
+
+
+_COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "xz": "xz", "lzma": "xz", "zst": "zstd", "lz4": "lz4"}
+
+
+def compression_of_path(path: str) -> str:
+    """Return the compression that the ending of a file's name says, "none" for any other."""
+    return _COMPRESSIONS.get(path.rpartition(".")[2].lower(), "none")
+
+
+def format_of_path(path: str) -> Format | None:
+    """Return the format that the ending of a file's name says, also behind one of a compression."""
+    stem = path if compression_of_path(path) == "none" else path.rpartition(".")[0]
+    ending = stem.rpartition(".")[2].lower()
+    return next((one for one in formats() if ending in one.endings), None)

@@ -1,0 +1,148 @@
+"""TabSeparated, its Raw form, TSKV, and LineAsString: a row a line, values between tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
+from olapdb.formats.delimited import Lines, infer_lines, read_lines
+from olapdb.formats.texts import (
+    body,
+    is_text,
+    joined_rows,
+    shown,
+    tab_escaped,
+    tab_escaped_name,
+    with_null,
+)
+from olapdb.types import STRING, DataType
+
+
+class TabWriter(Writer):
+    """A writer of TabSeparated. `head_lines`: 1 for names, 2 for types too; `raw`: no escapes."""
+
+    def __init__(self, header: Header, head_lines: int = 0, raw: bool = False) -> None:
+        super().__init__(header)
+        self._head_lines = head_lines
+        self._raw = raw
+        crlf = header.settings.boolean("output_format_tsv_crlf_end_of_line")
+        self._end = "\r\n" if crlf else "\n"
+        self._null = header.settings.text("format_tsv_null_representation")
+
+    def start(self) -> bytes:
+        """Return the lines of names and of types that the format has."""
+        lines = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
+        escape = str if self._raw else tab_escaped_name
+        return "".join("\t".join(map(escape, line)) + self._end for line in lines).encode()
+
+    def texts(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns as texts."""
+        columns = zip(batch.columns, self.header.types, strict=True)
+        return [self._column(column, data_type) for column, data_type in columns]
+
+    def _column(self, column: pa.Array, data_type: DataType) -> pa.Array:
+        """Return one column as texts, escaped unless raw."""
+        texts = shown(column, data_type, self.header)
+        if is_text(data_type) and not self._raw:
+            texts = tab_escaped(texts)
+        return with_null(texts, self._null)
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows, each on its line."""
+        return body(joined_rows(self.texts(batch), "\t", "", self._end))
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return the totals behind an empty line, if there are any."""
+        if ending.totals is None:
+            return b""
+        return self._end.encode() + self.write(ending.totals)
+
+
+class TskvWriter(TabWriter):
+    """A writer of TSKV: `name=value` between tabs."""
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the rows, each on its line."""
+        texts = [
+            pc.binary_join_element_wise(tab_escaped_name(name).replace("=", "\\="), text, "=")
+            for name, text in zip(self.header.names, self.texts(batch), strict=True)
+        ]
+        return body(joined_rows(texts, "\t", "", "\n"))
+
+    def finish(self, ending: Ending) -> bytes:
+        """Return nothing: TSKV has no totals."""
+        return b""
+
+
+def _layout(head_lines: int, raw: bool, source: Input) -> Lines:
+    """Return how the lines of a TabSeparated format are read with the settings."""
+    return Lines(
+        separator="\t",
+        head_lines=head_lines,
+        escapes=not raw,
+        null=source.settings.text("format_tsv_null_representation"),
+        skipped=source.settings.integer("input_format_tsv_skip_first_lines"),
+        empty_as_default=source.settings.boolean("input_format_tsv_empty_as_default"),
+    )
+
+
+def _reader(head_lines: int, raw: bool) -> Reader:
+    """Return the reader of a TabSeparated format."""
+
+    def infer(source: Input) -> Structure:
+        """Return the columns by the head's names and types, or by the values."""
+        return infer_lines(source, _layout(head_lines, raw, source))
+
+    def read(source: Input) -> Iterator[Rows]:
+        """Yield the rows as texts."""
+        return read_lines(source, _layout(head_lines, raw, source))
+
+    return Reader(infer, read, named=head_lines > 0)
+
+
+def _tab_formats() -> Iterator[Format]:
+    """Yield the formats of the TabSeparated family."""
+    heads = (
+        ("", ""),
+        ("WithNames", " behind a line of names"),
+        ("WithNamesAndTypes", " behind a line of names and one of types"),
+    )
+    for head_lines, (suffix, said) in enumerate(heads):
+        for raw in (False, True):
+            name = f"TabSeparated{'Raw' if raw else ''}{suffix}"
+            short = f"TSV{'Raw' if raw else ''}{suffix}"
+            aliases = (short, f"Raw{suffix}") if raw else (short,)
+            yield Format(
+                name,
+                f"A row a line, values between tabs{', without escapes' if raw else ''}{said}.",
+                partial(TabWriter, head_lines=head_lines, raw=raw),
+                _reader(head_lines, raw),
+                aliases,
+                ("tsv",) if not raw and not head_lines else (),
+            )
+
+
+def _infer_line(source: Input) -> Structure:
+    """Return the one column of LineAsString."""
+    return (("line", STRING),)
+
+
+def _read_line(source: Input) -> Iterator[Rows]:
+    """Yield the lines as texts, as they are."""
+    return read_lines(source, Lines(separator="", escapes=False, null=None))
+
+
+FORMATS = (
+    *_tab_formats(),
+    Format("TSKV", "name=value between tabs.", TskvWriter),
+    Format(
+        "LineAsString",
+        "Each line is one String.",
+        partial(TabWriter, raw=True),
+        Reader(_infer_line, _read_line),
+    ),
+)

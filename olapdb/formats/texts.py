@@ -1,0 +1,79 @@
+"""Columns as texts, and texts joined to rows: what the text formats share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.formats.base import Header
+from olapdb.functions.kernels import columns
+from olapdb.functions.strings.rendering import display_array, display_nested
+
+_TAB_ESCAPES = (
+    ("\\", "\\\\"),
+    ("'", "\\'"),
+    ("\t", "\\t"),
+    ("\n", "\\n"),
+    ("\r", "\\r"),
+    ("\0", "\\0"),
+    ("\b", "\\b"),
+    ("\f", "\\f"),
+)
+_NEEDS_ESCAPE = np.zeros(256, bool)
+_NEEDS_ESCAPE[list(b"\\'\t\n\r\0\b\f")] = True
+
+
+def is_text(data_type: types.DataType) -> bool:
+    """Return whether values of the type are texts of any characters."""
+    return isinstance(types.plain(data_type), types.String | types.FixedString | types.Enum)
+
+
+def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
+    """Return the values as texts at top level; NULL is null. Bool is written as the settings say."""
+    if isinstance(types.plain(data_type), types.Boolean):
+        true = header.settings.text("bool_true_representation")
+        return pc.if_else(array, true, header.settings.text("bool_false_representation"))
+    return columns.text(display_array(array, data_type, header.environment.zone))
+
+
+def quoted(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
+    """Return the values as SQL writes them: strings and times quoted, NULL as the word."""
+    return display_nested(array, data_type, header.environment.zone)
+
+
+def tab_escaped(array: pa.Array) -> pa.Array:
+    r"""Return texts with the escapes of TabSeparated: `\t`, `\n`, `\\`, `\'` and the like."""
+    if not _NEEDS_ESCAPE[columns.bytes_of(array)[1]].any():
+        return array
+    for plain, escaped in _TAB_ESCAPES:
+        array = pc.replace_substring(array, plain, escaped)
+    return array
+
+
+def with_null(array: pa.Array, null: str) -> pa.Array:
+    """Return the texts with `null` in place of NULL."""
+    return pc.fill_null(array, null) if array.null_count else array
+
+
+def joined_rows(
+    texts: Sequence[pa.Array], separator: str, start: str = "", end: str = ""
+) -> pa.Array:
+    """Return one text a row: its values with a separator between, and what is around them."""
+    rows = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, separator)
+    return pc.binary_join_element_wise(start, rows, end, "") if start or end else rows
+
+
+def body(rows: pa.Array) -> bytes:
+    """Return all texts of the array, one behind the other."""
+    return bytes(columns.bytes_of(rows)[1])
+
+
+def tab_escaped_name(text: str) -> str:
+    """Return a name as TabSeparated escapes it."""
+    for plain, escaped in _TAB_ESCAPES:
+        text = text.replace(plain, escaped)
+    return text

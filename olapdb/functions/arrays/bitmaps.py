@@ -1,0 +1,212 @@
+"""Bitmaps: sets of integers that are the states of groupBitmap, so that they merge and are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions import scalar
+from olapdb.functions.aggregates.signatures import distinct_set_type, state_type_of
+from olapdb.functions.arrays.ordering import first_occurrences
+from olapdb.functions.arrays.search import ranks_with_null
+from olapdb.functions.arrays.type_rules import element_type
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import filter_elements
+from olapdb.types import UINT8, UINT64, AggregateFunction, Array, DataType, Integer
+
+Chosen = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""(whether a value is in the left bitmap, in the right one) -> whether it is in the result."""
+
+_OPERATIONS: dict[str, Chosen] = {
+    "And": lambda left, right: left & right,
+    "Or": lambda left, right: left | right,
+    "Xor": lambda left, right: left ^ right,
+    "Andnot": lambda left, right: left & ~right,
+}
+
+
+def _bitmap_of(inner: DataType) -> AggregateFunction:
+    """Return the type of bitmaps of an integer type."""
+    return state_type_of("groupBitmap", (), (inner,), distinct_set_type((inner,)))
+
+
+def _member(name: str, data_type: DataType) -> Integer:
+    """Return the type of a bitmap's members; raise IllegalTypeOfArgument for another type."""
+    if isinstance(data_type, AggregateFunction) and data_type.function == "groupBitmap":
+        inner = data_type.arguments[0]
+        if isinstance(inner, Integer):
+            return inner
+    raise scalar.illegal(name, data_type, "a bitmap")
+
+
+def _build_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the bitmap's type; raise IllegalTypeOfArgument unless an array of integers."""
+    inner = element_type(name, types[0])
+    scalar.require(name, [inner], Integer, "an Array of integers")
+    return _bitmap_of(inner)
+
+
+def _rule(result: Callable[[Integer], DataType], bitmaps: int = 1) -> scalar.TypeRule:
+    """Return the type rule of a function of bitmaps of one type, then integers."""
+
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument for other arguments."""
+        members = [_member(name, t) for t in types[:bitmaps]]
+        if any(member != members[0] for member in members):
+            raise scalar.illegal(name, types[1], f"a bitmap of {members[0]}")
+        scalar.require(name, types[bitmaps:], Integer, "an integer")
+        return result(members[0])
+
+    return rule
+
+
+def _build(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the distinct elements of each array, sorted: the kernel of bitmapBuild."""
+    offsets, elements = columns.elements_of(arrays[0])
+    owners, codes = columns.parents_of(offsets), ranks_with_null(elements)
+    order = np.lexsort((codes, owners))
+    keep = first_occurrences(owners[order], codes[order])
+    return filter_elements(offsets, elements.take(pa.array(order)), keep)
+
+
+def _to_array(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the members of each bitmap: the kernel of bitmapToArray."""
+    return columns.retype(arrays[0], call.result.arrow)
+
+
+def _counts(array: pa.Array) -> np.ndarray:
+    """Return the number of members of each bitmap."""
+    return np.diff(columns.elements_of(array)[0])
+
+
+def _cardinality(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the number of members of each bitmap: the kernel of bitmapCardinality."""
+    return columns.from_values(_counts(arrays[0]), pa.uint64())
+
+
+def _combined(arrays: list[pa.Array], chosen: Chosen) -> pa.Array:
+    """Return the bitmaps of the members of either that `chosen` takes, sorted."""
+    parts = [columns.elements_of(array) for array in arrays]
+    elements = pa.concat_arrays([own for _, own in parts])
+    owners = np.concatenate([columns.parents_of(offsets) for offsets, _ in parts])
+    codes = ranks_with_null(elements)
+    right = np.arange(len(codes)) >= len(parts[0][1])
+    keys = owners * (int(codes.max(initial=0)) + 1) + codes
+    distinct, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    in_left, in_right = np.zeros(len(distinct), bool), np.zeros(len(distinct), bool)
+    in_left[inverse[~right]] = True
+    in_right[inverse[right]] = True
+    places = first[chosen(in_left, in_right)]
+    counts = np.bincount(owners[places], minlength=len(arrays[0]))
+    return columns.lists_from(columns.offsets_from_counts(counts), elements.take(pa.array(places)))
+
+
+def _combine(chosen: Chosen) -> scalar.Kernel:
+    """Return the kernel of bitmapAnd and its kin."""
+    return lambda arrays, call: _combined(arrays, chosen)
+
+
+def _combined_count(chosen: Chosen) -> scalar.Kernel:
+    """Return the kernel of bitmapAndCardinality and its kin."""
+    return lambda arrays, call: columns.from_values(
+        _counts(_combined(arrays, chosen)), call.result.arrow
+    )
+
+
+def _has_any(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return whether two bitmaps have a common member."""
+    return columns.from_values(_counts(_combined(arrays, _OPERATIONS["And"])) > 0, pa.uint8())
+
+
+def _has_all(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return whether the left bitmap has all members of the right one."""
+    missing = _combined(arrays[::-1], _OPERATIONS["Andnot"])
+    return columns.from_values(_counts(missing) == 0, pa.uint8())
+
+
+def _members(array: pa.Array) -> tuple[np.ndarray, pa.Array, np.ndarray]:
+    """Return the offsets of bitmaps, their members, and the members as uint64 of their own width.
+
+    A negative member is that of the unsigned type of its width, as in ClickHouse."""
+    offsets, elements = columns.elements_of(array)
+    values = columns.numpy_values(elements)
+    return offsets, elements, values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
+
+
+def _contains(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return whether each bitmap has the row's number."""
+    offsets, _, numbers = _members(arrays[0])
+    owners = columns.parents_of(offsets)
+    wanted = columns.numpy_values(arrays[1]).astype(np.uint64)
+    hits = np.bincount(owners[numbers == wanted[owners]], minlength=len(arrays[0]))
+    return columns.from_values(hits > 0, pa.uint8())
+
+
+def _extreme(*, largest: bool) -> scalar.Kernel:
+    """Return the kernel of bitmapMax, or without `largest` of bitmapMin."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return the extreme member; of an empty bitmap 0 (bitmapMax), or the largest UInt64."""
+        offsets, _, numbers = _members(arrays[0])
+        out = np.full(len(arrays[0]), 0 if largest else 2**64 - 1, np.uint64)
+        (np.maximum if largest else np.minimum).at(out, columns.parents_of(offsets), numbers)
+        return columns.from_values(out, pa.uint64())
+
+    return kernel
+
+
+def _subset(*, limited: bool) -> scalar.Kernel:
+    """Return the kernel of bitmapSubsetInRange(b, from, to), or of bitmapSubsetLimit(b, from, n)."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Keep the members from `from` on, below `to` or the first `n` of them."""
+        offsets, elements, numbers = _members(arrays[0])
+        owners = columns.parents_of(offsets)
+        start, end = (columns.numpy_values(a).astype(np.uint64)[owners] for a in arrays[1:])
+        keep = numbers >= start
+        if limited:
+            before = np.concatenate(([0], np.cumsum(keep)))
+            keep &= (before[:-1] - before[offsets[:-1]][owners]).astype(np.uint64) < end
+        else:
+            keep &= numbers < end
+        return filter_elements(offsets, elements, keep)
+
+    return kernel
+
+
+def _slice(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Keep `n` members behind the first `offset`: the kernel of subBitmap(b, offset, n)."""
+    offsets, elements = columns.elements_of(arrays[0])
+    owners = columns.parents_of(offsets)
+    at = (np.arange(len(owners)) - offsets[owners]).astype(np.uint64)
+    skipped, count = (columns.numpy_values(a).astype(np.uint64)[owners] for a in arrays[1:])
+    return filter_elements(offsets, elements, (at >= skipped) & (at - skipped < count))
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.define("bitmapBuild", _build_rule, _build),
+    scalar.define("bitmapToArray", _rule(Array), _to_array),
+    scalar.define("bitmapCardinality", _rule(lambda t: UINT64), _cardinality),
+    *(
+        scalar.define(f"bitmap{name}", _rule(_bitmap_of, 2), _combine(chosen), count=2)
+        for name, chosen in _OPERATIONS.items()
+    ),
+    *(
+        scalar.define(
+            f"bitmap{name}Cardinality", _rule(lambda t: UINT64, 2), _combined_count(chosen), count=2
+        )
+        for name, chosen in _OPERATIONS.items()
+    ),
+    scalar.define("bitmapHasAny", _rule(lambda t: UINT8, 2), _has_any, count=2),
+    scalar.define("bitmapHasAll", _rule(lambda t: UINT8, 2), _has_all, count=2),
+    scalar.define("bitmapContains", _rule(lambda t: UINT8), _contains, count=2),
+    scalar.define("bitmapMin", _rule(lambda t: UINT64), _extreme(largest=False)),
+    scalar.define("bitmapMax", _rule(lambda t: UINT64), _extreme(largest=True)),
+    scalar.define("bitmapSubsetInRange", _rule(_bitmap_of), _subset(limited=False), count=3),
+    scalar.define("bitmapSubsetLimit", _rule(_bitmap_of), _subset(limited=True), count=3),
+    scalar.define("subBitmap", _rule(_bitmap_of), _slice, count=3),
+)

@@ -1,0 +1,88 @@
+"""Arithmetic of tuples, element by element: tuplePlus, tupleMultiplyByNumber."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.kernels import columns
+from olapdb.functions.registry import resolve_scalar
+from olapdb.types import Tuple, is_nullable, plain
+
+
+def _elements(name: str, argument: Argument) -> Tuple:
+    """Return the type of a tuple argument; raise IllegalTypeOfArgument for anything else."""
+    data_type = plain(argument.type)
+    if not isinstance(data_type, Tuple) or is_nullable(argument.type):
+        raise scalar.illegal(name, argument.type, "a Tuple")
+    return data_type
+
+
+def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
+    """Return a resolver of `operation` between the elements of tuples.
+
+    `number`: the second argument is one number, or nothing where there is no second argument.
+    """
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the operation for each element; raise for tuples of different lengths."""
+        left = _elements(name, arguments[0])
+        others = [Argument(t) for t in left.elements]
+        rest: list[list[Argument]] = [[] for _ in others]
+        if len(arguments) > 1 and number:
+            rest = [[Argument(arguments[1].type)] for _ in others]
+        elif len(arguments) > 1:
+            right = _elements(name, arguments[1])
+            if len(right.elements) != len(left.elements):
+                raise scalar.illegal(name, right, f"a tuple of {len(left.elements)} elements")
+            rest = [[Argument(t)] for t in right.elements]
+        calls = [
+            resolve_scalar(operation, [first, *more])
+            for first, more in zip(others, rest, strict=True)
+        ]
+        result = Tuple(tuple(call.type for call in calls))
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Compute each element's column."""
+            constant = all(isinstance(value, pa.Scalar) for value in values)
+            count = 1 if constant else rows
+            arrays = [columns.as_array(value, count) for value in values]
+            firsts = columns.struct_fields(arrays[0])
+            seconds = columns.struct_fields(arrays[1]) if len(arrays) > 1 and not number else None
+            fields = []
+            for at, call in enumerate(calls):
+                more = [] if len(arrays) < 2 else [arrays[1] if seconds is None else seconds[at]]
+                value = call.kernel([firsts[at], *more], count, environment)
+                fields.append(columns.as_array(value, count))
+            whole = columns.structs_from(fields, result.arrow, rows=count)
+            return whole[0] if constant else whole
+
+        return ScalarCall(name, result, kernel)
+
+    return resolve
+
+
+_OPERATIONS: dict[str, tuple[str, bool, int, tuple[str, ...]]] = {
+    "tuplePlus": ("plus", False, 2, ("vectorSum",)),
+    "tupleMinus": ("minus", False, 2, ("vectorDifference",)),
+    "tupleMultiply": ("multiply", False, 2, ()),
+    "tupleDivide": ("divide", False, 2, ()),
+    "tupleModulo": ("modulo", False, 2, ()),
+    "tupleIntDiv": ("intDiv", False, 2, ()),
+    "tupleIntDivOrZero": ("intDivOrZero", False, 2, ()),
+    "tupleNegate": ("negate", False, 1, ()),
+    "tupleMultiplyByNumber": ("multiply", True, 2, ()),
+    "tupleDivideByNumber": ("divide", True, 2, ()),
+    "tupleModuloByNumber": ("modulo", True, 2, ()),
+    "tupleIntDivByNumber": ("intDiv", True, 2, ()),
+    "tupleIntDivOrZeroByNumber": ("intDivOrZero", True, 2, ()),
+}
+"""The operation, whether the second argument is a number, the arguments, and other names."""
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = tuple(
+    scalar.custom(name, _by_element(operation, number=number), count=count, aliases=aliases)
+    for name, (operation, number, count, aliases) in _OPERATIONS.items()
+)

@@ -1,0 +1,84 @@
+"""Functions that are compositions of other functions: their types and values follow from those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
+from olapdb.functions.kernels.constants import constant
+from olapdb.functions.registry import resolve_scalar
+from olapdb.functions.scalar import ScalarDefinition, custom
+from olapdb.types import DataType
+
+Compute = Callable[[Sequence[Column], int, Environment], Column]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a composition: its type, its value if it is a constant, and how it is computed from
+    the arguments of the whole."""
+
+    type: DataType
+    constant: pa.Scalar | None
+    compute: Compute
+    volatility: Volatility = "pure"
+
+
+def literal(value: object, data_type: DataType) -> Part:
+    """Return a constant as a part."""
+    scalar = constant(value, data_type)
+    return Part(data_type, scalar, lambda values, rows, environment: scalar)
+
+
+def call(name: str, *parts: Part) -> Part:
+    """Return the call of a registered function on parts.
+
+    Raises the errors of `resolve_scalar`.
+    """
+    inner = resolve_scalar(name, [Argument(part.type, part.constant) for part in parts])
+
+    def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compute the parts, then the function of them."""
+        computed = [part.compute(values, rows, environment) for part in parts]
+        return inner.kernel(computed, rows, environment)
+
+    volatilities = {inner.volatility, *(part.volatility for part in parts)}
+    worst: Volatility = (
+        "row" if "row" in volatilities else "query" if "query" in volatilities else "pure"
+    )
+    return Part(inner.type, None, compute, worst)
+
+
+def parts_of(arguments: Sequence[Argument]) -> list[Part]:
+    """Return the arguments of a call as parts."""
+    return [_argument(at, argument) for at, argument in enumerate(arguments)]
+
+
+def _argument(at: int, argument: Argument) -> Part:
+    """Return the part that is argument `at`."""
+    return Part(argument.type, argument.constant, lambda values, rows, environment: values[at])
+
+
+def as_call(name: str, whole: Part) -> ScalarCall:
+    """Return a composition as the call of a function."""
+    return ScalarCall(name, whole.type, whole.compute, whole.volatility)
+
+
+def compose(
+    name: str,
+    build: Callable[..., Part],
+    *,
+    count: int | tuple[int, int | None],
+    aliases: tuple[str, ...] = (),
+    insensitive: bool = False,
+) -> ScalarDefinition:
+    """Define a function by a composition; `build` takes a part for each argument."""
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call by composing the arguments."""
+        return as_call(spelt, build(*parts_of(arguments)))
+
+    return custom(name, resolve, count=count, aliases=aliases, insensitive=insensitive)

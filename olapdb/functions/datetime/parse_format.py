@@ -1,0 +1,329 @@
+"""Times from text by a given format: parseDateTime, parseDateTimeInJodaSyntax and their variants.
+
+A format becomes one regular expression with a group for each part, which Arrow runs over the whole
+column; the parts become numbers and the numbers a timestamp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import BadArguments, CannotParseDateTime, NotSupportedError
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.casts.numbers import first_bad
+from olapdb.functions.kernels import calendar, columns
+from olapdb.types import DateTime, String, make_nullable, plain
+from olapdb.types.base import UTC
+
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_FULL_MONTHS, _SHORT_MONTHS = "|".join(_MONTHS), "|".join(m[:3] for m in _MONTHS)
+_FULL_DAYS, _SHORT_DAYS = "|".join(_DAYS), "|".join(d[:3] for d in _DAYS)
+_WORDS = {
+    "month_name": {name[:3]: at for at, name in enumerate(_MONTHS, 1)},
+    "weekday_name": {name[:3]: at for at, name in enumerate(_DAYS, 1)},
+    "half": {"am": 0, "pm": 12},
+}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a time: its name, and the regular expression of its text."""
+
+    name: str
+    pattern: str
+
+
+_TWO = "[0-9]{1,2}"
+_MYSQL: dict[str, _Part | str] = {
+    "Y": _Part("year", "[0-9]{4}"),
+    "y": _Part("short_year", "[0-9]{2}"),
+    "m": _Part("month", _TWO),
+    "c": _Part("month", _TWO),
+    "d": _Part("day", _TWO),
+    "e": _Part("day", " ?[0-9]{1,2}"),
+    "j": _Part("day_of_year", "[0-9]{1,3}"),
+    "H": _Part("hour", _TWO),
+    "k": _Part("hour", " ?[0-9]{1,2}"),
+    "h": _Part("half_hour", _TWO),
+    "I": _Part("half_hour", _TWO),
+    "l": _Part("half_hour", " ?[0-9]{1,2}"),
+    "i": _Part("minute", _TWO),
+    "s": _Part("second", _TWO),
+    "S": _Part("second", _TWO),
+    "p": _Part("half", "am|pm"),
+    "M": _Part("month_name", _FULL_MONTHS),
+    "b": _Part("month_name", _SHORT_MONTHS),
+    "W": _Part("weekday_name", _FULL_DAYS),
+    "a": _Part("weekday_name", _SHORT_DAYS),
+    "z": _Part("offset", "[+-][0-9]{2}:?[0-9]{2}"),
+    "F": "%Y-%m-%d",
+    "T": "%H:%i:%s",
+    "R": "%H:%i",
+    "D": "%m/%d/%y",
+    "r": "%h:%i %p",
+}
+"""The letters of MySQL's formats, as parts or as other letters."""
+
+
+def _mysql_tokens(name: str, template: str) -> list[str | _Part]:
+    """Return literal texts and parts of a format such as `%Y-%m-%d`; raise for unknown letters."""
+    tokens: list[str | _Part] = []
+    for piece in re.findall("%.|[^%]+|%", template, re.DOTALL):
+        meaning = _MYSQL.get(piece[1:]) if piece.startswith("%") else None
+        if not piece.startswith("%"):
+            tokens.append(piece)
+        elif piece in ("%%", "%n", "%t"):
+            tokens.append({"%%": "%", "%n": "\n", "%t": "\t"}[piece])
+        elif isinstance(meaning, str):
+            tokens += _mysql_tokens(name, meaning)
+        elif isinstance(meaning, _Part):
+            tokens.append(meaning)
+        else:
+            raise NotSupportedError(
+                f"{name} does not read the format {piece}.",
+                hint=f"It reads {' '.join('%' + letter for letter in _MYSQL)}.",
+            )
+    return tokens
+
+
+JODA_TOKEN = re.compile(r"'(?:[^']|'')*'|([a-zA-Z])\1*|[^a-zA-Z']+|'")
+"""A quoted text, a letter with its repetitions, or other characters of a Joda format."""
+_JODA: dict[str, str] = {
+    "y": "year",
+    "Y": "year",
+    "x": "year",
+    "D": "day_of_year",
+    "d": "day",
+    "H": "hour",
+    "h": "half_hour",
+    "k": "hour_from_1",
+    "K": "hour_of_half",
+    "m": "minute",
+    "s": "second",
+    "a": "half",
+}
+
+
+def _joda_tokens(name: str, template: str) -> list[str | _Part]:
+    """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`."""
+    tokens: list[str | _Part] = []
+    for match in JODA_TOKEN.finditer(template):
+        piece = match[0]
+        if piece.startswith("'"):
+            if len(piece) < 2:
+                raise BadArguments(f"{name}: no closing single quote for literal.")
+            tokens.append("'" if piece == "''" else piece[1:-1].replace("''", "'"))
+        elif not piece[0].isalpha():
+            tokens.append(piece)
+        else:
+            tokens.append(_joda_part(name, piece[0], len(piece)))
+    return tokens
+
+
+def _joda_part(name: str, letter: str, count: int) -> _Part:
+    """Return the part that `count` repetitions of a letter mean; raise for an unknown letter."""
+    if letter == "M":
+        if count < 3:
+            return _Part("month", _TWO)
+        return _Part("month_name", _SHORT_MONTHS if count == 3 else _FULL_MONTHS)
+    if letter == "E":
+        return _Part("weekday_name", f"{_FULL_DAYS}|{_SHORT_DAYS}")
+    meaning = _JODA.get(letter)
+    if meaning is None:
+        raise NotSupportedError(
+            f"{name} does not read the format {letter * count}.",
+            hint=f"It reads {' '.join(sorted((*_JODA, 'M', 'E')))}.",
+        )
+    if meaning == "year":
+        return _Part("short_year", "[0-9]{2}") if count == 2 else _Part("year", "[0-9]{1,4}")
+    if meaning == "half":
+        return _Part("half", "am|pm")
+    return _Part(meaning, "[0-9]{1,3}" if meaning == "day_of_year" else _TWO)
+
+
+def _expression(tokens: Sequence[str | _Part]) -> tuple[str, list[str]]:
+    """Return the regular expression of a format, and the names of its groups' parts in order."""
+    pattern = "(?is)^"
+    names: list[str] = []
+    for token in tokens:
+        if isinstance(token, str):
+            pattern += re.escape(token)
+        else:
+            pattern += f"(?P<g{len(names)}>{token.pattern})"
+            names.append(token.name)
+    return pattern + "$", names
+
+
+def _numbers(texts: pa.Array, name: str) -> np.ndarray:
+    """Return the numbers that the texts of one part mean, -1 for an unknown word; int64."""
+    if name == "offset":
+        digits = pc.replace_substring(texts, ":", "")
+        sign = np.where(np.asarray(pc.starts_with(digits, "-")), -1, 1)
+        number = columns.numpy_values(pc.utf8_slice_codeunits(digits, 1).cast(pa.int64()))
+        return np.asarray(sign * (number // 100 * 3_600 + number % 100 * 60))
+    words = _WORDS.get(name)
+    if words is None:
+        return columns.numpy_values(pc.ascii_ltrim(texts, " ").cast(pa.int64()))
+    heads = pc.utf8_slice_codeunits(pc.ascii_lower(texts), 0, 3)
+    found = pc.index_in(heads, pa.array(list(words)))
+    return columns.numpy_values(pa.array(list(words.values()), pa.int64()).take(found))
+
+
+_BOUNDS = {
+    "month": (1, 12),
+    "day": (1, 31),
+    "day_of_year": (1, 366),
+    "hour": (0, 23),
+    "half_hour": (1, 12),
+    "hour_from_1": (1, 24),
+    "hour_of_half": (0, 11),
+    "minute": (0, 59),
+    "second": (0, 59),
+}
+
+
+def _seconds(
+    parts: dict[str, np.ndarray], rows: int, target: DateTime, zone: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Unix seconds of the parts, and which rows are times that exist."""
+    fine = np.ones(rows, bool)
+    for name, (low, high) in _BOUNDS.items():
+        if name in parts:
+            fine &= (parts[name] >= low) & (parts[name] <= high)
+    days, known = _days(parts, rows)
+    wall = days * calendar.DAY + _time_of_day(parts, rows)
+    if "offset" in parts:
+        seconds = wall - parts["offset"]
+    else:
+        seconds = calendar.utc_from_local(wall, calendar.zone_of(target, zone))
+    return seconds, fine & known & (seconds >= 0) & (seconds <= calendar.DATETIME_MAX)
+
+
+def _days(parts: dict[str, np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return days since 1970-01-01 of the parts of a date, and which of them exist.
+
+    A missing year is 1970, or 2000 where a month or a day is given, as in ClickHouse.
+    """
+    dated = any(name in parts for name in ("month", "month_name", "day"))
+    year = parts.get("year")
+    if year is None and "short_year" in parts:
+        short = parts["short_year"]
+        year = np.where(short >= 70, 1900 + short, 2000 + short)
+    if year is None:
+        year = np.full(rows, 2000 if dated or "day_of_year" in parts else 1970)
+    if "day_of_year" in parts:
+        start = calendar.year_start(year)
+        days = start + parts["day_of_year"] - 1
+        return days, days < calendar.year_start(year + 1)
+    one = np.ones(rows, np.int64)
+    month = parts.get("month", parts.get("month_name", one))
+    day = parts.get("day", one)
+    days = calendar.days_from_civil(year, np.clip(month, 1, 12), day)
+    return days, calendar.civil_from_days(days)[2] == day
+
+
+def _time_of_day(parts: dict[str, np.ndarray], rows: int) -> np.ndarray:
+    """Return seconds since midnight of the parts of a time; missing parts are 0."""
+    none = np.zeros(rows, np.int64)
+    hour = parts.get("hour", none)
+    if "hour_from_1" in parts:
+        hour = parts["hour_from_1"] % 24
+    for name in ("half_hour", "hour_of_half"):
+        if name in parts:
+            hour = parts[name] % 12 + parts.get("half", none)
+    return np.asarray(hour * 3_600 + parts.get("minute", none) * 60 + parts.get("second", none))
+
+
+def _resolver(
+    tokens_of: Callable[[str, str], list[str | _Part]], default_format: str, otherwise: str
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of a function (text[, format[, zone]]).
+
+    `otherwise` ("", "Null" or "Zero") decides the value of texts that do not fit.
+    """
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; format and zone are constants."""
+        scalar.require(name, [plain(arguments[0].type)], (String,), "a String")
+        given = len(arguments) > 1
+        template = scalar.constant_text(name, arguments, 1, "the format") if given else ""
+        pattern, names = _expression(tokens_of(name, template or default_format))
+        zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
+        target = DateTime(zone or UTC)  # the zone is part of the type, as in ClickHouse
+
+        def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Parse the texts; raise CannotParseDateTime for the first that does not fit."""
+            seconds, fine = _parsed(arrays[0], pattern, names, target, call.environment.zone)
+            bad = first_bad(~fine)
+            if bad is None or otherwise:
+                valid = fine if otherwise == "Null" else None
+                return columns.from_values(np.where(fine, seconds, 0), target.arrow, valid)
+            raise CannotParseDateTime(
+                f"Cannot parse {arrays[0][bad].as_py()!r} by the format"
+                f" {template or default_format!r}.",
+                hint=f"{name}OrNull returns NULL for such texts.",
+            ).at_row(bad)
+
+        if otherwise != "Null":
+            return scalar.standard_call(name, arguments, target, kernel)
+        result = make_nullable(target)
+        call = scalar.standard_call(name, arguments, target, kernel)
+        return ScalarCall(name, result, call.kernel)
+
+    return resolve
+
+
+def _parsed(
+    array: pa.Array, pattern: str, names: Sequence[str], target: DateTime, zone: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Unix seconds of texts without nulls, and which of them fit the format."""
+    if not names:
+        matches = np.asarray(pc.match_substring_regex(array, pattern))
+        return _seconds({}, len(array), target, zone)[0], matches
+    groups = pc.extract_regex(array, pattern)
+    matches = np.asarray(groups.is_valid())
+    rows = int(matches.sum())
+    fields = columns.struct_fields(groups.filter(pa.array(matches)))
+    parts = {name: _numbers(field, name) for name, field in zip(names, fields, strict=True)}
+    seconds, fine = _seconds(parts, rows, target, zone)
+    placed, fits = np.zeros(len(array), np.int64), matches.copy()
+    placed[matches], fits[matches] = seconds, fine
+    return placed, fits
+
+
+_ALIASES = {"parseDateTimeOrNull": ("str_to_date",)}
+
+
+def _definitions() -> tuple[scalar.ScalarDefinition, ...]:
+    """Return the definitions of both syntaxes, each with …OrNull and …OrZero."""
+    definitions = []
+    for name, tokens_of, template in (
+        ("parseDateTime", _mysql_tokens, "%Y-%m-%d %H:%i:%s"),
+        ("parseDateTimeInJodaSyntax", _joda_tokens, "yyyy-MM-dd HH:mm:ss"),
+    ):
+        for otherwise in ("", "Null", "Zero"):
+            suffix = f"Or{otherwise}" if otherwise else ""
+            definitions.append(
+                scalar.custom(
+                    f"{name}{suffix}",
+                    _resolver(tokens_of, template, otherwise),
+                    count=(1, 3),
+                    aliases=_ALIASES.get(name + suffix, ()),
+                    insensitive=name + suffix in _ALIASES,
+                )
+            )
+    return tuple(definitions)
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = _definitions()

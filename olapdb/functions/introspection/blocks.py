@@ -1,0 +1,73 @@
+"""Functions of the block that a query computes at once: its rows, its time, and waiting for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import IllegalTypeOfArgument, TooSlow
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.kernels import columns
+from olapdb.functions.scalar import ScalarDefinition, constant_zone, custom
+from olapdb.types import UINT8, UINT64, DateTime, Float, Integer, plain
+
+SLEEP_SECONDS_MAX = 3
+"""The longest wait for one block, as ClickHouse's function_sleep_max_microseconds_per_block."""
+
+
+def _row_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve rowNumberInBlock(): the position of each row in its block, from 0."""
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the numbers from 0 on."""
+        return columns.from_values(np.arange(rows), pa.uint64())
+
+    return ScalarCall(name, UINT64, kernel, "row")
+
+
+def _now_in_block(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve nowInBlock([zone]): the time at which each block is computed."""
+    result = DateTime(constant_zone(name, arguments, 0) if arguments else None)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the present second for all rows."""
+        return columns.from_values(np.full(rows, int(time.time())), result.arrow)
+
+    return ScalarCall(name, result, kernel, "row")
+
+
+def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of sleep(seconds), or of sleepEachRow."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; the seconds are a constant of at most `SLEEP_SECONDS_MAX` a block."""
+        constant = arguments[0].constant
+        number = None if constant is None else constant.as_py()
+        if not isinstance(plain(arguments[0].type), Integer | Float) or number is None:
+            raise IllegalTypeOfArgument(f"{name} takes a constant number of seconds.")
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Wait, then return 0 for all rows; a block without rows does not wait."""
+            seconds = number * (rows if each_row else 1) if rows else 0
+            if not 0 <= seconds <= SLEEP_SECONDS_MAX:
+                raise TooSlow(
+                    f"{name} waits at most {SLEEP_SECONDS_MAX} seconds a block, not {seconds}.",
+                    hint="Read fewer rows, or wait less.",
+                )
+            time.sleep(seconds)
+            return columns.from_values(np.zeros(rows), pa.uint8())
+
+        return ScalarCall(name, UINT8, kernel, "row")
+
+    return resolve
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    custom("rowNumberInBlock", _row_number, count=0),
+    custom("nowInBlock", _now_in_block, count=(0, 1)),
+    custom("sleep", _sleep(each_row=False)),
+    custom("sleepEachRow", _sleep(each_row=True)),
+)

@@ -1,0 +1,242 @@
+"""Functions about values and their types: sizes, defaults, whether they are constant; rows of a
+block; indexHint."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import IllegalTypeOfArgument
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.composition import Part, call, compose, literal
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.nested import map_parts
+from olapdb.types import (
+    STRING,
+    UINT8,
+    UINT64,
+    UUID,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Enum,
+    FixedString,
+    Float,
+    Integer,
+    Interval,
+    LowCardinality,
+    Map,
+    Nothing,
+    Tuple,
+    is_nullable,
+    parse_type,
+    plain,
+)
+
+
+def _constant_of(
+    result: DataType, value: Callable[[str, Sequence[Argument]], object]
+) -> scalar.Resolver:
+    """Return the resolver of a function whose value follows from the types of its arguments."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call: a constant."""
+        shown = pa.scalar(value(name, arguments), result.arrow)
+        return ScalarCall(name, result, lambda v, r, e: shown)
+
+    return resolve
+
+
+def _default_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve defaultValueOfArgumentType(x): the default of the type of x."""
+    return _default_value(name, arguments[0].type)
+
+
+def _default_of_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve defaultValueOfTypeName('T'): the default of the type with this name."""
+    from olapdb.functions.aggregates.registry import state_representation
+
+    text = scalar.constant_text(name, arguments, 0, "the name of a type")
+    return _default_value(name, parse_type(text, state_representation))
+
+
+def _default_value(name: str, data_type: DataType) -> ScalarCall:
+    """Return the call that gives the default of a type; that of Date32 is its first day."""
+    value = default_value(data_type)
+    if isinstance(data_type, Date32):
+        value = pa.scalar(datetime.date(1900, 1, 1), data_type.arrow)
+    return ScalarCall(name, data_type, lambda v, r, e: value)
+
+
+def _column_type_name(argument: Argument) -> str:
+    """Return how ClickHouse names the column that holds the argument."""
+    whole = f"{'Const(' if argument.constant is not None else ''}"
+    closing = ")" if whole else ""
+    data_type, inner = argument.type, plain(argument.type)
+    if isinstance(data_type, LowCardinality):
+        return f"{whole}ColumnLowCardinality{closing}"
+    base = _column_of(inner)
+    return f"{whole}{f'Nullable({base})' if is_nullable(data_type) else base}{closing}"
+
+
+def _column_of(data_type: DataType) -> str:
+    """Return the name of ClickHouse's column of a type, without wrappers."""
+    match data_type:
+        case Integer() | Float():
+            return data_type.name
+        case Boolean():
+            return "UInt8"
+        case Date():
+            return "UInt16"
+        case DateTime():
+            return "UInt32"
+        case Date32():
+            return "Int32"
+        case Enum(bits=bits):
+            return f"Int{bits}"
+        case Array() | Tuple() | Map() | FixedString() | Nothing():
+            return data_type.name.split("(")[0]
+    return data_type.name.split("(")[0]
+
+
+# --- sizes
+
+
+def _byte_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve byteSize(…): the bytes that the values take in ClickHouse's memory, uncompressed."""
+    types = [a.type for a in arguments]
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Add up the sizes of all arguments of each row."""
+        total = np.zeros(rows, np.int64)
+        for value, data_type in zip(values, types, strict=True):
+            total += _sizes(columns.as_array(value, rows), data_type)
+        return columns.from_values(total, pa.uint64())
+
+    return ScalarCall(name, UINT64, kernel)
+
+
+def _sizes(array: pa.Array, data_type: DataType) -> np.ndarray:
+    """Return the bytes of each value: 8 more for the end of a text or an array, 1 for Nullable."""
+    inner = plain(data_type)
+    extra = 1 if is_nullable(data_type) else 0
+    match inner:
+        case Array():
+            offsets, elements = columns.elements_of(array)
+            sizes = np.concatenate(([0], np.cumsum(_sizes(elements, inner.inner))))
+            return np.asarray(sizes[offsets[1:]] - sizes[offsets[:-1]] + 8 + extra)
+        case Map():
+            offsets, keys, values = map_parts(array)
+            both = _sizes(keys, inner.key) + _sizes(values, inner.value)
+            sizes = np.concatenate(([0], np.cumsum(both)))
+            return np.asarray(sizes[offsets[1:]] - sizes[offsets[:-1]] + 8)
+        case Tuple():
+            fields = zip(columns.struct_fields(array), inner.elements, strict=True)
+            return sum((_sizes(f, t) for f, t in fields), np.zeros(len(array), np.int64) + extra)
+        case Nothing():
+            return np.full(len(array), extra)
+    width = _width(inner)
+    if width is not None:
+        return np.full(len(array), width + extra)
+    filled = array.fill_null("") if array.null_count else array
+    offsets, _ = columns.bytes_of(columns.binary(filled))
+    return np.diff(offsets) + 8 + extra
+
+
+def _width(data_type: DataType) -> int | None:
+    """Return the bytes of a value of a fixed width, None of other types."""
+    match data_type:
+        case Integer(bits=bits) | Float(bits=bits) | Enum(bits=bits):
+            return bits // 8
+        case Boolean():
+            return 1
+        case Date():
+            return 2
+        case DateTime() | Date32():
+            return 4
+        case DateTime64() | Interval():
+            return 8
+        case UUID():
+            return 16
+        case Decimal(precision=precision):
+            return next(
+                w for digits, w in ((9, 4), (18, 8), (38, 16), (76, 32)) if precision <= digits
+            )
+        case FixedString(length=length):
+            return length
+    return None
+
+
+def _block_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve blockSize(): the number of rows of the block."""
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the rows of this block."""
+        return pa.scalar(rows, pa.uint64())
+
+    return ScalarCall(name, UINT64, kernel, "row")
+
+
+def _visible_width(value: Part) -> Part:
+    """Return the number of characters of the value as text; NULL has 4."""
+    return call("lengthUTF8", call("ifNull", call("toString", value), literal("NULL", STRING)))
+
+
+def _digits(value: decimal.Decimal, scale: int) -> int:
+    """Return the digits of a decimal as an integer: its digits before and behind the point."""
+    if not value:
+        return 1
+    return max(value.adjusted() + 1 + scale, 1)
+
+
+def _count_digits(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve countDigits(x): the decimal digits of an integer, or of a decimal as an integer."""
+    data_type = plain(arguments[0].type)
+    if not isinstance(data_type, Integer | Decimal):
+        raise scalar.illegal(name, arguments[0].type, "an integer or a Decimal")
+    scale = data_type.scale if isinstance(data_type, Decimal) else 0
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Count the digits of each number's absolute value; 0 has one."""
+        if isinstance(data_type, Decimal):
+            digits = [_digits(value, scale) for value in arrays[0].to_pylist()]
+        else:
+            digits = [len(str(abs(value))) for value in arrays[0].to_pylist()]
+        return pa.array(digits, pa.uint8())
+
+    return scalar.standard_call(name, arguments, UINT8, kernel)
+
+
+def _enum_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve getSizeOfEnumType(x): the number of values of an Enum, in as many bits as it has."""
+    data_type = plain(arguments[0].type)
+    if not isinstance(data_type, Enum):
+        raise IllegalTypeOfArgument(f"{name} takes an Enum, not {arguments[0].type}.")
+    count = len(data_type.elements)
+    return _constant_of(Integer(data_type.bits, False), lambda n, a: count)(name, arguments)
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.custom("isConstant", _constant_of(UINT8, lambda n, a: int(a[0].constant is not None))),
+    scalar.custom("isNullable", _constant_of(UINT8, lambda n, a: int(is_nullable(a[0].type)))),
+    scalar.custom("toColumnTypeName", _constant_of(STRING, lambda n, a: _column_type_name(a[0]))),
+    scalar.custom("getSizeOfEnumType", _enum_size),
+    scalar.custom("indexHint", _constant_of(UINT8, lambda n, a: 1), count=(0, None)),
+    scalar.custom("defaultValueOfArgumentType", _default_of),
+    scalar.custom("defaultValueOfTypeName", _default_of_name),
+    scalar.custom("byteSize", _byte_size, count=(0, None)),
+    scalar.custom("blockSize", _block_size, count=0),
+    compose("visibleWidth", _visible_width, count=1),
+    scalar.custom("countDigits", _count_digits),
+)

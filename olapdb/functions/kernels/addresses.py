@@ -1,0 +1,97 @@
+"""IPv4 and IPv6 addresses: their texts, and one as the other."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions.kernels import columns
+
+_ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
+MAPPED = bytes(10) + b"\xff\xff"
+"""The first 12 bytes of the IPv6 addresses that stand for IPv4 addresses, ::ffff:0:0/96."""
+
+
+def parsed_ipv4(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of addresses such as 10.0.0.1, 0 for other texts, and which texts are
+    addresses; int64 and bool, shape (rows,)."""
+    groups = pc.extract_regex(columns.unpadded(array), _ADDRESS)
+    valid = np.asarray(groups.is_valid())
+    fields = columns.struct_fields(groups.filter(pa.array(valid)))
+    octets = [columns.numpy_values(field.cast(pa.int64())) for field in fields]
+    small = np.ones(int(valid.sum()), bool)
+    number = np.zeros(len(small), np.int64)
+    for octet in octets:
+        small &= octet < 256
+        number = number * 256 + octet
+    numbers, fine = np.zeros(len(array), np.int64), valid.copy()
+    numbers[valid], fine[valid] = np.where(small, number, 0), small
+    return numbers, fine
+
+
+def parsed_ipv6(array: pa.Array, *, maps_ipv4: bool = True) -> pa.Array:
+    """Return the 16 bytes of addresses such as ::1, NULL for other texts. With `maps_ipv4` the text
+    10.0.0.1 is ::ffff:10.0.0.1."""
+
+    def parse(text: str) -> bytes | None:
+        """Return the bytes of one text, None if it is no address."""
+        try:
+            return socket.inet_pton(socket.AF_INET6, text)
+        except (OSError, ValueError):
+            return None
+
+    texts = columns.unpadded(array)
+    addresses = _per_distinct(texts, parse)
+    if not maps_ipv4:
+        return addresses
+    numbers, fine = parsed_ipv4(texts)
+    mapped = mapped_ipv4(pa.array(numbers, pa.uint32()))
+    return pc.if_else(pa.array(fine), mapped, addresses)
+
+
+def mapped_ipv4(array: pa.Array) -> pa.Array:
+    """Return the IPv6 addresses that stand for IPv4 addresses, given as UInt32; NULL stays null."""
+    raw = np.zeros((len(array), 16), np.uint8)
+    raw[:, :12] = np.frombuffer(MAPPED, np.uint8)
+    values = columns.numpy_values(array).astype(">u4")
+    raw[:, 12:] = values.view(np.uint8).reshape(len(array), 4)
+    return fixed_binary(raw, columns.validity(array))
+
+
+def fixed_binary(raw: np.ndarray, valid: np.ndarray | None = None) -> pa.Array:
+    """Return rows of 16 bytes, uint8 of shape (rows, 16), as a fixed-size binary array."""
+    data = pa.py_buffer(np.ascontiguousarray(raw).tobytes())
+    array = pa.Array.from_buffers(pa.binary(16), len(raw), [None, data])
+    if valid is None:
+        return array
+    return pc.if_else(pa.array(valid), array, pa.scalar(None, array.type))
+
+
+def ipv4_texts(array: pa.Array) -> pa.Array:
+    """Return UInt32 numbers as four numbers with dots between them; NULL stays null."""
+    octets = [
+        array if at == 0 else pc.shift_right(array, pa.scalar(at, pa.uint32()))
+        for at in (24, 16, 8, 0)
+    ]
+    texts = [
+        pc.bit_wise_and(octet, pa.scalar(255, pa.uint32())).cast(pa.string()) for octet in octets
+    ]
+    return pc.binary_join_element_wise(*texts, ".")
+
+
+def ipv6_texts(array: pa.Array) -> pa.Array:
+    """Return the texts of IPv6 addresses in their shortest form; NULL stays null."""
+    encoded = array.dictionary_encode()
+    texts = [socket.inet_ntop(socket.AF_INET6, raw) for raw in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(encoded.indices)
+
+
+def _per_distinct(array: pa.Array, parse: Callable[[str], bytes | None]) -> pa.Array:
+    """Return 16 bytes for each text, computed once for equal texts; NULL stays null."""
+    encoded = columns.binary(array).dictionary_encode()
+    texts = (raw.decode("latin-1") for raw in encoded.dictionary.to_pylist())
+    return pa.array([parse(text) for text in texts], pa.binary(16)).take(encoded.indices)

@@ -1,0 +1,306 @@
+"""Arithmetic that guards its arguments or composes other functions: …OrNull, clamp, max2, midpoint,
+multiplyDecimal; special functions; widthBucket; rounding to given values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import BadArguments
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument
+from olapdb.functions.composition import Part, call, compose, literal
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.by_value import define_by_value
+from olapdb.functions.kernels.supertypes import as_number, common_type
+from olapdb.functions.numeric.maths import floats
+from olapdb.types import (
+    FLOAT64,
+    STRING,
+    UINT8,
+    UINT16,
+    UINT64,
+    Boolean,
+    DataType,
+    Decimal,
+    Float,
+    Integer,
+    is_nullable,
+)
+
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+
+
+def _or_null(operation: str) -> Callable[[Part, Part], Part]:
+    """Return the composition of a division that gives NULL for a divisor of 0."""
+
+    def build(left: Part, right: Part) -> Part:
+        """Divide by the divisor, or by NULL where it is 0."""
+        return call(operation, left, call("nullIf", right, literal(0, UINT8)))
+
+    return build
+
+
+def _is_zero_or_null(value: Part) -> Part:
+    """Return whether a number is 0 or NULL."""
+    equal = call("equals", value, literal(0, UINT8))
+    return call("ifNull", equal, literal(1, UINT8)) if is_nullable(value.type) else equal
+
+
+def _clamp(value: Part, least: Part, most: Part) -> Part:
+    """Return the value, but not below `least` or above `most`, in the type of all three."""
+    shared = literal(str(common_type([value.type, least.type, most.type])), STRING)
+    value, least, most = (call("CAST", part, shared) for part in (value, least, most))
+    return call("greatest", call("least", value, most), least)
+
+
+def _extreme(operation: str) -> Callable[[Part, Part], Part]:
+    """Return the composition of max2 or min2: the extreme of two numbers as Float64."""
+
+    def build(left: Part, right: Part) -> Part:
+        """Compare both as Float64."""
+        return call(operation, call("toFloat64", left), call("toFloat64", right))
+
+    return build
+
+
+def _square(value: Part) -> Part:
+    """Return the number times itself."""
+    return call("multiply", value, value)
+
+
+def _first_non_default(*values: Part) -> Part:
+    """Return the first value that is neither NULL nor the default of its type."""
+    whole = values[-1]
+    for value in reversed(values[:-1]):
+        zero = call("defaultValueOfArgumentType", value)
+        differs = call("notEquals", value, zero)
+        if is_nullable(value.type):
+            differs = call("isNotNull", value)
+        whole = call("if", differs, value, whole)
+    return whole
+
+
+# --- special functions
+
+
+def _elementwise(function: Callable[[float], float]) -> scalar.Kernel:
+    """Return the kernel of a function of one Float64, called for each distinct value."""
+
+    def safe(value: float) -> float:
+        """Return the value, infinite or NaN where the function has none."""
+        try:
+            return function(value)
+        except (OverflowError, ValueError):
+            return math.nan if value < 0 and not value.is_integer() else math.inf
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Compute the function of each distinct number."""
+        distinct, inverse = np.unique(floats(arrays[0]), return_inverse=True)
+        values = np.array([safe(float(x)) for x in distinct], np.float64)
+        return columns.from_values(values[inverse.reshape(-1)], pa.float64())
+
+    return kernel
+
+
+def _sigmoid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return 1 / (1 + exp(-x))."""
+    with np.errstate(over="ignore"):
+        return columns.from_values(1 / (1 + np.exp(-floats(arrays[0]))), pa.float64())
+
+
+def _integer_power(base: int, last: int) -> scalar.Kernel:
+    """Return the kernel of intExp2 or intExp10: a power as UInt64, 0 below it, the largest above."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Look the powers up; a fraction is cut."""
+        exponents = floats(arrays[0])
+        if np.isnan(exponents).any():
+            raise BadArguments(f"intExp{base} takes no NaN.")
+        powers = np.array([0, *(base**n for n in range(last + 1)), 2**64 - 1], np.uint64)
+        at = np.clip(np.trunc(np.clip(exponents, -1e6, 1e6)), -1, last + 1).astype(np.int64)
+        return columns.from_values(powers[at + 1], pa.uint64())
+
+    return kernel
+
+
+def _factorial(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return n! as UInt64, 1 of a negative n; raise BadArguments above 20."""
+    numbers = columns.numpy_values(arrays[0])
+    if len(numbers) and numbers.max() > 20:
+        raise BadArguments("factorial takes a number of at most 20.")
+    table = np.array([math.factorial(n) for n in range(21)], np.uint64)
+    return columns.from_values(table[np.maximum(numbers, 0).astype(np.int64)], pa.uint64())
+
+
+def _is_prime(value: int) -> int:
+    """Return whether an integer is prime, by Miller and Rabin's test with bases that decide it for 64
+    bits."""
+    if value < 2:
+        return 0
+    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+    for base in bases:
+        if value % base == 0:
+            return int(value == base)
+    odd, twos = value - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    return int(all(_passes(value, base, odd, twos) for base in bases))
+
+
+def _passes(value: int, base: int, odd: int, twos: int) -> bool:
+    """Return whether `value` may be prime by one base, where value - 1 = odd * 2^twos."""
+    x = pow(base, odd, value)
+    if x in (1, value - 1):
+        return True
+    for _ in range(twos - 1):
+        x = x * x % value
+        if x == value - 1:
+            return True
+    return False
+
+
+def _bucket_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the integer that holds the number of buckets and one more."""
+    scalar.require(name, types[:3], (Integer, Float, Boolean), "a number")
+    count = types[3]
+    if not isinstance(count, Integer) or count.signed:
+        raise scalar.illegal(name, count, "an unsigned integer")
+    return Integer(min(count.bits * 2, 64), False)
+
+
+def _width_bucket(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the number of the bucket of equal width, from 1; 0 below all and n + 1 above."""
+    value, low, high = (floats(a) for a in arrays[:3])
+    count = columns.numpy_values(arrays[3])
+    if not (np.isfinite(low) & np.isfinite(high)).all() or np.isnan(value).any():
+        raise BadArguments("The numbers of widthBucket are finite.")
+    if (count == 0).any():
+        raise BadArguments("The number of buckets of widthBucket is positive.")
+    with np.errstate(all="ignore"):
+        inside = np.floor((value - low) * count / (high - low)) + 1
+    buckets = np.where(value < low, 0, np.where(value >= high, count + 1.0, inside))
+    buckets = np.where(low >= high, np.where(value < low, 0, count + 1.0), buckets)
+    return columns.from_values(buckets, call.result.arrow)
+
+
+# --- rounding
+
+
+def _steps(limits: Sequence[int], values: Sequence[int], result: DataType) -> scalar.Kernel:
+    """Return a kernel that gives values[i] where limits[i - 1] <= x < limits[i]."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Find the step of each number."""
+        at = np.searchsorted(np.array(limits, np.float64), floats(arrays[0]), side="right")
+        return columns.from_values(np.array(values)[at], result.arrow)
+
+    return kernel
+
+
+_AGES, _AGE_VALUES = (1, 18, 25, 35, 45, 55), (0, 17, 18, 25, 35, 45, 55)
+_DURATIONS = (1, 10, 30, 60, 120, 180, 240, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000)
+
+
+def _round_to_power(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the power of two that is not above the number; 0 of an integer that is not positive."""
+    if isinstance(call.result, Float):
+        numbers = floats(arrays[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            powers = np.exp2(np.floor(np.log2(np.abs(numbers))))
+        rounded = np.where(numbers == 0, 0, np.copysign(powers, numbers))
+        return columns.from_values(
+            np.where(np.isfinite(numbers), rounded, numbers), call.result.arrow
+        )
+    numbers = columns.numpy_values(arrays[0])
+    sizes = np.maximum(numbers, 0).astype(np.uint64)
+    for places in (1, 2, 4, 8, 16, 32):
+        sizes |= sizes >> np.uint64(places)
+    return columns.from_values(sizes - (sizes >> np.uint64(1)), call.result.arrow)
+
+
+def _same_number(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the number's own type; raise IllegalTypeOfArgument for anything else."""
+    scalar.require(name, types[:1], (Integer, Float, Boolean), "a number")
+    return as_number(types[0])
+
+
+def _round_down_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    """Return the common type of the number and the array's elements."""
+    from olapdb.functions.arrays.type_rules import element_type
+
+    inner = element_type(name, types[1])
+    scalar.require(name, [types[0], inner], _NUMBERS, "a number")
+    return common_type([types[0], inner])
+
+
+def _round_down(value: float, choices: list[float]) -> float:
+    """Return the largest choice that is not above the value, or the smallest choice."""
+    if not choices:
+        raise BadArguments("The array of roundDown must not be empty.")
+    return max((c for c in choices if c <= value), default=min(choices))
+
+
+_NUMBER = scalar.fixed_rule(FLOAT64, _NUMBERS, "a number")
+_INTEGER = scalar.fixed_rule(UINT64, (Integer,), "an integer")
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    compose("divideOrNull", _or_null("divide"), count=2),
+    compose("intDivOrNull", _or_null("intDiv"), count=2),
+    compose("moduloOrNull", _or_null("modulo"), count=2, aliases=("modOrNull",)),
+    compose(
+        "positiveModuloOrNull",
+        _or_null("positiveModulo"),
+        count=2,
+        aliases=("positive_modulo_or_null", "pmodOrNull"),
+        insensitive=True,
+    ),
+    compose("moduloLegacy", lambda a, b: call("modulo", a, b), count=2),
+    compose("isZeroOrNull", _is_zero_or_null, count=1),
+    compose("clamp", _clamp, count=3),
+    compose("max2", _extreme("greatest"), count=2, insensitive=True),
+    compose("min2", _extreme("least"), count=2, insensitive=True),
+    compose("sqr", _square, count=1, insensitive=True),
+    compose("firstNonDefault", _first_non_default, count=(1, None), insensitive=True),
+    scalar.define("erf", _NUMBER, _elementwise(math.erf), insensitive=True),
+    scalar.define("erfc", _NUMBER, _elementwise(math.erfc), insensitive=True),
+    scalar.define("lgamma", _NUMBER, _elementwise(math.lgamma), insensitive=True),
+    scalar.define("tgamma", _NUMBER, _elementwise(math.gamma), insensitive=True),
+    scalar.define("sigmoid", _NUMBER, _sigmoid),
+    scalar.define(
+        "intExp2", scalar.fixed_rule(UINT64, _NUMBERS, "a number"), _integer_power(2, 63)
+    ),
+    scalar.define(
+        "intExp10", scalar.fixed_rule(UINT64, _NUMBERS, "a number"), _integer_power(10, 19)
+    ),
+    scalar.define("factorial", _INTEGER, _factorial, insensitive=True),
+    *(
+        define_by_value(name, scalar.fixed_rule(UINT8, (Integer,), "an integer"), _is_prime)
+        for name in ("isPrime", "isProbablePrime")
+    ),
+    scalar.define(
+        "widthBucket",
+        _bucket_rule,
+        _width_bucket,
+        count=4,
+        aliases=("width_bucket",),
+        insensitive=True,
+    ),
+    scalar.define(
+        "roundAge",
+        scalar.fixed_rule(UINT8, _NUMBERS, "a number"),
+        _steps(_AGES, _AGE_VALUES, UINT8),
+    ),
+    scalar.define(
+        "roundDuration",
+        scalar.fixed_rule(UINT16, _NUMBERS, "a number"),
+        _steps(_DURATIONS, (0, *_DURATIONS), UINT16),
+    ),
+    scalar.define("roundToExp2", _same_number, _round_to_power),
+    define_by_value("roundDown", _round_down_rule, _round_down, count=2),
+)

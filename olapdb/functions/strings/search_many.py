@@ -1,0 +1,241 @@
+"""Searches for several texts or patterns at once, for subsequences, and counts of matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from olapdb.errors import CannotCompileRegexp
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, text_of
+from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
+from olapdb.types import UINT8, UINT64, Array, DataType, Integer, String
+
+_CASES = (("", ""), ("CaseInsensitive", ""), ("", "UTF8"), ("CaseInsensitive", "UTF8"))
+
+
+@lru_cache(maxsize=256)
+def pattern_of(text: bytes, ignore_case: bool = False) -> re.Pattern[str]:
+    """Return a compiled regular expression in which `.` matches line breaks too.
+
+    Raises CannotCompileRegexp for an invalid pattern.
+    """
+    try:
+        return re.compile(text_of(text), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+    except (re.error, OverflowError, RecursionError) as error:
+        raise CannotCompileRegexp(f"The pattern {text_of(text)!r} is invalid: {error}.") from error
+
+
+def _list_rule(result: DataType, distance: bool = False) -> scalar.TypeRule:
+    """Return the type rule of a function of a text, with `distance` an integer, and an array of
+    texts."""
+
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument for other arguments."""
+        scalar.require(name, types[:1], TEXT_TYPES, "a String")
+        if distance:
+            scalar.require(name, types[1:2], Integer, "an integer")
+        last = types[-1]
+        if not isinstance(last, Array) or not isinstance(last.inner, String):
+            raise scalar.illegal(name, last, "an Array of String")
+        return result
+
+    return rule
+
+
+def _folded(value: bytes, case: str, utf8: str) -> bytes:
+    """Return a text in lower case, if `case` is set: of ASCII letters, or with `utf8` of all."""
+    if not case:
+        return value
+    return bytes_of_text(text_of(value).lower()) if utf8 else value.lower()
+
+
+def _positions(case: str, utf8: str) -> Callable[[bytes, list[bytes]], list[int]]:
+    """Return the function that finds each needle's first position, from 1, or 0."""
+
+    def positions(haystack: bytes, needles: list[bytes]) -> list[int]:
+        """Search for all needles; positions count characters with `utf8`."""
+        text = _folded(haystack, case, utf8)
+        places = [text.find(_folded(needle, case, utf8)) for needle in needles]
+        if utf8:
+            places = [p if p < 0 else len(text_of(text[:p])) for p in places]
+        return [place + 1 for place in places]
+
+    return positions
+
+
+def _first_position(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
+    """Return the function that finds the leftmost position of any needle, from 1, or 0."""
+    positions = _positions(case, utf8)
+    return lambda haystack, needles: min((p for p in positions(haystack, needles) if p), default=0)
+
+
+def _first_index(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
+    """Return the function that gives the number, from 1, of the first needle that occurs, or 0."""
+    positions = _positions(case, utf8)
+
+    def index(haystack: bytes, needles: list[bytes]) -> int:
+        """Return the number of the first needle with a position."""
+        places = positions(haystack, needles)
+        return next((at for at, place in enumerate(places, 1) if place), 0)
+
+    return index
+
+
+def _matching(haystack: bytes, patterns: list[bytes]) -> list[int]:
+    """Return the numbers, from 1, of the patterns that match, those that end first in front."""
+    text = text_of(haystack)
+    found = [(pattern_of(p).search(text), at) for at, p in enumerate(patterns, 1)]
+    ends = sorted((match.end(), at) for match, at in found if match is not None)
+    return [at for _, at in ends]
+
+
+def _count_matches(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
+    """Return the function that counts matches which are not empty and do not overlap."""
+
+    def count(haystack: bytes, pattern: bytes) -> int:
+        """Count the matches of one text."""
+        found = pattern_of(pattern, ignore_case).finditer(text_of(haystack))
+        return sum(match.end() > match.start() for match in found)
+
+    return count
+
+
+def _matches(*, ignore_case: bool, negated: bool) -> Callable[[bytes, bytes], int]:
+    """Return the function that tells whether a pattern matches, or with `negated` does not."""
+
+    def matches(haystack: bytes, pattern: bytes) -> int:
+        """Search one text."""
+        found = pattern_of(pattern, ignore_case).search(text_of(haystack)) is not None
+        return int(found != negated)
+
+    return matches
+
+
+def _count_texts(utf8: str) -> Callable[..., int]:
+    """Return the function that counts a needle in a text in any case, from a position on."""
+
+    def count(haystack: bytes, needle: bytes, start: int = 1) -> int:
+        """Count occurrences that do not overlap; 0 of the empty needle."""
+        text, wanted = _folded(haystack, "any", utf8), _folded(needle, "any", utf8)
+        if not wanted or start < 0:
+            return 0
+        begin = max(start - 1, 0)
+        if utf8:
+            return text_of(text)[begin:].count(text_of(wanted))
+        return text[begin:].count(wanted)
+
+    return count
+
+
+def _subsequence(case: str, utf8: str) -> Callable[[bytes, bytes], int]:
+    """Return the function that tells whether a text has the needle's characters in this order."""
+
+    def contains(haystack: bytes, needle: bytes) -> int:
+        """Look for one character after the other."""
+        units = iter(text_of(_folded(haystack, case, utf8)))
+        return int(all(unit in units for unit in text_of(_folded(needle, case, utf8))))
+
+    return contains
+
+
+def _position_any_case(haystack: bytes, needle: bytes, start: int = 1) -> int:
+    """Return the position, in characters from 1, of a text in any case; 0 if it is absent."""
+    text, wanted = text_of(haystack).lower(), text_of(needle).lower()
+    begin = max(start - 1, 0)
+    return 0 if begin > len(text) else text.find(wanted, begin) + 1
+
+
+def _fuzzy(haystack: bytes, distance: int, patterns: list[bytes]) -> list[int]:
+    """Return the numbers, from 1, of the texts that occur with at most `distance` edits."""
+    return [
+        at for at, p in enumerate(patterns, 1) if _edits(text_of(haystack), text_of(p)) <= distance
+    ]
+
+
+def _edits(text: str, wanted: str) -> int:
+    """Return the least number of edits between `wanted` and any piece of the text (Sellers)."""
+    row = [0] * (len(text) + 1)
+    for at, letter in enumerate(wanted, 1):
+        following = [at]
+        for to, other in enumerate(text, 1):
+            cost = min(row[to] + 1, following[-1] + 1, row[to - 1] + (letter != other))
+            following.append(cost)
+        row = following
+    return min(row)
+
+
+def _any_of(found: Callable[..., list[int]]) -> Callable[..., int]:
+    """Return the function that tells whether any number was found."""
+    return lambda *values: int(bool(found(*values)))
+
+
+def _first_of(found: Callable[..., list[int]]) -> Callable[..., int]:
+    """Return the function that gives the first number found, or 0."""
+    return lambda *values: next(iter(found(*values)), 0)
+
+
+_INDICES = Array(UINT64)
+_TWO_TEXTS = text_rule(UINT8, 2)
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    *(
+        define_by_value(
+            f"multiSearch{kind}{case}{utf8}", _list_rule(result), make(case, utf8), count=2
+        )
+        for kind, result, make in (
+            ("AllPositions", _INDICES, _positions),
+            ("FirstPosition", UINT64, _first_position),
+            ("FirstIndex", UINT64, _first_index),
+        )
+        for case, utf8 in _CASES
+    ),
+    define_by_value("multiMatchAny", _list_rule(UINT8), _any_of(_matching), count=2),
+    define_by_value("multiMatchAnyIndex", _list_rule(UINT64), _first_of(_matching), count=2),
+    define_by_value("multiMatchAllIndices", _list_rule(_INDICES), _matching, count=2),
+    define_by_value("multiFuzzyMatchAny", _list_rule(UINT8, True), _any_of(_fuzzy), count=3),
+    define_by_value(
+        "multiFuzzyMatchAnyIndex", _list_rule(UINT64, True), _first_of(_fuzzy), count=3
+    ),
+    define_by_value("multiFuzzyMatchAllIndices", _list_rule(_INDICES, True), _fuzzy, count=3),
+    define_by_value(
+        "countMatches", text_rule(UINT64, 2), _count_matches(ignore_case=False), count=2
+    ),
+    define_by_value(
+        "countMatchesCaseInsensitive",
+        text_rule(UINT64, 2),
+        _count_matches(ignore_case=True),
+        count=2,
+    ),
+    define_by_value(
+        "matchCaseInsensitive", _TWO_TEXTS, _matches(ignore_case=True, negated=False), count=2
+    ),
+    define_by_value("notMatch", _TWO_TEXTS, _matches(ignore_case=False, negated=True), count=2),
+    define_by_value(
+        "notMatchCaseInsensitive", _TWO_TEXTS, _matches(ignore_case=True, negated=True), count=2
+    ),
+    *(
+        define_by_value(
+            f"countSubstringsCaseInsensitive{utf8}",
+            text_rule(UINT64, 2),
+            _count_texts(utf8),
+            count=(2, 3),
+        )
+        for utf8 in ("", "UTF8")
+    ),
+    *(
+        define_by_value(
+            f"hasSubsequence{case}{utf8}",
+            _TWO_TEXTS,
+            _subsequence(case, utf8),
+            count=2,
+            insensitive=True,
+        )
+        for case, utf8 in _CASES
+    ),
+    define_by_value(
+        "positionCaseInsensitiveUTF8", text_rule(UINT64, 2), _position_any_case, count=(2, 3)
+    ),
+)

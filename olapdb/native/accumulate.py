@@ -1,0 +1,86 @@
+"""Calls of the kernels that add rows to the states of their groups. Each needs the library.
+
+`codes` is the group of each row, None where all rows are in one group. Rows that are NULL are skipped.
+The forms in numpy are in `functions/aggregates/group_kernels.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.native.library import kernels
+from olapdb.native.values import Values, validity_of
+
+
+def _check_rows(codes: np.ndarray | None, rows: int) -> None:
+    """Raise ValueError unless each row has a code: kernels read as many codes as rows."""
+    if codes is not None and len(codes) != rows:
+        raise ValueError(f"{rows} rows have {len(codes)} codes.")
+
+
+def count(array: pa.Array | None, rows: int, codes: np.ndarray | None, groups: int) -> np.ndarray:
+    """Return the number of rows of each group in which `array` (None: nothing) is not NULL; int64.
+
+    One of `array` and `codes` is given."""
+    _check_rows(codes, rows)
+    if array is not None:
+        _check_rows(codes, len(array))
+    if codes is None and array is not None:
+        return np.array([rows - array.null_count], np.int64)
+    counts = np.zeros(groups, np.int64)
+    validity = (None, 0) if array is None else validity_of(array)
+    kernels().olapdb_count(*validity, codes, rows, counts)
+    return counts
+
+
+def sum_integers(values: Values, codes: np.ndarray | None, groups: int) -> np.ndarray:
+    """Return the sum of each group modulo 2^64; uint64."""
+    _check_rows(codes, values.rows)
+    sums = np.zeros(groups, np.uint64)
+    kernels().olapdb_sum_integers(*values.column, codes, values.rows, sums)
+    return sums
+
+
+def sum_floats(values: Values, codes: np.ndarray | None, groups: int) -> np.ndarray:
+    """Return the Float64 sum of each group, added up in row order."""
+    _check_rows(codes, values.rows)
+    sums = np.zeros(groups, np.float64)
+    kernels().olapdb_sum_floats(*values.column, codes, values.rows, sums)
+    return sums
+
+
+def sum_decimals128(array: pa.Array, codes: np.ndarray | None, groups: int) -> np.ndarray:
+    """Return the sum of each group modulo 2^128; uint64, shape (groups, 2), the low half first."""
+    _check_rows(codes, len(array))
+    sums = np.zeros((groups, 2), np.uint64)
+    data = array.buffers()[1]
+    if data is not None:
+        kernels().olapdb_sum_decimals128(
+            data.address + 16 * array.offset, *validity_of(array), codes, len(array), sums
+        )
+    return sums
+
+
+def extremes(
+    values: Values, codes: np.ndarray | None, groups: int, *, largest: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least (largest) integer of each group, and whether the group has one; bool.
+
+    A group without a value gets the largest (least) value of the type."""
+    _check_rows(codes, values.rows)
+    limits = np.iinfo(values.numbers.dtype)
+    best = np.full(groups, limits.min if largest else limits.max, values.numbers.dtype)
+    seen = np.zeros(groups, bool)
+    kernels().olapdb_extremes(*values.column, codes, values.rows, largest, best, seen)
+    return best, seen
+
+
+def extreme_rows(
+    keys: np.ndarray, codes: np.ndarray | None, groups: int, *, largest: bool
+) -> np.ndarray:
+    """Return for each group its last row with the least (largest) int64 key, -1 without rows."""
+    _check_rows(codes, len(keys))
+    rows = np.full(groups, -1, np.int64)
+    best = np.empty(groups, np.int64)
+    kernels().olapdb_extreme_rows(keys, codes, len(keys), largest, best, rows)
+    return rows

@@ -1,0 +1,243 @@
+/* Group codes: equal rows get equal numbers 0, 1, ... in the order of their first appearance. */
+
+#include "kernels.h"
+
+enum { AHEAD = 32 }; /* rows whose slots are prefetched together */
+
+/* Write the least and the largest value that is not null to `bounds`, as 64 bits of the value.
+ * Return the number of values that are not null; without any, `bounds` is not written. */
+EXPORT int64_t olapdb_bounds(int type, const void *values, const uint8_t *validity, int64_t bit,
+                             int64_t rows, uint64_t *bounds) {
+    int64_t count = rows;
+    if (rows == 0) return 0;
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        T low, high;                                                                                \
+        int64_t row = 0;                                                                            \
+        while (row < rows && !is_valid(validity, bit, row)) row++;                                  \
+        if (row == rows) return 0;                                                                  \
+        low = high = typed[row];                                                                    \
+        if (validity == NULL) {                                                                     \
+            for (; row < rows; row++) {                                                             \
+                T value = typed[row];                                                               \
+                low = value < low ? value : low;                                                    \
+                high = value > high ? value : high;                                                 \
+            }                                                                                       \
+        } else {                                                                                    \
+            count = 0;                                                                              \
+            for (; row < rows; row++) {                                                             \
+                if (!is_valid(validity, bit, row)) continue;                                        \
+                T value = typed[row];                                                               \
+                count++;                                                                            \
+                low = value < low ? value : low;                                                    \
+                high = value > high ? value : high;                                                 \
+            }                                                                                       \
+        }                                                                                           \
+        bounds[0] = (uint64_t)low;                                                                  \
+        bounds[1] = (uint64_t)high;                                                                 \
+        return count;                                                                               \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+    return -1;
+}
+
+/* Append a digit to each row's packed key: packed = packed * radix + (value - low), with radix - 1 for
+ * null where there is a bitmap. `is_first` starts from 0 instead of reading `packed`. */
+EXPORT void olapdb_pack(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,
+                        uint64_t low, uint64_t radix, int is_first, uint64_t *packed) {
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        if (validity == NULL && is_first)                                                           \
+            for (int64_t row = 0; row < rows; row++) packed[row] = (uint64_t)typed[row] - low;      \
+        else if (validity == NULL)                                                                  \
+            for (int64_t row = 0; row < rows; row++)                                                \
+                packed[row] = packed[row] * radix + ((uint64_t)typed[row] - low);                   \
+        else                                                                                        \
+            for (int64_t row = 0; row < rows; row++) {                                              \
+                uint64_t digit =                                                                    \
+                    is_valid(validity, bit, row) ? (uint64_t)typed[row] - low : radix - 1;          \
+                packed[row] = (is_first ? 0 : packed[row] * radix) + digit;                         \
+            }                                                                                       \
+        return;                                                                                     \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+}
+
+/* Number keys below `radix` through `table`, of `radix` entries. Write the code of each row and the
+ * first row of each code; return the number of codes. `codes` may be `keys`. */
+EXPORT int64_t olapdb_number_dense(const int64_t *keys, int64_t rows, int64_t radix, int32_t *table,
+                                   int64_t *codes, int64_t *firsts) {
+    int64_t count = 0;
+    memset(table, 0xFF, (size_t)radix * sizeof *table);
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t key = keys[row];
+        int32_t code = table[key];
+        if (code < 0) {
+            code = (int32_t)count;
+            table[key] = code;
+            firsts[count++] = row;
+        }
+        codes[row] = code;
+    }
+    return count;
+}
+
+typedef struct {
+    uint64_t key; /* of texts: their hash */
+    int64_t code; /* -1: the slot is free */
+} Slot;
+
+/* Where numbering stands, so that it goes on with a larger table when one is full. */
+typedef struct {
+    int64_t row;       /* the first row without a code */
+    int64_t count;     /* the codes so far */
+    int64_t null_code; /* the code of null, -1 before the first null */
+} Progress;
+
+static inline int64_t count_max(int64_t capacity) { return capacity / 8 * 5; }
+
+static inline void insert(Slot *slots, uint64_t mask, uint64_t hash, uint64_t key, int64_t code) {
+    uint64_t place = hash & mask;
+    while (slots[place].code >= 0) place = (place + 1) & mask;
+    slots[place] = (Slot){key, code};
+}
+
+static inline void number_null(Progress *progress, int64_t row, int64_t *codes, int64_t *firsts) {
+    if (progress->null_code < 0) {
+        progress->null_code = progress->count;
+        firsts[progress->count++] = row;
+    }
+    codes[row] = progress->null_code;
+}
+
+/* Number keys of 64 bits by a hash table (open addressing, linear probing) of `capacity` slots, a power
+ * of two. Null equals null. Write the code of each row and the first row of each code. Stop where the
+ * table is full: the caller calls again with a larger one until `progress->row` is `rows`. */
+EXPORT void olapdb_number_hashed(const uint64_t *keys, const uint8_t *validity, int64_t bit, int64_t rows,
+                                 Slot *slots, int64_t capacity, Progress *progress, int64_t *codes,
+                                 int64_t *firsts) {
+    uint64_t mask = (uint64_t)capacity - 1, hashes[AHEAD];
+    memset(slots, 0xFF, (size_t)capacity * sizeof *slots);
+    for (int64_t code = 0; code < progress->count; code++)
+        if (code != progress->null_code)
+            insert(slots, mask, mix(keys[firsts[code]]), keys[firsts[code]], code);
+    while (progress->row < rows && progress->count + AHEAD <= count_max(capacity)) {
+        int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows;
+        for (int64_t row = start; row < stop; row++) {
+            hashes[row - start] = mix(keys[row]);
+            PREFETCH(&slots[hashes[row - start] & mask]);
+        }
+        for (int64_t row = start; row < stop; row++) {
+            if (!is_valid(validity, bit, row)) {
+                number_null(progress, row, codes, firsts);
+                continue;
+            }
+            uint64_t key = keys[row], place = hashes[row - start] & mask;
+            while (slots[place].code >= 0 && slots[place].key != key) place = (place + 1) & mask;
+            if (slots[place].code < 0) {
+                slots[place] = (Slot){key, progress->count};
+                firsts[progress->count++] = row;
+            }
+            codes[row] = slots[place].code;
+        }
+        progress->row = stop;
+    }
+}
+
+static inline uint64_t read_word(const uint8_t *data, int64_t size) {
+    uint64_t word = 0;
+    memcpy(&word, data, (size_t)size);
+    return word;
+}
+
+static inline uint64_t hash_bytes(const uint8_t *data, int64_t size) {
+    uint64_t hash = (uint64_t)size * 0x9E3779B97F4A7C15u;
+    if (size < 8) {
+        uint64_t word = 0;
+        if (size >= 4)
+            word = read_word(data, 4) | read_word(data + size - 4, 4) << 32;
+        else if (size > 0)
+            word = data[0] | (uint64_t)data[size >> 1] << 8 | (uint64_t)data[size - 1] << 16;
+        return mix(hash ^ word);
+    }
+    for (int64_t at = 0; at + 8 < size; at += 8) {
+        hash = (hash ^ read_word(data + at, 8)) * 0xBF58476D1CE4E5B9u;
+        hash ^= hash >> 29;
+    }
+    return mix(hash ^ read_word(data + size - 8, 8));
+}
+
+/* Texts as Arrow keeps them: offsets of 4 or 8 bytes, or none where each has `width` bytes. */
+typedef struct {
+    const uint8_t *data;
+    const void *offsets;
+    int64_t offset_bytes, width;
+} Texts;
+
+static inline const uint8_t *text_at(const Texts *texts, int64_t row, int64_t *size) {
+    if (texts->offset_bytes == 4) {
+        const int32_t *offsets = texts->offsets;
+        *size = offsets[row + 1] - offsets[row];
+        return texts->data + offsets[row];
+    }
+    if (texts->offset_bytes == 8) {
+        const int64_t *offsets = texts->offsets;
+        *size = offsets[row + 1] - offsets[row];
+        return texts->data + offsets[row];
+    }
+    *size = texts->width;
+    return texts->data + row * texts->width;
+}
+
+/* Number texts, or values of a fixed width, as `olapdb_number_hashed` numbers keys. `offset_bytes` is
+ * 4, 8, or 0 where each value has `width` bytes and `offsets` is not read. */
+EXPORT void olapdb_number_texts(const uint8_t *data, const void *offsets, int64_t offset_bytes,
+                                int64_t width, const uint8_t *validity, int64_t bit, int64_t rows,
+                                Slot *slots, int64_t capacity, Progress *progress, int64_t *codes,
+                                int64_t *firsts) {
+    Texts texts = {data, offsets, offset_bytes, width};
+    uint64_t mask = (uint64_t)capacity - 1, hashes[AHEAD];
+    int64_t size, known_size;
+    memset(slots, 0xFF, (size_t)capacity * sizeof *slots);
+    for (int64_t code = 0; code < progress->count; code++) {
+        if (code == progress->null_code) continue;
+        const uint8_t *text = text_at(&texts, firsts[code], &size);
+        uint64_t hash = hash_bytes(text, size);
+        insert(slots, mask, hash, hash, code);
+    }
+    while (progress->row < rows && progress->count + AHEAD <= count_max(capacity)) {
+        int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows;
+        for (int64_t row = start; row < stop; row++) {
+            const uint8_t *text = text_at(&texts, row, &size);
+            hashes[row - start] = is_valid(validity, bit, row) ? hash_bytes(text, size) : 0;
+            PREFETCH(&slots[hashes[row - start] & mask]);
+        }
+        for (int64_t row = start; row < stop; row++) {
+            if (!is_valid(validity, bit, row)) {
+                number_null(progress, row, codes, firsts);
+                continue;
+            }
+            const uint8_t *text = text_at(&texts, row, &size);
+            uint64_t hash = hashes[row - start], place = hash & mask;
+            for (; slots[place].code >= 0; place = (place + 1) & mask) {
+                if (slots[place].key != hash) continue;
+                const uint8_t *known = text_at(&texts, firsts[slots[place].code], &known_size);
+                if (known_size == size && memcmp(known, text, (size_t)size) == 0) break;
+            }
+            if (slots[place].code < 0) {
+                slots[place] = (Slot){hash, progress->count};
+                firsts[progress->count++] = row;
+            }
+            codes[row] = slots[place].code;
+        }
+        progress->row = stop;
+    }
+}

@@ -1,0 +1,87 @@
+/* Hashes of values, and lookups by them. `functions/kernels/hashing.py` describes the hashes, which are
+ * part of the on-disk format, and has their other form; `compute/hash_index.py` has that of lookups. */
+
+#include "kernels.h"
+
+#define GOLDEN 0x9E3779B97F4A7C15u
+#define POSITION 0xD6E8FEB86659FD93u
+
+enum { AHEAD = 32 };
+
+/* Hash integers at any width as their 64-bit value, floats as the bits of a Float64 with one NaN; a null
+ * gives 0. */
+EXPORT void olapdb_hash_numbers(int type, const void *values, const uint8_t *validity, int64_t bit,
+                                int64_t rows, uint64_t *hashes) {
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        for (int64_t row = 0; row < rows; row++) hashes[row] = mix((uint64_t)typed[row] + GOLDEN);  \
+        break;                                                                                      \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        for (int64_t row = 0; row < rows; row++) {                                                  \
+            double value = (double)typed[row];                                                      \
+            uint64_t bits = 0x7FF8000000000000u;                                                    \
+            if (value == value) memcpy(&bits, &value, sizeof bits);                                 \
+            hashes[row] = mix(bits + GOLDEN);                                                       \
+        }                                                                                           \
+        break;                                                                                      \
+    }
+        CASE(FLOAT32, float)
+        CASE(FLOAT64, double)
+#undef CASE
+    }
+    if (validity != NULL)
+        for (int64_t row = 0; row < rows; row++)
+            if (!is_valid(validity, bit, row)) hashes[row] = 0;
+}
+
+/* Hash texts with offsets of 4 bytes; a null gives 0. */
+EXPORT void olapdb_hash_texts(const uint8_t *data, const int32_t *offsets, const uint8_t *validity,
+                              int64_t bit, int64_t rows, uint64_t *hashes) {
+    for (int64_t row = 0; row < rows; row++) {
+        uint64_t size = (uint64_t)(offsets[row + 1] - offsets[row]), sum = 0, position = 0, word;
+        const uint8_t *text = data + offsets[row];
+        if (!is_valid(validity, bit, row)) {
+            hashes[row] = 0;
+            continue;
+        }
+        for (; position + 8 <= size; position += 8) {
+            memcpy(&word, text + position, 8);
+            sum += mix(word + position / 8 * POSITION + GOLDEN);
+        }
+        if (position < size) {
+            word = 0;
+            memcpy(&word, text + position, size - position);
+            sum += mix(word + position / 8 * POSITION + GOLDEN);
+        }
+        hashes[row] = mix((sum ^ size) + GOLDEN);
+    }
+}
+
+/* Write for each hash the first group that has it, -1 if there is none. `indexed` are the hashes of the
+ * groups, ascending; `buckets[b]` is the first group whose hash has upper bits of at least b, where the
+ * upper bits are those above `shift`. */
+#define FIND(NAME, T)                                                                               \
+    EXPORT void NAME(const uint64_t *hashes, int64_t rows, const uint64_t *indexed, const T *buckets, \
+                     int64_t shift, int64_t *groups) {                                              \
+        for (int64_t start = 0; start < rows; start += AHEAD) {                                     \
+            int64_t stop = start + AHEAD < rows ? start + AHEAD : rows;                             \
+            for (int64_t row = start; row < stop; row++) PREFETCH(&buckets[hashes[row] >> shift]);  \
+            for (int64_t row = start; row < stop; row++)                                            \
+                PREFETCH(&indexed[buckets[hashes[row] >> shift]]);                                  \
+            for (int64_t row = start; row < stop; row++) {                                          \
+                uint64_t bucket = hashes[row] >> shift;                                             \
+                int64_t group = buckets[bucket], end = buckets[bucket + 1];                         \
+                while (group < end && indexed[group] < hashes[row]) group++;                        \
+                groups[row] = group < end && indexed[group] == hashes[row] ? group : -1;            \
+            }                                                                                       \
+        }                                                                                           \
+    }
+FIND(olapdb_find_hashes32, int32_t)
+FIND(olapdb_find_hashes64, int64_t)

@@ -1,0 +1,47 @@
+"""Calls of the kernels that hash values and look hashes up. Each needs the library to be loaded.
+
+The other forms are in `functions/kernels/hashing.py` and `compute/hash_index.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.native.library import kernels
+from olapdb.native.memory import empty
+from olapdb.native.values import validity_of, values_of
+
+
+def hash_values(array: pa.Array) -> np.ndarray | None:
+    """Return one uint64 for each value, 0 for NULL; None for types without a kernel."""
+    rows = len(array)
+    values = values_of(array)
+    if values is not None:
+        hashes = empty(rows, np.uint64)
+        kernels().olapdb_hash_numbers(*values.column, rows, hashes)
+        return hashes
+    is_text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+    if not is_text or not rows:
+        return None
+    hashes = empty(rows, np.uint64)
+    _, offsets, data = array.buffers()
+    kernels().olapdb_hash_texts(
+        0 if data is None else data.address,
+        offsets.address + 4 * array.offset,
+        *validity_of(array),
+        rows,
+        hashes,
+    )
+    return hashes
+
+
+def find(hashes: np.ndarray, indexed: np.ndarray, buckets: np.ndarray) -> np.ndarray:
+    """Return for each hash the first group that has it, -1 if there is none; int64.
+
+    `indexed` and `buckets` are as `compute/hash_index.HashIndex` has them."""
+    groups = empty(len(hashes), np.int64)
+    shift = 64 - ((len(buckets) - 1).bit_length() - 1)
+    wide = buckets.dtype.itemsize == 8
+    kernel = kernels().olapdb_find_hashes64 if wide else kernels().olapdb_find_hashes32
+    kernel(hashes, len(hashes), indexed, buckets, shift, groups)
+    return groups

@@ -1,0 +1,49 @@
+/* What the kernels share. They are plain C11 without Python.h: `library.py` calls them by ctypes.
+ *
+ * Columns come as Arrow keeps them: the address of the first value, and a validity bitmap (NULL: no
+ * row is null) whose bit `bit + row` is 1 where the row has a value. All memory belongs to the caller:
+ * no kernel allocates. Nothing here depends on global state, so any number of threads may call a
+ * kernel at once. */
+
+#ifndef OLAPDB_KERNELS_H
+#define OLAPDB_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#define EXPORT __attribute__((visibility("default")))
+#else
+#error "The kernels need GCC or clang: 128-bit integers and prefetching."
+#endif
+
+/* The types of values; `library.py` has the same numbers. */
+enum { INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT64 };
+
+#define FOR_INTEGERS(X)                                                                             \
+    X(INT8, int8_t)                                                                                 \
+    X(UINT8, uint8_t)                                                                               \
+    X(INT16, int16_t)                                                                               \
+    X(UINT16, uint16_t)                                                                             \
+    X(INT32, int32_t)                                                                               \
+    X(UINT32, uint32_t)                                                                             \
+    X(INT64, int64_t)                                                                               \
+    X(UINT64, uint64_t)
+
+static inline int is_valid(const uint8_t *validity, int64_t bit, int64_t row) {
+    int64_t at = bit + row;
+    return validity == NULL || (validity[at >> 3] >> (at & 7)) & 1;
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): a bijection that spreads near keys over all bits. */
+static inline uint64_t mix(uint64_t key) {
+    key ^= key >> 30;
+    key *= 0xBF58476D1CE4E5B9u;
+    key ^= key >> 27;
+    key *= 0x94D049BB133111EBu;
+    return key ^ (key >> 31);
+}
+
+#endif

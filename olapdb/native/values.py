@@ -1,0 +1,78 @@
+"""Arrow arrays as kernels take them: addresses of values and of the validity bitmap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+_INT32, _INT64 = 4, 6
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_TYPES = {
+    **{getattr(pa, name)().id: at for at, name in enumerate(_INTEGERS)},
+    pa.date32().id: _INT32,
+    pa.time32("s").id: _INT32,
+    pa.date64().id: _INT64,
+    pa.time64("us").id: _INT64,
+    pa.timestamp("s").id: _INT64,
+    pa.duration("s").id: _INT64,
+    pa.float32().id: 8,
+    pa.float64().id: 9,
+}
+"""The kernels' number of each Arrow type: that of its physical values."""
+_DTYPES = tuple(np.dtype(name) for name in (*_INTEGERS, "float32", "float64"))
+FLOATS_FROM = 8
+
+
+@dataclass(frozen=True)
+class Values:
+    """A column of a fixed width, as numpy sees it, and the addresses that kernels take.
+
+    `type` is the kernels' number of the type. The bit of row i in the bitmap at `validity` is `bit + i`;
+    without nulls `validity` is None. The bitmap's array must live as long as a kernel reads it."""
+
+    numbers: np.ndarray
+    type: int
+    validity: int | None = None
+    bit: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return len(self.numbers)
+
+    @property
+    def is_integer(self) -> bool:
+        """Return whether the values are integers, dates or times."""
+        return self.type < FLOATS_FROM
+
+    @property
+    def column(self) -> tuple[int, np.ndarray, int | None, int]:
+        """Return the arguments that describe the column to a kernel."""
+        return self.type, self.numbers, self.validity, self.bit
+
+
+def values_of(array: pa.Array) -> Values | None:
+    """Return the values of an array of numbers, dates or times; None for other types."""
+    number = _TYPES.get(array.type.id)
+    if number is None:
+        return None
+    dtype, data = _DTYPES[number], array.buffers()[1]
+    if data is None or not len(array):
+        return Values(np.zeros(0, dtype), number) if not len(array) else None
+    numbers = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
+    return Values(numbers, number, *validity_of(array))
+
+
+def values_of_numbers(numbers: np.ndarray) -> Values:
+    """Return numpy's integers or floats, which must be contiguous."""
+    return Values(np.ascontiguousarray(numbers), _DTYPES.index(numbers.dtype))
+
+
+def validity_of(array: pa.Array) -> tuple[int | None, int]:
+    """Return the address of the validity bitmap, None without nulls, and the bit of row 0."""
+    if not array.null_count:
+        return None, 0
+    bitmap = array.buffers()[0]
+    return (None, 0) if bitmap is None else (bitmap.address, array.offset)

@@ -1,0 +1,46 @@
+"""What work in one thread counts while EXPLAIN ANALYZE watches it: lookups of cached columns, calls of
+compiled kernels. Nothing is counted in a thread that nobody watches."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Counts:
+    """Chunks that the column cache had and lacked, and calls of kernels by name. For one thread at a
+    time."""
+
+    cache_hits: int = 0
+    cache_misses: int = 0
+    kernels: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of other work."""
+        self.cache_hits += other.cache_hits
+        self.cache_misses += other.cache_misses
+        self.kernels.update(other.kernels)
+
+
+_thread = threading.local()
+
+
+def current() -> Counts | None:
+    """Return the counts of the work that this thread does now, None if nobody watches it."""
+    counts: Counts | None = getattr(_thread, "counts", None)
+    return counts
+
+
+@contextmanager
+def counting(counts: Counts) -> Iterator[None]:
+    """Let the work of this thread within the block count there, and not where it counted before."""
+    before = current()
+    _thread.counts = counts
+    try:
+        yield
+    finally:
+        _thread.counts = before

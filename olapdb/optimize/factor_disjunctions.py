@@ -1,0 +1,51 @@
+"""What all branches of an OR have in common is a condition of its own.
+
+(k = j AND a = 1) OR (k = j AND a = 2)      k = j AND (a = 1 OR a = 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from olapdb.optimize.conditions import is_repeatable
+from olapdb.plan.conditions import all_of, all_of_any, any_of, conjuncts, disjuncts
+from olapdb.plan.expressions import Expression
+from olapdb.plan.nodes import Filter, Node
+from olapdb.plan.tree import bottom_up
+
+
+def factor_disjunctions(root: Node) -> Node:
+    """Take conditions that every branch of an OR repeats out of the OR, in each Filter.
+
+    They can then become keys of a join or move to a table."""
+    return bottom_up(root, _factor)
+
+
+def _factor(node: Node) -> Node:
+    """Return a Filter with its ORs factored; any other node unchanged."""
+    if not isinstance(node, Filter):
+        return node
+    parts = conjuncts(node.predicate)
+    factored = [one for part in parts for one in _factored(part)]
+    return node if factored == parts else replace(node, predicate=all_of(factored))
+
+
+def _factored(condition: Expression) -> Iterator[Expression]:
+    """Yield the common conditions of an OR's branches, then the OR of what remains, if anything.
+
+    Yields any other condition unchanged."""
+    branches = [conjuncts(branch) for branch in disjuncts(condition)]
+    shared = [
+        part
+        for part in dict.fromkeys(branches[0])
+        if all(part in branch for branch in branches[1:]) and is_repeatable(part)
+    ]
+    if len(branches) == 1 or not shared:
+        yield condition
+        return
+    yield from shared
+    rest = [all_of_any([p for p in branch if p not in shared]) for branch in branches]
+    remaining = [branch for branch in rest if branch is not None]
+    if len(remaining) == len(rest):  # a branch without more conditions makes the OR true
+        yield any_of(remaining)

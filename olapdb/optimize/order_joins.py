@@ -1,0 +1,301 @@
+"""The order of inner joins, by the estimated rows of every intermediate result.
+
+Up to `limit` relations it is the cheapest of all trees without a needless CROSS join (dynamic
+programming over connected sets); above, and between unconnected ones, greedy. The smaller side of
+each join is the one that is held and hashed. Views keep the order in which they are written, so this is
+no rule of `optimize`: only queries use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+
+from olapdb.config import tuning
+from olapdb.model.schema import Table
+from olapdb.optimize.cardinality import UNKNOWN, Estimator
+from olapdb.optimize.join_by_equalities import with_columns_of
+from olapdb.optimize.join_graph import JoinGraph, JoinTree, Relations, build, graph_of
+from olapdb.optimize.merge_projects import merge_projects
+from olapdb.optimize.prune_columns import prune_columns
+from olapdb.optimize.push_predicates import push_predicates
+from olapdb.optimize.statistics import Statistics
+from olapdb.plan.nodes import Filter, Join, Node, Plan, Scan
+from olapdb.plan.tree import all_nodes, bottom_up, map_subqueries, with_inputs
+
+DYNAMIC_MAX = 12
+"""Relations; trying every order of more takes too long."""
+GAIN_MIN = 0.8
+"""An order must cost at most this part of the written one to replace it."""
+_HASH_COST = 2.0
+"""The cost of holding and hashing a row, over that of looking one up."""
+
+
+def order_joins(plan: Plan, statistics: Statistics, limit: int) -> Plan:
+    """Return the plan with its inner joins in the cheapest order, those of subqueries too.
+
+    `limit` is the number of relations up to which every order is considered; 0 keeps all orders."""
+    if limit < 1:
+        return plan
+    root = _ordered_tree(plan.root, statistics, limit)
+    return plan if root is plan.root else replace(plan, root=root)
+
+
+def joined_tables(plan: Plan) -> tuple[Table, ...]:
+    """Return the tables of a plan, each once, if it has inner joins; else ()."""
+    nodes = list(all_nodes(plan.root))
+    if not any(isinstance(n, Join) and n.kind in ("INNER", "CROSS") for n in nodes):
+        return ()
+    return tuple({n.table.id: n.table for n in nodes if isinstance(n, Scan)}.values())
+
+
+def _ordered_tree(root: Node, statistics: Statistics, limit: int) -> Node:
+    """Return one tree with its joins, and those of the subqueries in it, ordered."""
+    done: dict[int, tuple[Node, Node]] = {}
+
+    def subquery(node: Node) -> Node:
+        """Return a subquery's plan with its joins ordered, the same object for the same plan."""
+        if id(node) not in done:
+            done[id(node)] = (node, _ordered_tree(node, statistics, limit))
+        return done[id(node)][1]
+
+    inner = bottom_up(root, lambda n: map_subqueries(n, subquery))
+    ordered = _ordered(inner, Estimator(statistics), limit)
+    if ordered is inner:
+        return root if all(before is after for before, after in done.values()) else inner
+    return merge_projects(prune_columns(push_predicates(ordered)))
+
+
+def _ordered(node: Node, estimator: Estimator, limit: int) -> Node:
+    """Return a node with the joins at its top and below it ordered."""
+    graph = graph_of(node)
+    if graph is None:
+        return with_inputs(node, tuple(_ordered(c, estimator, limit) for c in node.children()))
+    relations = tuple(_ordered(relation, estimator, limit) for relation in graph.relations)
+    changed = any(new is not old for new, old in zip(relations, graph.relations, strict=True))
+    graph = JoinGraph(relations, graph.equalities, graph.conditions)
+    written = written_tree(node)
+    if sum(map(estimator.rows, relations)) >= tuning.JOIN_ORDER_ROWS_MIN:
+        costs = _Costs(graph, estimator)
+        tree = costs.best(limit)
+        if costs.of(tree) <= GAIN_MIN * costs.of(written):
+            return with_columns_of(build(graph, tree), node)
+    return with_columns_of(build(graph, written), node) if changed else node
+
+
+def written_tree(node: Node) -> JoinTree:
+    """Return the tree in which a plan joins the relations of its graph."""
+    position = iter(range(1 << 30))
+
+    def tree_of(part: Node) -> JoinTree:
+        while isinstance(part, Filter) and graph_of(part) is not None:
+            part = part.child
+        if graph_of(part) is None:
+            return next(position)
+        left, right = part.children()
+        return tree_of(left), tree_of(right)
+
+    return tree_of(node)
+
+
+@dataclass
+class _Costs:
+    """The costs of the trees of one graph: rows made, rows looked up, rows hashed."""
+
+    graph: JoinGraph
+    estimator: Estimator
+
+    @cached_property
+    def leaves(self) -> list[float]:
+        """The rows of each relation, after the conditions on it alone."""
+        leaves = []
+        for at, node in enumerate(self.graph.relations):
+            kept = [self.estimator.selectivity(c, node) for c in self.graph.within(at)]
+            rows = self.estimator.rows(node)
+            for part in kept:
+                rows *= part
+            leaves.append(max(rows, 1.0))
+        return leaves
+
+    @cached_property
+    def _table_rows(self) -> list[float]:
+        """The rows of each relation, of tables without any condition."""
+        return [self.estimator.table_rows(relation) for relation in self.graph.relations]
+
+    @cached_property
+    def _distinct(self) -> list[list[tuple[int, float]]]:
+        """The distinct values of each member of each class, by relation."""
+        return [
+            [
+                (at, min(self.estimator.distinct(e, self.graph.relations[at]), self.leaves[at]))
+                for at, e in members
+            ]
+            for members in self.graph.classes
+        ]
+
+    @cached_property
+    def neighbours(self) -> list[int]:
+        """For each relation the set, as bits, of those that share an equality with it."""
+        bits = [0] * len(self.graph.relations)
+        for one in range(len(bits)):
+            for other in range(len(bits)):
+                if one != other and self.graph.keys(frozenset((one,)), frozenset((other,))):
+                    bits[one] |= 1 << other
+        return bits
+
+    def rows(self, members: int) -> float:
+        """Return the rows of the join of a set of relations, given as bits."""
+        if members not in self._rows:
+            self._rows[members] = self._estimated(members)
+        return self._rows[members]
+
+    @cached_property
+    def _rows(self) -> dict[int, float]:
+        """The estimates so far."""
+        return {}
+
+    def _estimated(self, members: int) -> float:
+        """Return every combination, over the distinct values of each class but the fewest. Of several
+        keys between two relations the smaller table has the combinations."""
+        rows = 1.0
+        for at, leaf in enumerate(self.leaves):
+            if members >> at & 1:
+                rows *= leaf
+        divisors: dict[tuple[int, int], float] = {}
+        for values in self._distinct:
+            inside: dict[int, float] = {}
+            for at, distinct in values:
+                if members >> at & 1:
+                    inside[at] = min(distinct, inside.get(at, distinct))
+            ranked = sorted(inside, key=lambda at: (inside[at], -self.leaves[at]))
+            for one, other in pairwise(ranked):
+                pair = (min(one, other), max(one, other))
+                before = divisors.get(pair)
+                combinations_max = min(self._table_rows[one], self._table_rows[other])
+                divisors[pair] = (
+                    inside[other]
+                    if before is None
+                    else max(before, min(before * inside[other], combinations_max))
+                )
+        rows /= prod(divisors.values())
+        for condition in self.graph.conditions:
+            used = self.graph.relations_of(condition)
+            if len(used) > 1 and _bits(used) & ~members == 0:
+                rows *= UNKNOWN
+        return max(rows, 1.0)
+
+    def of(self, tree: JoinTree) -> float:
+        """Return the cost of a tree."""
+        return (
+            0.0 if isinstance(tree, int) else self._join(tree) + self.of(tree[0]) + self.of(tree[1])
+        )
+
+    def _join(self, tree: tuple[JoinTree, JoinTree]) -> float:
+        """Return the cost of the join at the top of a tree alone."""
+        left, right = _members(tree[0]), _members(tree[1])
+        return self.rows(left | right) + self.rows(left) + _HASH_COST * self.rows(right)
+
+    def _pair(self, one: JoinTree, other: JoinTree) -> tuple[JoinTree, JoinTree]:
+        """Return the join of two trees that holds the smaller one."""
+        if self.rows(_members(one)) < self.rows(_members(other)):
+            return other, one
+        return one, other
+
+    def best(self, limit: int) -> JoinTree:
+        """Return the cheapest tree: of each connected part, then of the parts by their size."""
+        limit = min(limit, DYNAMIC_MAX)
+        parts = [
+            self._dynamic(part) if part.bit_count() <= limit else self._greedy(part)
+            for part in self._components()
+        ]
+        parts.sort(key=lambda tree: self.rows(_members(tree)))
+        tree, *others = parts
+        for other in others:
+            tree = self._pair(tree, other)
+        return tree
+
+    def _components(self) -> list[int]:
+        """Return the connected sets of relations, as bits."""
+        waiting = (1 << len(self.leaves)) - 1
+        components = []
+        while waiting:
+            reached, before = waiting & -waiting, 0
+            while reached != before:
+                before = reached
+                reached |= self._around(reached)
+            components.append(reached)
+            waiting &= ~reached
+        return components
+
+    def _around(self, members: int) -> int:
+        """Return the neighbours of a set of relations."""
+        around = 0
+        for at, bits in enumerate(self.neighbours):
+            if members >> at & 1:
+                around |= bits
+        return around
+
+    def _dynamic(self, part: int) -> JoinTree:
+        """Return the cheapest tree of a connected set, from those of its connected subsets."""
+        trees: dict[int, tuple[float, JoinTree]] = {}
+        for at in range(len(self.leaves)):
+            if part >> at & 1:
+                trees[1 << at] = (0.0, at)
+        for members in sorted(_subsets(part), key=int.bit_count):
+            if members.bit_count() < 2:
+                continue
+            best: tuple[float, JoinTree] | None = None
+            first = members & -members
+            for left in _subsets(members ^ first):
+                one, other = left | first, members ^ (left | first)
+                if not other or one not in trees or other not in trees:
+                    continue
+                if not self._around(one) & other:
+                    continue
+                below = trees[one][0] + trees[other][0]
+                if best is not None and below >= best[0]:
+                    continue
+                pair = self._pair(trees[one][1], trees[other][1])
+                cost = below + self._join(pair)
+                if best is None or cost < best[0]:
+                    best = (cost, pair)
+            if best is not None:
+                trees[members] = best
+        return trees[part][1]
+
+    def _greedy(self, part: int) -> JoinTree:
+        """Return a tree of a connected set that makes the smallest join first, again and again."""
+        trees: list[JoinTree] = [at for at in range(len(self.leaves)) if part >> at & 1]
+        while len(trees) > 1:
+            pairs = [
+                (self.rows(_members(one) | _members(other)), at, to)
+                for at, one in enumerate(trees)
+                for to, other in enumerate(trees[:at])
+                if self._around(_members(one)) & _members(other)
+            ]
+            _, at, to = min(pairs)
+            joined = self._pair(trees[to], trees[at])
+            trees = [tree for i, tree in enumerate(trees) if i not in (at, to)] + [joined]
+        return trees[0]
+
+
+def _subsets(members: int) -> list[int]:
+    """Return all subsets of a set of bits, the empty one too."""
+    subsets = [0]
+    while members:
+        bit = members & -members
+        subsets += [subset | bit for subset in subsets]
+        members ^= bit
+    return subsets
+
+
+def _bits(relations: Relations) -> int:
+    """Return a set of relations as bits."""
+    return sum(1 << at for at in relations)
+
+
+def _members(tree: JoinTree) -> int:
+    """Return the relations of a tree as bits."""
+    return 1 << tree if isinstance(tree, int) else _members(tree[0]) | _members(tree[1])

@@ -1,0 +1,48 @@
+"""The inner tables of materialized views without TO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from olapdb.model.schema import Column, Table
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.table_definition import build_table
+
+
+def inner_builder(
+    context: StatementContext,
+) -> Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]:
+    """Return the function that builds the inner table: (statement, columns of the query, name) ->
+    table."""
+
+    def build(
+        statement: nodes.CreateMaterializedView, columns: tuple[Column, ...], name: str
+    ) -> Table:
+        """Return the inner table for the statement's storage clauses and these columns."""
+        definition = nodes.CreateTable(
+            table=nodes.TableName(name, statement.name.database),
+            columns=_inner_columns(statement.columns, columns),
+            storage=statement.storage or nodes.StorageClause(),
+            position=statement.position,
+        )
+        return build_table(definition, context, context.snapshot())
+
+    return build
+
+
+def _inner_columns(
+    declared: tuple[nodes.ColumnDefinition, ...], made: tuple[Column, ...]
+) -> tuple[nodes.ColumnDefinition, ...]:
+    """Return the column definitions of the inner table: the statement's list, else the columns
+    `made` by the query. A declared column without type and default has the query's type."""
+    types = {column.name: column.type for column in made}
+    if not declared:
+        return tuple(nodes.ColumnDefinition(name, data_type) for name, data_type in types.items())
+    return tuple(
+        replace(definition, type=types[definition.name])
+        if definition.type is None and definition.default is None and definition.name in types
+        else definition
+        for definition in declared
+    )

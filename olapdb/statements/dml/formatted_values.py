@@ -1,0 +1,157 @@
+"""INSERT … FORMAT: rows of a text in the statement, or of a file."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from olapdb import errors
+from olapdb.formats.base import Format, Input, Rows, Structure
+from olapdb.formats.blocks import without_byte_order_mark
+from olapdb.formats.files import matching_files, open_input
+from olapdb.formats.registry import compression_of_path, find_format, format_of_path, reader_of
+from olapdb.ingest.block import InsertedData, make_blocks
+from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.types import STRING, is_nullable, make_nullable
+
+_BINARY = ("Parquet", "Arrow", "ArrowStream", "ORC")
+_BYTES = (*_BINARY, "RawBLOB")
+
+
+def formatted_blocks(
+    statement: nodes.Insert,
+    table: Table,
+    columns: Sequence[Column],
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> Iterator[pa.Table]:
+    """Yield blocks of the table from the data of the statement's FORMAT, or from its file.
+
+    Data that name their columns are taken by name, others by position, in the order of `columns`.
+    Raises UnknownFormat, FormatNotForInput and errors of the paths before any row is read; a
+    DataError names column and row."""
+    streams = _streams(statement, context)
+    for key, rows in groupby(_rows(streams, columns, context), lambda r: (r.names, r.types)):
+        names, kinds = key
+        yield from make_blocks(
+            table,
+            InsertedData(
+                (_batch(one) for one in rows),
+                names,
+                kinds,
+                context.settings.boolean("input_format_null_as_default"),
+            ),
+            settings=context.settings,
+            environment=context.environment,
+            snapshot=snapshot,
+            cache=context.services.cache,
+        )
+
+
+def _batch(rows: Rows) -> pa.RecordBatch:
+    """Return the rows as an Arrow batch."""
+    return pa.RecordBatch.from_arrays(list(rows.arrays), names=list(rows.names))
+
+
+def _streams(
+    statement: nodes.Insert, context: StatementContext
+) -> Iterator[tuple[Format, BinaryIO]]:
+    """Return the format and the bytes of the statement's data, or of each of its files."""
+    if statement.infile is None:
+        return iter([_text_stream(statement)])
+    settings = context.settings
+    paths = matching_files(statement.infile.path, settings)
+    chosen = [_format_of_file(statement, path) for path in paths]
+    compression = statement.infile.compression
+    return (
+        (one, open_input(path, compression or compression_of_path(path)))
+        for one, path in zip(chosen, paths, strict=True)
+    )
+
+
+def _format_of_file(statement: nodes.Insert, path: str) -> Format:
+    """Return the format that the statement names, else that of the ending of the file's name."""
+    found = find_format(statement.format) if statement.format else format_of_path(path)
+    if found is None:
+        raise errors.BadArguments(
+            f"The format of {path} is not known by its ending.", hint="Name it: FORMAT CSV."
+        )
+    reader_of(found.name)
+    return found
+
+
+def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
+    """Return the format and the data of the statement\'s text."""
+    chosen = find_format(statement.format or "")
+    reader_of(chosen.name)
+    if chosen.name in _BINARY:
+        raise errors.NotSupportedError(
+            f"The text of a statement cannot hold {chosen.name}.",
+            hint="INSERT … FROM INFILE, or connection.insert(table, data) with Arrow data.",
+            position=statement.position,
+        )
+    if not (statement.data or "").strip("\r\n"):
+        raise errors.BadArguments(
+            f"There are no data behind FORMAT {chosen.name}.",
+            hint="They stand behind it, after a space or a line feed.",
+            position=statement.position,
+        )
+    assert statement.data is not None
+    return chosen, io.BytesIO(statement.data.encode("utf-8", "surrogateescape"))
+
+
+def _rows(
+    streams: Iterator[tuple[Format, BinaryIO]], columns: Sequence[Column], context: StatementContext
+) -> Iterator[Rows]:
+    """Yield the rows of all streams; check for cancellation at each batch."""
+    structure: Structure = tuple((column.name, column.type) for column in columns)
+    apart = frozenset(c.name for c in columns if c.default and is_nullable(c.type))
+    for chosen, stream in streams:
+        with stream:
+            for rows in _read(chosen, stream, context, structure, apart):
+                if context.cancelled.is_set():
+                    raise errors.QueryWasCancelled(
+                        "The INSERT was cancelled; nothing was inserted."
+                    )
+                yield rows if rows.names else _defaults(rows.rows, columns)
+
+
+def _read(
+    chosen: Format,
+    stream: BinaryIO,
+    context: StatementContext,
+    structure: Structure,
+    apart: frozenset[str],
+) -> Iterator[Rows]:
+    """Yield the rows of one stream. Raise IncorrectData if it cannot be read or decompressed."""
+    try:
+        data = stream if chosen.name in _BYTES else without_byte_order_mark(stream)
+        source = Input(data, context.settings, context.environment, structure, absent_apart=apart)
+        yield from reader_of(chosen.name).read(source)
+    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise errors.IncorrectData(
+            f"The data of format {chosen.name} cannot be read: {error}.",
+            hint="Is the file whole, and compressed as its name or COMPRESSION says?",
+        ) from None
+
+
+def _defaults(rows: int, columns: Sequence[Column]) -> Rows:
+    """Return rows of which the data say nothing: NULL in one column, which is its default."""
+    for column in columns:
+        if not (column.default and is_nullable(column.type)):
+            nulls = pa.nulls(rows, pa.string())
+            return Rows((column.name,), (make_nullable(STRING),), (nulls,), rows)
+    raise errors.NotSupportedError(
+        "Rows without any column of the table are not supported where all columns are Nullable and"
+        " have a DEFAULT.",
+        hint="Give one column a value.",
+    )

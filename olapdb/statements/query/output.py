@@ -1,0 +1,99 @@
+"""SELECT … FORMAT and INTO OUTFILE: results as text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+
+from olapdb.formats.base import Ending, Header, write_all
+from olapdb.formats.files import NewFile, resolved_path
+from olapdb.formats.registry import compression_of_path, find_format, format_of_path, writer_of
+from olapdb.result import Output, Result
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.query.select import run_query, with_query_settings
+
+DEFAULT_FORMAT = "TabSeparated"
+
+
+def run_select(query: nodes.Query, context: StatementContext) -> Result:
+    """Run the query. Its result has rows, and the text that FORMAT asks for. With FORMAT Null it
+    runs to its end and has no rows."""
+    result = run_query(query, context)
+    name = getattr(query, "format", None) or ""
+    if name.lower() == "null":
+        for _ in result.batches():
+            pass
+        return Result(result.names, result.types, statistics=context.statistics)
+    result.output = Output(name, partial(_text, with_query_settings(query, context)))
+    return result
+
+
+def _text(
+    context: StatementContext, result: Result, batches: Iterator[pa.RecordBatch], name: str
+) -> Iterator[bytes]:
+    """Yield the text of the result's batches in a format; the default one for "". Raises
+    UnknownFormat, and FormatNotForOutput, before the first batch is drawn."""
+    header = Header(result.names, result.types, context.settings, context.environment)
+    writer = writer_of(name or DEFAULT_FORMAT, header)
+    started = time.monotonic()
+
+    def end(rows: int) -> Ending:
+        """Return what is known when all rows are written."""
+        elapsed = max(time.time() - context.environment.now_seconds, time.monotonic() - started)
+        return Ending(result.totals, rows, result.statistics, elapsed)
+
+    return write_all(writer, batches, end)
+
+
+def write_file(statement: nodes.OutFile, context: StatementContext) -> Result:
+    """Write the rows of a query to a file, which appears as a whole or not at all.
+
+    The result says how many rows were written; with AND STDOUT it has the rows too. Raises
+    PathNotAllowed, and FileAlreadyExists for an existing file without APPEND and TRUNCATE."""
+    context = with_query_settings(statement.query, context)
+    path = resolved_path(statement.path, context.settings)
+    name = getattr(statement.query, "format", None) or ""
+    if not name:
+        by_ending = format_of_path(path)
+        name = DEFAULT_FORMAT if by_ending is None else by_ending.name
+    compression = statement.compression or compression_of_path(path)
+    file = NewFile(path, statement.mode, compression, statement.level)
+    file.check(find_format(name))
+    result = run_query(statement.query, context)
+    kept: list[pa.RecordBatch] = []
+    counted = _Counted()
+    batches = counted.through(result.batches(), kept if statement.and_stdout else None)
+    file.write(_text(context, result, batches, name))
+    if not statement.and_stdout:
+        return Result(affected_rows=counted.rows, statistics=context.statistics)
+    shown = Result(
+        result.names,
+        result.types,
+        kept,
+        context.statistics,
+        affected_rows=counted.rows,
+        totals=result.totals,
+    )
+    shown.output = Output(name, partial(_text, context))
+    return shown
+
+
+class _Counted:
+    """A count of the rows that pass."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def through(
+        self, batches: Iterator[pa.RecordBatch], kept: list[pa.RecordBatch] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches; append them to `kept` if it is given."""
+        for batch in batches:
+            self.rows += batch.num_rows
+            if kept is not None:
+                kept.append(batch)
+            yield batch

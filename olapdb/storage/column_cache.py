@@ -1,0 +1,356 @@
+"""The process's cache of decoded columns: the values of one column in one row group of a part.
+
+Parts never change, so neither do entries.  A key names what is stored, by file and column id; readers
+convert a column whose type changed after they took it.  Entries were verified when they were decoded.
+
+Eviction is S3-FIFO (Yang and others, "FIFO queues are all you need for cache eviction", SOSP 2023):
+new entries wait in a small queue and move to the main one when they were used again, so that one large
+scan cannot flush what is read often.  A lookup takes no lock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from olapdb import observation
+
+SHARE_OF_MEMORY = 8
+"""The default size is the machine's memory divided by this."""
+
+_NEW_SHARE = 10
+"""The queue of new entries gets the cache's size divided by this."""
+
+_USES_MAX = 3
+
+_REMOVED_MAX = 4_096
+"""Removed entries whose places the queues may keep."""
+
+_SHARED_BUFFER_RATIO = 1.25
+"""Slices of a column are kept as they are unless its buffers are larger than its values by this."""
+
+
+class FileKey(NamedTuple):
+    """A part file of a store that this process opened; `store` is the store's number."""
+
+    store: int
+    path: str
+
+
+class ChunkKey(NamedTuple):
+    """A column's row group in a file. `coded`: kept as a dictionary."""
+
+    column_id: int
+    row_group: int
+    coded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatistics:
+    """Bytes and number of entries now; lookups and evicted bytes since the process began."""
+
+    bytes: int
+    entries: int
+    bytes_max: int
+    hits: int
+    misses: int
+    evicted_bytes: int
+
+
+class _Entry:
+    """The values of a chunk; `uses` counts lookups up to `_USES_MAX`, `file` is None once removed."""
+
+    __slots__ = ("file", "is_new", "key", "nbytes", "uses", "values")
+
+    def __init__(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
+        self.file: FileKey | None = file
+        self.key = key
+        self.values: pa.Array | None = values
+        self.nbytes = int(values.nbytes)
+        self.uses = 0
+        self.is_new = True
+
+
+class ColumnCache:
+    """Decoded chunks of columns, bounded by bytes; safe for many threads."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with no entries and a new lock. In the child of a fork: a thread that the child
+        lacks may hold the lock, half way through a change."""
+        self._files: dict[FileKey, dict[ChunkKey, _Entry]] = {}
+        self._new: deque[_Entry] = deque()
+        self._main: deque[_Entry] = deque()
+        self._removed = 0
+        self._abandoned: deque[int] = deque()
+        self._evicted: OrderedDict[tuple[FileKey, ChunkKey], int] = OrderedDict()
+        self._lock = threading.Lock()
+        self._new_bytes = self._main_bytes = self._ghost_bytes = 0
+        self._hits = self._misses = self._evicted_bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of all entries."""
+        return self._new_bytes + self._main_bytes
+
+    @property
+    def bytes_max(self) -> int:
+        """Return the most bytes that the cache keeps; 0 turns it off."""
+        return self._bytes_max
+
+    def get(self, file: FileKey, keys: Sequence[ChunkKey]) -> list[pa.Array | None]:
+        """Return the chunks' values, None for those that are not in the cache."""
+        entries = self._files.get(file, {})
+        chunks: list[pa.Array | None] = []
+        hits = 0
+        for key in keys:
+            entry = entries.get(key)
+            values = None if entry is None else entry.values
+            if entry is not None and values is not None:
+                # An increment that is lost to a race does no harm.
+                entry.uses = min(entry.uses + 1, _USES_MAX)
+                hits += 1
+            chunks.append(values)
+        with self._lock:
+            self._hits += hits
+            self._misses += len(keys) - hits
+        counts = observation.current()
+        if counts is not None:
+            counts.cache_hits += hits
+            counts.cache_misses += len(keys) - hits
+        return chunks
+
+    def put(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
+        """Keep a chunk, unless it is there already or larger than the queue of new entries."""
+        entry = _Entry(file, key, values)
+        if entry.nbytes > self._bytes_max // _NEW_SHARE:
+            return
+        with self._lock:
+            while self._abandoned:
+                self._forget_store(self._abandoned.popleft())
+            entries = self._files.setdefault(file, {})
+            if key in entries:
+                return
+            entries[key] = entry
+            ghost_bytes = self._evicted.pop((file, key), None)
+            if ghost_bytes is None:
+                self._new.append(entry)
+                self._new_bytes += entry.nbytes
+            else:
+                self._ghost_bytes -= ghost_bytes
+                self._promote(entry)
+            self._evict_to(self._bytes_max)
+
+    def resize(self, bytes_max: int) -> None:
+        """Set the most bytes that the cache keeps, and evict what exceeds them."""
+        with self._lock:
+            self._bytes_max = bytes_max
+            self._evict_to(bytes_max)
+
+    def shrink_to(self, kept_bytes: int) -> None:
+        """Evict entries until at most `kept_bytes` are left; the cache may grow again."""
+        with self._lock:
+            self._evict_to(max(kept_bytes, 0))
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        with self._lock:
+            for file in list(self._files):
+                self._forget(file)
+            self._evicted.clear()
+            self._ghost_bytes = 0
+
+    def forget_file(self, file: FileKey) -> None:
+        """Remove the entries of a file."""
+        with self._lock:
+            self._forget(file)
+
+    def forget_store(self, store: int) -> None:
+        """Remove the entries of all files of a store."""
+        with self._lock:
+            self._forget_store(store)
+
+    def forget_store_soon(self, store: int) -> None:
+        """Remove the entries of a store at the next `put`. For finalizers: the garbage collector may
+        call them in a thread that holds the lock."""
+        self._abandoned.append(store)
+
+    def entries(self, store: int) -> Iterator[tuple[str, ChunkKey, pa.DataType, int, int]]:
+        """Yield (path, key, Arrow type, rows, bytes) of each entry of a store."""
+        with self._lock:
+            listed = [
+                (file.path, entry)
+                for file, entries in self._files.items()
+                if file.store == store
+                for entry in entries.values()
+            ]
+        for path, entry in listed:
+            if (values := entry.values) is not None:
+                yield path, entry.key, values.type, len(values), entry.nbytes
+
+    def statistics(self) -> CacheStatistics:
+        """Return the present size and the counts since the process began."""
+        with self._lock:
+            return CacheStatistics(
+                bytes=self.bytes,
+                entries=sum(map(len, self._files.values())),
+                bytes_max=self._bytes_max,
+                hits=self._hits,
+                misses=self._misses,
+                evicted_bytes=self._evicted_bytes,
+            )
+
+    # --- the caller holds the lock
+
+    def _evict_to(self, kept_bytes: int) -> None:
+        """Evict entries until at most `kept_bytes` are left."""
+        new_max = kept_bytes // _NEW_SHARE
+        while self.bytes > kept_bytes:
+            if self._new and (self._new_bytes > new_max or not self._main):
+                self._evict_new()
+            elif self._main:
+                self._evict_main()
+            else:
+                return
+
+    def _evict_new(self) -> None:
+        """Move the oldest new entry to the main queue if it was used, else evict it and remember
+        its key."""
+        entry = self._new.popleft()
+        if entry.file is None:
+            return
+        self._new_bytes -= entry.nbytes
+        if entry.uses:
+            self._promote(entry)
+            return
+        self._evicted[entry.file, entry.key] = entry.nbytes
+        self._ghost_bytes += entry.nbytes
+        while self._ghost_bytes > self._bytes_max:
+            self._ghost_bytes -= self._evicted.popitem(last=False)[1]
+        self._drop(entry)
+
+    def _evict_main(self) -> None:
+        """Give the oldest entry of the main queue another round if it was used, else evict it."""
+        entry = self._main.popleft()
+        if entry.file is None:
+            return
+        if entry.uses:
+            entry.uses -= 1
+            self._main.append(entry)
+            return
+        self._main_bytes -= entry.nbytes
+        self._drop(entry)
+
+    def _promote(self, entry: _Entry) -> None:
+        """Append an entry to the main queue."""
+        entry.is_new = False
+        entry.uses = 0
+        self._main.append(entry)
+        self._main_bytes += entry.nbytes
+
+    def _drop(self, entry: _Entry) -> None:
+        """Remove an evicted entry from its file; its queue no longer has it."""
+        file = entry.file
+        assert file is not None
+        entries = self._files[file]
+        del entries[entry.key]
+        if not entries:
+            del self._files[file]
+        self._evicted_bytes += entry.nbytes
+        entry.file = None
+
+    def _forget_store(self, store: int) -> None:
+        """Remove the entries of all files of a store."""
+        for file in [file for file in self._files if file.store == store]:
+            self._forget(file)
+
+    def _forget(self, file: FileKey) -> None:
+        """Remove the entries of a file. Their places in the queues stay, without values, until
+        the queues reach them or are cleaned."""
+        entries = self._files.pop(file, {})
+        for entry in entries.values():
+            if entry.is_new:
+                self._new_bytes -= entry.nbytes
+            else:
+                self._main_bytes -= entry.nbytes
+            entry.file = entry.values = None
+        self._removed += len(entries)
+        if self._removed > _REMOVED_MAX:
+            self._new = deque(entry for entry in self._new if entry.file is not None)
+            self._main = deque(entry for entry in self._main if entry.file is not None)
+            self._removed = 0
+
+
+class StoreColumns:
+    """The entries of one store in the cache of the process. They leave it with this object, or
+    when `forget` is called."""
+
+    def __init__(self, columns: ColumnCache | None = None) -> None:
+        self.shared = columns or process_columns()
+        self.store = next(_stores)
+        weakref.finalize(self, self.shared.forget_store_soon, self.store)
+
+    def file(self, path: str) -> FileKey:
+        """Return the key of a file of the store."""
+        return FileKey(self.store, path)
+
+    def keep(self, path: str, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array]) -> None:
+        """Keep row groups of one column of a file."""
+        file = self.file(path)
+        for key, values in zip(keys, chunks, strict=True):
+            self.shared.put(file, key, values)
+
+    def forget(self) -> None:
+        """Remove the entries of the store."""
+        self.shared.forget_store(self.store)
+
+
+def split_column(
+    column: pa.ChunkedArray, sizes: Sequence[int], *, copies: bool = False
+) -> list[pa.Array]:
+    """Return the column cut into arrays of `sizes` rows. An array shares the column's buffers only if
+    they hold little else, which a cache would keep in memory, and never with `copies`."""
+    arrays = []
+    start = 0
+    for rows in sizes:
+        chunks = column.slice(start, rows).chunks
+        is_whole = len(chunks) == 1 and (
+            chunks[0].get_total_buffer_size() <= _SHARED_BUFFER_RATIO * chunks[0].nbytes
+        )
+        arrays.append(chunks[0] if is_whole and not copies else pa.concat_arrays(chunks))
+        start += rows
+    return arrays
+
+
+_stores = itertools.count()
+
+
+@cache
+def process_columns() -> ColumnCache:
+    """Return the cache that all stores of this process share."""
+    columns = ColumnCache(default_bytes_max())
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=columns.reset)
+    return columns
+
+
+def default_bytes_max() -> int:
+    """Return the default size: a share of the machine's memory, 256 MiB if the system does not report
+    it."""
+    try:
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 256 << 20
+    return memory_bytes // SHARE_OF_MEMORY

@@ -1,0 +1,1 @@
+"""Refreshable views: when a refresh is due, and what one refresh commits."""

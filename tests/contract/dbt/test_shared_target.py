@@ -1,0 +1,188 @@
+"""Several `incremental_mv` models that write one target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+
+pytestmark = pytest.mark.feature("dbt")
+
+COLUMNS = "day, count() as visits, uniq(user) as users"
+WEB = "{{ config(on_definition_change='rebuild') }}\nselect " + COLUMNS
+WEB += " from {{ source('raw', 'web') }} group by day"
+APP = "{{ config(target='visits', on_definition_change='rebuild') }}\n"
+APP += "-- depends_on: {{ ref('visits') }}\nselect " + COLUMNS
+APP += " from {{ source('raw', 'app') }} group by day"
+TESTS = "[reconciled, reconciles_with_source, covers_source, no_bypass_writes, not_stale]"
+SCHEMA = f"""
+sources: [{{name: raw, schema: raw, tables: [{{name: web}}, {{name: app}}]}}]
+models: [{{name: visits, data_tests: {TESTS}}}, {{name: visits_app, data_tests: {TESTS}}}]
+"""
+TRUTH = "SELECT day, count(), uniqExact(user) FROM ({}) GROUP BY day ORDER BY day"
+BOTH = "SELECT * FROM raw.web UNION ALL SELECT * FROM raw.app"
+
+
+@pytest.fixture(scope="class")
+def raw(dbt_profile_target: dict[str, object]) -> Iterator[Connection]:
+    with olapdb.connect(str(dbt_profile_target["path"])) as connection:
+        connection.execute("CREATE DATABASE raw")
+        for table in ("web", "app"):
+            connection.execute(
+                f"CREATE TABLE raw.{table} (day Date, user String) ENGINE = MergeTree"
+                " PARTITION BY toYYYYMM(day) ORDER BY day"
+            )
+            connection.execute(
+                f"INSERT INTO raw.{table} SELECT toDate('2024-01-01') + number,"
+                f" concat('{table}', toString(number % 7)) FROM numbers(60)"
+            )
+        yield connection
+
+
+class Shared:
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, object]:
+        return {"models": {"+materialized": "incremental_mv"}}
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"visits.sql": WEB, "visits_app.sql": APP, "schema.yml": SCHEMA}
+
+    def require_answer(self, project: Any, raw: Connection, rows: str = BOTH) -> None:
+        """Require that every read view answers for the rows of both sources."""
+        truth = raw.execute(TRUTH.format(rows)).fetchall()
+        for model in ("visits", "visits_app"):
+            live = f"SELECT * FROM {project.test_schema}.{model} ORDER BY day"
+            assert raw.execute(live).fetchall() == truth, model
+
+    def write(self, project: Any, model: str, text: str) -> None:
+        (Path(project.project_root) / "models" / f"{model}.sql").write_text(text)
+
+
+class TestOneAnswer(Shared):
+    def test_a_run_an_insert_a_change_and_a_full_refresh(
+        self, project: Any, raw: Connection
+    ) -> None:
+        run_dbt(["build"])
+        self.require_answer(project, raw)
+        raw.execute("INSERT INTO raw.app VALUES ('2024-01-05', 'new'), ('2024-06-01', 'new')")
+        raw.execute("INSERT INTO raw.web VALUES ('2024-01-05', 'new')")
+        self.require_answer(project, raw)
+        messages = {r.node.name: r.message for r in run_dbt(["run"])}
+        assert set(messages.values()) == {"NO CHANGE"}
+
+        without = "from {{ source('raw', 'app') }} where user <> 'app1'"
+        self.write(project, "visits_app", APP.replace("from {{ source('raw', 'app') }}", without))
+        messages = {
+            r.node.name: r.message for r in run_dbt(["build", "--exclude", "test_type:data"])
+        }
+        assert messages["visits_app"].startswith("MODIFY QUERY; REPLAY")
+        rows = BOTH + " WHERE user <> 'app1'"
+        self.require_answer(project, raw, rows)
+        messages = {r.node.name: r.message for r in run_dbt(["run", "--full-refresh"])}
+        assert all(message.startswith("REPLAY") for message in messages.values())
+        self.require_answer(project, raw, rows)
+        raw.execute("DELETE FROM raw.web WHERE day = '2024-01-03'")
+        run_dbt(["build"])
+        self.require_answer(project, raw, rows)
+
+    def test_the_target_stays_when_a_model_goes(self, project: Any, raw: Connection) -> None:
+        _, log = run_dbt_and_capture(["run-operation", "plan"])
+        assert "NO CHANGE" in log
+        self.write(project, "visits", "{{ config(materialized='table') }} select 1 as a")
+        _, log = run_dbt_and_capture(["run", "-s", "visits"], expect_pass=False)
+        assert "visits_app__mv read it or write its target" in log
+        self.write(project, "visits", WEB)
+        table = "{{ config(materialized='table') }} select 1 as a"
+        self.write(project, "visits_app", table)
+        run_dbt(["run", "-s", "visits_app"])
+        names = raw.execute(
+            f"SELECT name FROM system.tables WHERE database = '{project.test_schema}' ORDER BY 1"
+        ).fetchall()
+        assert [name for (name,) in names] == [
+            "visits", "visits__mv", "visits__target", "visits_app"
+        ]  # fmt: skip
+
+
+class TestRefused(Shared):
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            (APP.replace("-- depends_on: {{ ref('visits') }}\n", ""), "Add the line -- depends_on"),
+            (APP.replace("count() as", "toInt64(sum(1)) as"), "do not fit the target of visits"),
+            (APP.replace("uniq(user)", "uniqExact(user)"), "do not fit the target of visits"),
+            (
+                APP.replace("target='visits'", "target='visits', partition_by='day'"),
+                "belongs to visits",
+            ),
+            (APP.replace("target='visits'", "target=7"), "target is the name of an incremental_mv"),
+        ],
+    )
+    def test_what_would_not_fit(self, project: Any, raw: Connection, text: str, words: str) -> None:
+        self.write(project, "visits", WEB)
+        self.write(project, "visits_app", text)
+        _, log = run_dbt_and_capture(["run"], expect_pass=False)
+        assert words in log
+        assert raw.execute("EXISTS " + f"{project.test_schema}.visits_app__mv").fetchall() == [(0,)]
+
+    def test_another_target_of_a_live_model(self, project: Any, raw: Connection) -> None:
+        schema = project.test_schema
+        self.write(project, "visits_app", APP.replace("target='visits', ", ""))
+        run_dbt(["run"])
+        self.write(project, "visits_app", APP)
+        _, log = run_dbt_and_capture(["run", "-s", "visits_app"], expect_pass=False)
+        statement = (
+            f"DROP TABLE {schema}.visits_app__mv, {schema}.visits_app, {schema}.visits_app__target"
+        )
+        assert statement in log
+        raw.execute(statement)
+        run_dbt(["run"])
+        self.require_answer(project, raw)
+        self.write(project, "visits_app", APP.replace("target='visits', ", ""))
+        _, log = run_dbt_and_capture(["run", "-s", "visits_app"], expect_pass=False)
+        assert f"SYSTEM REPLAY VIEW {schema}.visits__mv DISCARD BYPASS" in log
+        raw.execute(f"DROP TABLE {schema}.visits_app__mv, {schema}.visits_app")
+        raw.execute(f"SYSTEM REPLAY VIEW {schema}.visits__mv DISCARD BYPASS")
+        run_dbt(["build"])
+        truth = raw.execute(TRUTH.format("SELECT * FROM raw.web")).fetchall()
+        live = raw.execute(f"SELECT * FROM {schema}.visits ORDER BY day").fetchall()
+        assert live == truth
+
+
+class TestDroppedAndMadeAgain(Shared):
+    def test_rows_of_a_dropped_trigger_are_never_counted_twice(
+        self, project: Any, raw: Connection
+    ) -> None:
+        schema = project.test_schema
+        run_dbt(["run"])
+        raw.execute(f"DROP TABLE {schema}.visits_app__mv, {schema}.visits_app")
+        _, log = run_dbt_and_capture(["run-operation", "plan"])
+        assert "visits_app FAIL" in " ".join(log.split())
+        _, log = run_dbt_and_capture(["run", "-s", "visits_app"], expect_pass=False)
+        assert f"SYSTEM REPLAY VIEW {schema}.visits__mv DISCARD BYPASS" in log
+        assert "--full-refresh" in log
+        assert raw.execute(f"EXISTS {schema}.visits_app__mv").fetchall() == [(0,)]
+
+        run_dbt(["run", "-s", "visits_app", "--full-refresh"])
+        self.require_answer(project, raw)
+        run_dbt(["build"])
+
+        raw.execute(f"DROP TABLE {schema}.visits_app__mv, {schema}.visits_app")
+        raw.execute(f"SYSTEM REPLAY VIEW {schema}.visits__mv DISCARD BYPASS")
+        run_dbt(["build"])
+        self.require_answer(project, raw)
+
+    def test_the_owner_is_made_again(self, project: Any, raw: Connection) -> None:
+        schema = project.test_schema
+        raw.execute(f"DROP TABLE {schema}.visits__mv, {schema}.visits")
+        _, log = run_dbt_and_capture(["run"], expect_pass=False)
+        assert f"SYSTEM REPLAY VIEW {schema}.visits_app__mv DISCARD BYPASS" in log
+        run_dbt(["run", "--full-refresh"])
+        self.require_answer(project, raw)
+        run_dbt(["build"])

@@ -1,0 +1,147 @@
+"""Output formats: the bytes that ClickHouse writes for the same query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from tests.harness.oracle import Oracle
+
+pytestmark = pytest.mark.feature("formats")
+
+_VALUES = r"""SELECT 1 AS i, -2.5 AS f, nan AS n, inf AS inf_, 'it\'s "q"\ttab\nl\\b/<&>|\r\0\b\f\x01'
+ AS s, NULL AS nul, [1, 2] AS a, ['x\'"\n', 'y'] AS sa, map('k', 1) AS m, (1, 't"') AS t,
+ toDecimal64('1.50', 2) AS d, toDate('2024-01-02') AS dt, toDateTime('2024-01-02 03:04:05') AS dtm,
+ toDateTime64('2024-01-02 03:04:05.678', 3) AS d64, CAST('a', 'Enum8(\'a\' = 1)') AS e, true AS b,
+ toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0') AS u, CAST((1, 'n'), 'Tuple(x UInt8, y String)') AS nt,
+ toFixedString('ab', 4) AS fs, CAST(1 AS Nullable(UInt8)) AS ni, toUInt64(18446744073709551615) AS big,
+ [toDate('2024-01-02')] AS da, [(1, NULL)] AS an, [nan] AS fa, map(1, toDate('2024-01-02')) AS md,
+ toDateTime('2024-01-02 03:04:05', 'Asia/Tokyo') AS z, 1 AS `we"ird name`"""
+_NESTED = """SELECT [[1, 2], []] AS a, [map('k', [1, 2])] AS b, CAST([] AS Array(Tuple(UInt8))) AS c,
+ map() AS d, tuple() AS e, map('x', (1, 2)) AS g, CAST((1,) AS Tuple(a Nullable(UInt8))) AS h,
+ (1, (2, 'x')) AS t, [(1, 2)] AS u, ((1, 2), 3) AS v"""
+_QUERIES = {
+    "values": _VALUES,
+    "nested": _NESTED,
+    "some rows": "SELECT number AS n, toString(number) AS s, number * 1.5 AS f,"
+    " if(number = 1, NULL, number) AS x FROM numbers(3)",
+    "no rows": "SELECT number AS n FROM numbers(0)",
+    "totals": "SELECT k, count() AS c FROM values('k UInt8', 1, 1, 2) GROUP BY k WITH TOTALS ORDER BY k",
+    "a large number": "SELECT 12345678 AS big",
+    "many rows": "SELECT number AS a, number % 2 = 0 ? NULL : toString(number) AS b FROM numbers(1500)",
+    "sixty rows": "SELECT number FROM numbers(60)",
+    "wide letters": "SELECT '日本' AS w, repeat('x', 60) AS l",
+    "two lines": "SELECT 'a\nbbb\nc' AS y, 'aa' AS m, 1 AS q",
+}
+_FORMATS = [
+    "TabSeparated",
+    "TSVRaw",
+    "TSVWithNames",
+    "TSVWithNamesAndTypes",
+    "CSV",
+    "CSVWithNames",
+    "CSVWithNamesAndTypes",
+    "JSON",
+    "JSONCompact",
+    "JSONStrings",
+    "JSONCompactStrings",
+    "JSONColumns",
+    "JSONColumnsWithMetadata",
+    "JSONCompactColumns",
+    "JSONEachRow",
+    "JSONStringsEachRow",
+    "JSONCompactEachRow",
+    "JSONCompactEachRowWithNames",
+    "JSONCompactEachRowWithNamesAndTypes",
+    "JSONCompactStringsEachRow",
+    "JSONObjectEachRow",
+    "PrettyJSONEachRow",
+    "Values",
+    "SQLInsert",
+    "Pretty",
+    "PrettyCompact",
+    "PrettySpace",
+    "Vertical",
+    "Markdown",
+    "XML",
+    "TSKV",
+    "LineAsString",
+    "Null",
+]
+_SETTINGS = (
+    "output_format_json_quote_64bit_integers = 1",
+    "output_format_json_quote_64bit_floats = 1",
+    "output_format_json_quote_decimals = 1",
+    "output_format_json_quote_denormals = 1",
+    "output_format_json_escape_forward_slashes = 0",
+    "output_format_json_named_tuples_as_objects = 0",
+    "output_format_json_array_of_rows = 1",
+    "output_format_csv_serialize_tuple_into_separate_columns = 0",
+    "format_csv_delimiter = ';'",
+    "format_csv_null_representation = 'NULL'",
+    "format_tsv_null_representation = 'NULL'",
+    "bool_true_representation = 'T'",
+    "output_format_csv_crlf_end_of_line = 1",
+    "output_format_tsv_crlf_end_of_line = 1",
+    "output_format_write_statistics = 0",
+    "output_format_sql_insert_table_name = 'x'",
+)
+_SETTINGS_QUERY = """SELECT toUInt64(1) AS a, toInt64(2) AS b, 1.5 AS f, nan AS d,
+ toDecimal32(1.5, 2) AS e, 'a/b;' AS s, CAST((1, 2), 'Tuple(x UInt8, y Int64)') AS t, NULL AS n,
+ true AS bo, map(toInt64(1), toUInt64(2)) AS m, inf AS i, toFloat32(1.5) AS f32 FROM numbers(3)"""
+_MEASURED = (
+    rb'"elapsed": [0-9.e-]+',
+    rb"<elapsed>[^<]+",
+    rb'"(rows|bytes)_read": \d+',
+    rb"<(rows|bytes)_read>\d+",
+)
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with Oracle() as oracle:
+        yield oracle
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[olapdb.Connection]:
+    with olapdb.connect() as connection:
+        yield connection
+
+
+def _without_measures(text: bytes) -> bytes:
+    """Drop times, and what was read of numbers(): this differs with the plan."""
+    for pattern in _MEASURED:
+        text = re.sub(pattern, b"", text)
+    return text
+
+
+@pytest.mark.parametrize("name", _QUERIES)
+def test_text_equals_clickhouse(name: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    sql = _QUERIES[name]
+    for output_format in _FORMATS:
+        expected = _without_measures(oracle.text(sql, output_format))
+        text = _without_measures(connection.execute(sql).fetch_text(output_format))
+        assert text == expected, output_format
+
+
+@pytest.mark.parametrize("setting", _SETTINGS)
+def test_settings_of_formats(setting: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    sql = f"{_SETTINGS_QUERY} SETTINGS {setting}"
+    for output_format in [
+        "JSON",
+        "JSONEachRow",
+        "JSONCompactEachRow",
+        "CSV",
+        "TSV",
+        "SQLInsert",
+        "Vertical",
+        "Values",
+        "Pretty",
+    ]:
+        expected = _without_measures(oracle.text(sql, output_format))
+        text = _without_measures(connection.execute(sql).fetch_text(output_format))
+        assert text == expected, output_format

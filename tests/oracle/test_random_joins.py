@@ -1,0 +1,46 @@
+"""Random joins beside ClickHouse: as optimized, in every order of joins, and not optimized."""
+
+from __future__ import annotations
+
+from random import Random
+from unittest.mock import patch
+
+import pytest
+
+import olapdb
+from olapdb.config import tuning
+from tests.harness.oracle import Oracle
+from tests.oracle.random_joins import query, statements
+
+pytestmark = pytest.mark.feature("select")
+
+QUERIES = 300
+SETTINGS = ("", "SETTINGS optimizer = 0", "SETTINGS query_plan_optimize_join_order_limit = 2")
+
+
+def compare(seed: int, count: int) -> None:
+    """Compare the answers of so many random queries over one set of tables."""
+    random = Random(seed)
+    with olapdb.connect() as connection, connection.cursor() as cursor, Oracle() as oracle:
+        for statement in statements(random):
+            cursor.execute(statement)
+            oracle.execute(statement)
+        for _ in range(count):
+            text = query(random)
+            expected = [tuple(map(str, row)) for row in oracle.query(text).rows]
+            for settings in SETTINGS:
+                cursor.execute(f"{text} {settings}")
+                ours = [tuple(map(str, row)) for row in cursor.fetchall()]
+                assert ours == expected, f"seed {seed}: {text} {settings}"
+
+
+def test_random_joins() -> None:
+    with patch.multiple(tuning, JOIN_ORDER_ROWS_MIN=0):
+        compare(1, QUERIES)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(2, 168))
+def test_many_random_joins(seed: int) -> None:
+    with patch.multiple(tuning, JOIN_ORDER_ROWS_MIN=0):
+        compare(seed, QUERIES)

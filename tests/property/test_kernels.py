@@ -1,0 +1,239 @@
+"""Compiled kernels and their forms in numpy and Arrow give the same, bit by bit."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olapdb.compute.group_codes import encode, factorise
+from olapdb.compute.hash_table import Lookup
+from olapdb.compute.ordering import OrderColumn, sort_indices
+from olapdb.config import tuning
+from olapdb.functions import parse_type
+from olapdb.functions.aggregates.registry import resolve_aggregate
+from olapdb.functions.base import Groups
+from olapdb.functions.kernels.columns import true_positions
+from olapdb.functions.kernels.hashing import hash_values
+from olapdb.native.library import library, without_kernels
+from olapdb.types import DataType
+
+pytestmark = [
+    pytest.mark.feature("aggregates", "select"),
+    pytest.mark.skipif(library() is None, reason="There are no compiled kernels to compare."),
+]
+
+INTEGERS = ["Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64"]
+TIMES = ["Date", "Date32", "DateTime('UTC')", "DateTime64(6, 'UTC')"]
+NUMBERS = [*INTEGERS, "Float32", "Float64", "Decimal(9, 2)", "Decimal(18, 4)", "Decimal(38, 3)"]
+TEXTS = ["String", "FixedString(3)", "UUID"]
+"""The types whose columns have kernels; Bool and Decimal(76, 2) take the other form."""
+ALL = [*NUMBERS, *TIMES, *TEXTS, "Bool", "Decimal(76, 2)"]
+
+
+def integers_of(bits: int, *, signed: bool) -> st.SearchStrategy[int]:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return st.one_of(st.integers(low, high), st.sampled_from([low, high, 0, 1, 2, 3]))
+
+
+def physical(data_type: DataType) -> st.SearchStrategy[object]:
+    """Draw values for `array_of`: any number of the type's width, and often the same ones."""
+    arrow = data_type.arrow
+    if pa.types.is_boolean(arrow):
+        return st.booleans()
+    if pa.types.is_floating(arrow):
+        common = st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), float("-inf")])
+        return st.one_of(common, st.floats(width=arrow.bit_width))
+    if pa.types.is_decimal(arrow):
+        unscaled = st.integers(-(10**arrow.precision) + 1, 10**arrow.precision - 1)
+        small = st.integers(-3, 3)
+        return st.one_of(unscaled, small).map(lambda n: Decimal(f"{n}e-{arrow.scale}"))
+    if pa.types.is_fixed_size_binary(arrow):
+        return st.binary(min_size=arrow.byte_width, max_size=arrow.byte_width)
+    if pa.types.is_string(arrow) or pa.types.is_binary(arrow):
+        return st.one_of(st.sampled_from(["", "a", "ab", "abcdefgh"]), st.text(max_size=20))
+    signed = not pa.types.is_unsigned_integer(arrow)
+    return integers_of(arrow.bit_width, signed=signed)
+
+
+def array_of(values: list[object], arrow: pa.DataType) -> pa.Array:
+    if pa.types.is_temporal(arrow):
+        integers = pa.int32() if arrow.bit_width == 32 else pa.int64()
+        return pa.array(values, integers).view(arrow)
+    return pa.array(values, arrow)
+
+
+@st.composite
+def columns(draw: st.DrawFn, names: list[str], rows: int) -> pa.Array:
+    """Draw a column that may have NULLs and may begin within its buffers."""
+    data_type = parse_type(draw(st.sampled_from(names)))
+    values = physical(data_type)
+    if draw(st.booleans()):
+        values = st.one_of(values, st.none())
+    skipped = draw(st.integers(0, 9))
+    drawn = draw(st.lists(values, min_size=rows + skipped, max_size=rows + skipped))
+    return array_of(drawn, data_type.arrow).slice(skipped)
+
+
+@given(st.data())
+def test_group_codes(data: st.DataObject) -> None:
+    rows = data.draw(st.integers(0, 60))
+    count = data.draw(st.integers(1, 3))
+    keys = [data.draw(columns(ALL, rows)) for _ in range(count)]
+    compiled = factorise(keys, rows)
+    with without_kernels():
+        expected = factorise(keys, rows)
+    np.testing.assert_array_equal(compiled.codes, expected.codes)
+    np.testing.assert_array_equal(compiled.first, expected.first)
+
+
+@pytest.mark.parametrize("distinct", [3, 2_600, 20_000, 60_000])
+@pytest.mark.parametrize("name", ["uint64", "date32", "string", "fixed", "decimal"])
+def test_group_codes_of_tables_that_grow(name: str, distinct: int) -> None:
+    """More keys than a table has slots at first, with NULLs between them."""
+    numbers = np.random.default_rng(distinct).integers(0, distinct, 60_000)
+    spread = (numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(1)
+    columns = {
+        "uint64": pa.array(spread),
+        "date32": pa.array((spread >> np.uint64(32)).astype(np.int32), pa.date32()),
+        "string": pa.array(spread).cast(pa.string()),
+        "fixed": pa.array([number.tobytes() * 2 for number in spread], pa.binary(16)),
+        "decimal": pa.array(numbers).cast(pa.decimal128(38, 2)),
+    }
+    mask = numbers % 97 == 5
+    column = columns[name].take(pa.array(np.arange(len(numbers)), mask=mask))
+    codes, count = encode(column)
+    with without_kernels():
+        expected, expected_count = encode(column)
+    np.testing.assert_array_equal(codes, expected)
+    assert count == expected_count
+
+
+AGGREGATES = {
+    "count": ALL,
+    "sum": NUMBERS,
+    "sumWithOverflow": INTEGERS,
+    "avg": NUMBERS,
+    "min": [*NUMBERS, *TIMES],
+    "max": [*NUMBERS, *TIMES],
+    "any": [*NUMBERS, *TIMES],
+    "groupBitXor": INTEGERS,
+}
+
+
+def same_bits(left: pa.Array, right: pa.Array) -> bool:
+    """Return whether two arrays are equal, floats by their bits. All NaNs are one: which of two
+    the sum of them has is the processor's choice."""
+    if pa.types.is_struct(left.type):
+        return all(map(same_bits, left.flatten(), right.flatten()))
+    if pa.types.is_floating(left.type):
+        bits = pa.int64() if left.type.bit_width == 64 else pa.int32()
+        left, right = (
+            pc.if_else(pc.is_nan(side), pa.scalar(math.nan, side.type), side)
+            for side in (left, right)
+        )
+        return same_bits(left.view(bits), right.view(bits))
+    return bool(left.equals(right))
+
+
+@pytest.mark.parametrize("function", AGGREGATES)
+@given(data=st.data())
+def test_states_and_merges_of_aggregates(function: str, data: st.DataObject) -> None:
+    rows = data.draw(st.integers(0, 40))
+    name = data.draw(st.sampled_from(AGGREGATES[function]))
+    column = data.draw(columns([name], rows))
+    count = data.draw(st.integers(1, 4))
+    codes = data.draw(st.lists(st.integers(0, count - 1), min_size=rows, max_size=rows))
+    groups = Groups(np.array(codes, np.int64), count)
+    merged_groups = Groups(np.arange(count) % 2, 2)
+    argument = parse_type(f"Nullable({name})" if column.null_count else name)
+    aggregate = resolve_aggregate(function, (), (argument,))
+    states = aggregate.state([column], groups)
+    merged = aggregate.merge(states, merged_groups)
+    with without_kernels():
+        # `Groups` keep what they computed, so the other form gets its own.
+        expected = aggregate.state([column], Groups(groups.codes, count))
+        expected_merged = aggregate.merge(expected, Groups(merged_groups.codes, 2))
+    assert same_bits(states, expected)
+    assert same_bits(merged, expected_merged)
+
+
+@given(st.data())
+def test_positions_of_true_rows(data: st.DataObject) -> None:
+    column = data.draw(columns(["Bool"], data.draw(st.integers(0, 300))))
+    compiled = true_positions(column)
+    with without_kernels():
+        np.testing.assert_array_equal(compiled, true_positions(column))
+
+
+@given(st.data())
+def test_hashes_of_values(data: st.DataObject) -> None:
+    """They are stored in states, so they may never differ."""
+    column = data.draw(columns(ALL, data.draw(st.integers(0, 40))))
+    compiled = hash_values(column)
+    with without_kernels():
+        np.testing.assert_array_equal(compiled, hash_values(column))
+
+
+@pytest.mark.parametrize("matches_null", [True, False])
+@given(data=st.data())
+def test_rows_that_are_looked_up(matches_null: bool, data: st.DataObject) -> None:
+    names = [data.draw(st.sampled_from(ALL)) for _ in range(data.draw(st.integers(1, 2)))]
+    rows, searched = data.draw(st.integers(0, 40)), data.draw(st.integers(0, 40))
+    known = [data.draw(columns([name], rows)) for name in names]
+    other = [data.draw(columns([name], searched)) for name in names]
+    both = [pa.concat_arrays(pair) for pair in zip(known, other, strict=True)]
+    with patch.multiple(tuning, INDEXED_VALUES_MIN=1):
+        compiled = Lookup(known, rows, matches_null=matches_null).find(both, rows + searched)
+        with without_kernels():
+            expected = Lookup(known, rows, matches_null=matches_null).find(both, rows + searched)
+    np.testing.assert_array_equal(compiled, expected)
+
+
+@pytest.mark.parametrize("distinct", [50, 40_000])
+def test_many_texts_that_are_looked_up(distinct: int) -> None:
+    """Equal hashes are compared by value: each text is found as itself, or not at all."""
+    numbers = np.random.default_rng(5).integers(0, distinct, 40_000)
+    known = pa.array(numbers).cast(pa.string())
+    searched = pa.array(np.arange(-5, distinct)).cast(pa.string())
+    lookup = Lookup([known], len(known))
+    codes = lookup.find([searched], len(searched))
+    present = np.isin(np.arange(-5, distinct), numbers)
+    np.testing.assert_array_equal(codes >= 0, present)
+    found = lookup.values(0).take(pa.array(codes[present]))
+    assert found.equals(searched.filter(pa.array(present)))
+
+
+@given(st.data())
+def test_sorted_orders(data: st.DataObject) -> None:
+    rows = data.draw(st.integers(0, 40))
+    keys = [
+        OrderColumn(
+            data.draw(columns([*INTEGERS, *TIMES], rows)),
+            data.draw(st.booleans()),
+            data.draw(st.booleans()),
+        )
+        for _ in range(data.draw(st.integers(1, 4)))
+    ]
+    with patch.multiple(tuning, RADIX_SORT_ROWS_MIN=2):
+        compiled = sort_indices(keys, rows)
+    with without_kernels():
+        assert compiled.equals(sort_indices(keys, rows))
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_sorted_orders_of_many_rows(name: str) -> None:
+    """With all digits of the type, and with a second column that only equal rows reach."""
+    numbers = np.random.default_rng(3).integers(0, 1 << 63, 30_000, np.uint64)
+    column = pa.array((numbers * np.uint64(3)).astype(parse_type(name).arrow.to_pandas_dtype()))
+    keys = [OrderColumn(pa.array(numbers % 7)), OrderColumn(column, descending=True)]
+    compiled = sort_indices(keys, len(numbers))
+    with without_kernels():
+        assert compiled.equals(sort_indices(keys, len(numbers)))

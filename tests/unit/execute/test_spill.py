@@ -1,0 +1,295 @@
+"""Operators past their memory answer from disk what they answer from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import BadArguments, TooManyRowsOrBytes
+
+pytestmark = pytest.mark.feature("settings")
+
+ROWS = 3_000
+OPERATIONS = ("group_by", "sort", "join", "distinct")
+SPILLING = {f"max_bytes_before_external_{operation}": 1_000 for operation in OPERATIONS}
+IN_MEMORY = {f"max_bytes_ratio_before_external_{operation}": 0 for operation in OPERATIONS}
+BATCHES = {"max_block_size": 500}
+
+KEYS: Mapping[str, str] = {
+    "UInt8": "toUInt8(number % 251)",
+    "Int64": "toInt64(number % 700) - 300",
+    "Float64": "arrayElement([0., -0., 1.5, nan, inf, -inf], 1 + number % 6)",
+    "Decimal": "toDecimal64(number % 700, 3)",
+    "Decimal256": "toDecimal256(number % 700, 3)",
+    "Bool": "number % 3 = 0",
+    "String": "toString(number % 700)",
+    "FixedString": "toFixedString(toString(number % 700), 5)",
+    "LowCardinality": "toLowCardinality(toString(number % 70))",
+    "Date": "toDate('2024-01-01') + number % 400",
+    "DateTime64": "toDateTime64('2024-01-01 00:00:00', 3) + number % 700",
+    "UUID": "toUUID(concat('00000000-0000-0000-0000-', leftPad(toString(number % 700), 12, '0')))",
+    "Nullable(String)": "if(number % 5 = 0, NULL, toString(number % 70))",
+    "Nullable(Float64)": "if(number % 5 = 0, NULL, number % 70 / (number % 3))",
+    "Array(String)": "arrayMap(x -> toString(x), range(number % 7))",
+    "Array(Nullable)": "[NULL, number % 90, if(number % 2, NULL, 3)]",
+    "Tuple": "(number % 70, toString(number % 3))",
+    "Map": "map('a', number % 50, 'b', 1)",
+    "Array(Array)": "[range(number % 5), [number % 3]]",
+}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    """Connect to a warehouse with a table that has a column of each type."""
+    with olapdb.connect() as connection:
+        columns = ", ".join(f"{sql} AS k{at}" for at, sql in enumerate(KEYS.values()))
+        connection.execute(
+            "CREATE TABLE t ENGINE = MergeTree ORDER BY n AS"
+            f" SELECT number AS n, intHash32(number) AS far, {columns} FROM numbers({ROWS})"
+        )
+        yield connection
+
+
+def key(name: str) -> str:
+    return f"k{list(KEYS).index(name)}"
+
+
+def run(connection: Connection, sql: str, settings: Mapping[str, object]) -> tuple[list[str], int]:
+    """Return the rows as text, and the bytes that were spilled."""
+    given = ", ".join(f"{name} = {value}" for name, value in {**BATCHES, **settings}.items())
+    with connection.cursor() as cursor:
+        cursor.execute(f"{sql} SETTINGS {given}")
+        rows = [repr(row) for row in cursor.fetchall()]
+        return rows, cursor.statistics.spilled_bytes
+
+
+def check(connection: Connection, sql: str, *, ordered: bool = False) -> None:
+    """Assert that the query answers the same from disk, and in the same order if it promises one."""
+    expected, nothing = run(connection, sql, IN_MEMORY)
+    rows, spilled_bytes = run(connection, sql, SPILLING)
+    assert nothing == 0
+    assert spilled_bytes > 0
+    assert rows == expected if ordered else sorted(rows) == sorted(expected)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_order_by_each_type(connection: Connection, name: str) -> None:
+    check(connection, f"SELECT n, {key(name)} AS k FROM t ORDER BY k", ordered=True)
+    check(connection, f"SELECT n, {key(name)} AS k FROM t ORDER BY k DESC", ordered=True)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_group_by_each_type(connection: Connection, name: str) -> None:
+    check(
+        connection,
+        f"SELECT {key(name)} AS k, count(), sum(n), groupArray(n), any(far) FROM t GROUP BY k",
+    )
+
+
+AGGREGATES = (
+    "avg(n)",
+    "min(far), max(far), argMin(n, far)",
+    "uniqExact(far), uniq(far)",
+    "quantile(0.9)(n), median(far)",
+    "topK(3)(n % 5)",
+    "arraySort(groupUniqArray(n % 7))",
+    "sumMap(map(n % 3, n))",
+    "anyLast(far), first_value(n)",
+    "stddevPop(n), corr(n, far)",
+    "countState(), sumState(n), uniqExactState(far)",
+)
+
+
+@pytest.mark.parametrize("aggregates", AGGREGATES)
+def test_states_of_aggregates(connection: Connection, aggregates: str) -> None:
+    check(connection, f"SELECT n % 900 AS k, {aggregates} FROM t GROUP BY k")
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        "n % 700, n % 3 WITH ROLLUP",
+        "n % 700, n % 3 WITH CUBE",
+        "GROUPING SETS ((n % 700, n % 3), (n % 3), ())",
+    ],
+)
+def test_grouping_sets(connection: Connection, sets: str) -> None:
+    check(connection, f"SELECT n % 700, n % 3, count(), sum(n) FROM t GROUP BY {sets}")
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "n % 700, n % 3 WITH TOTALS",
+        "n % 700, n % 3 WITH TOTALS HAVING count() > 1",
+        "n % 700, n % 3 WITH ROLLUP WITH TOTALS",
+    ],
+)
+def test_totals(connection: Connection, group: str) -> None:
+    sql = f"SELECT n % 700, n % 3, count(), sum(n) FROM t GROUP BY {group}"
+    check(connection, sql)
+    totals = []
+    for settings in (IN_MEMORY, SPILLING):
+        given = ", ".join(f"{name} = {value}" for name, value in {**BATCHES, **settings}.items())
+        with connection.cursor() as cursor:
+            cursor.execute(f"{sql} SETTINGS {given}")
+            totals.append(cursor.totals)
+    assert totals[0] == totals[1]
+    assert totals[0] is not None
+
+
+ORDERS: Sequence[str] = (
+    "SELECT n FROM t ORDER BY far",
+    "SELECT n FROM t ORDER BY n",
+    "SELECT n FROM t ORDER BY n DESC",
+    "SELECT n FROM t ORDER BY n % 3, far DESC",
+    "SELECT n FROM t ORDER BY if(n % 3 = 0, NULL, n % 5) NULLS FIRST, n % 7",
+    # Of a stored table alone, LIMIT sorts keys and addresses, which take little memory.
+    "SELECT n, far FROM (SELECT n, far FROM t UNION ALL SELECT 0, 0 WHERE 0) ORDER BY far LIMIT 2700",
+    "SELECT n, far FROM (SELECT n, far FROM t UNION ALL SELECT 0, 0 WHERE 0) ORDER BY far"
+    " LIMIT 2000 OFFSET 500",
+    "SELECT n FROM t ORDER BY n % 10 LIMIT 1500 WITH TIES",
+    "SELECT n, toString(far) AS s FROM t ORDER BY substring(s, 2), s",
+)
+
+
+@pytest.mark.parametrize("sql", ORDERS)
+def test_order_by(connection: Connection, sql: str) -> None:
+    check(connection, sql, ordered=True)
+
+
+WINDOWS: Sequence[str] = (
+    "SELECT n, sum(n) OVER (PARTITION BY n % 700 ORDER BY far) FROM t",
+    "SELECT n, row_number() OVER (PARTITION BY n % 3 ORDER BY far DESC) FROM t",
+    "SELECT n, lagInFrame(n) OVER (ORDER BY far) FROM t",
+    "SELECT n, rank() OVER (PARTITION BY k ORDER BY n % 5), count() OVER (PARTITION BY far % 9)"
+    f" FROM (SELECT n, far, {KEYS['Nullable(String)'].replace('number', 'n')} AS k FROM t)",
+)
+
+
+@pytest.mark.parametrize("sql", WINDOWS)
+def test_windows(connection: Connection, sql: str) -> None:
+    check(connection, sql, ordered=True)
+
+
+def test_random_sort_keys_are_drawn_once(connection: Connection) -> None:
+    sql = "SELECT max(c), count() FROM (SELECT n, count() AS c FROM (SELECT n FROM t ORDER BY rand()) GROUP BY n)"
+    rows, spilled_bytes = run(connection, sql, SPILLING)
+    assert rows == [f"(1, {ROWS})"]
+    assert spilled_bytes > 0
+
+
+@pytest.mark.parametrize("codec", ["LZ4", "ZSTD", "NONE"])
+def test_codecs(connection: Connection, codec: str) -> None:
+    sql = "SELECT n FROM t ORDER BY far"
+    rows, _ = run(connection, sql, {**SPILLING, "temporary_files_codec": f"'{codec}'"})
+    assert rows == run(connection, sql, IN_MEMORY)[0]
+
+
+def test_the_size_of_temporary_data_is_limited(connection: Connection) -> None:
+    limited = {**SPILLING, "max_temporary_data_on_disk_size_for_query": 20_000}
+    with pytest.raises(TooManyRowsOrBytes, match="max_temporary_data_on_disk_size_for_query"):
+        run(connection, "SELECT n FROM t ORDER BY far", limited)
+
+
+def test_a_ratio_is_less_than_one(connection: Connection) -> None:
+    with pytest.raises(BadArguments, match="less than 1"):
+        run(connection, "SELECT 1", {"max_bytes_ratio_before_external_sort": 1.5})
+
+
+def test_statistics_count_what_was_spilled(connection: Connection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT n FROM t ORDER BY far SETTINGS max_bytes_before_external_sort = 1000, max_block_size = 500"
+        )
+        cursor.fetchall()
+        statistics = cursor.statistics
+    assert statistics.spilled_bytes > 0
+    assert statistics.spilled_uncompressed_bytes >= 8 * ROWS
+    assert statistics.temporary_files == 1
+    assert not +statistics.open_temporary_files
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_distinct_of_each_type(connection: Connection, name: str) -> None:
+    check(connection, f"SELECT DISTINCT {key(name)} AS k, n % 900 FROM t")
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_join_on_each_type(connection: Connection, name: str) -> None:
+    check(
+        connection,
+        f"SELECT l.n, r.n FROM t AS l LEFT JOIN (SELECT * FROM t WHERE n % 2 = 0) AS r"
+        f" ON l.{key(name)} = r.{key(name)} AND l.n % 97 = r.n % 97",
+    )
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_except_and_limit_by_each_type(connection: Connection, name: str) -> None:
+    rows = f"SELECT {key(name)} AS k, n % 13 AS m FROM t"
+    for operator in ("EXCEPT", "INTERSECT", "EXCEPT DISTINCT", "INTERSECT DISTINCT"):
+        check(connection, f"SELECT * FROM ({rows} {operator} {rows} WHERE n % 3 = 0)")
+    check(
+        connection,
+        f"SELECT n FROM (SELECT * FROM t ORDER BY far) LIMIT 1, 2 BY {key(name)}, n % 200",
+        ordered=True,
+    )
+
+
+LEFT = "(SELECT n % 900 AS k, n, toString(n) AS s FROM t WHERE n < 2000) AS l"
+RIGHT = "(SELECT n % 700 AS k, n AS m, far AS s FROM t WHERE n < 2800) AS r"
+FEW_LEFT = "(SELECT n % 3 AS k, n, toString(n) AS s FROM t WHERE n < 900) AS l"
+ONE_KEY = "(SELECT 1 AS k, n AS m, far AS s FROM t WHERE n < 1200) AS r"
+KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT ANY", "RIGHT ANY", "INNER ANY")
+
+
+@pytest.mark.parametrize("use_nulls", [0, 1])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("left", "right"), [(LEFT, RIGHT), (FEW_LEFT, ONE_KEY)])
+def test_kinds_of_join(
+    connection: Connection, left: str, right: str, kind: str, use_nulls: int
+) -> None:
+    """Compare many keys, which are partitioned, and one key, whose rows no hash divides."""
+    sql = f"SELECT l.n, l.s, r.m, r.s FROM {left} {kind} JOIN {right} ON l.k = r.k"
+    nulls = {"join_use_nulls": use_nulls}
+    expected, _ = run(connection, sql, {**IN_MEMORY, **nulls})
+    rows, spilled_bytes = run(connection, sql, {**SPILLING, **nulls})
+    assert sorted(rows) == sorted(expected)
+    assert spilled_bytes > 0
+
+
+@pytest.mark.parametrize("kind", ["LEFT SEMI", "LEFT ANTI"])
+@pytest.mark.parametrize("condition", ["l.k = r.k", "l.k = r.k AND l.n + 500 < r.m"])
+@pytest.mark.parametrize(("left", "right"), [(LEFT, RIGHT), (FEW_LEFT, ONE_KEY)])
+def test_joins_that_answer_left_rows(
+    connection: Connection, left: str, right: str, condition: str, kind: str
+) -> None:
+    check(connection, f"SELECT l.n, l.s FROM {left} {kind} JOIN {right} ON {condition}")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT l.n, r.m FROM {FEW_LEFT} CROSS JOIN {ONE_KEY}",
+        f"SELECT l.n, r.m FROM {FEW_LEFT}, {ONE_KEY} WHERE l.n < r.m",
+        f"SELECT l.n, r.m FROM {FEW_LEFT} LEFT JOIN {ONE_KEY} ON l.k = r.k AND l.n + 900 < r.m",
+        f"SELECT l.n, r.m FROM {LEFT} INNER JOIN {RIGHT} ON l.k = r.k AND l.n < r.m",
+        f"SELECT l.n, r.m FROM {LEFT} ASOF JOIN {RIGHT} ON l.k = r.k AND l.n >= r.m",
+        f"SELECT l.n, r.m FROM {LEFT} ASOF LEFT JOIN {RIGHT} ON l.k = r.k AND l.n < r.m",
+        f"SELECT l.n, r.m FROM {LEFT} JOIN {RIGHT} ON toInt64(l.k) = toUInt8(r.k % 250)",
+    ],
+)
+def test_conditions_of_joins(connection: Connection, sql: str) -> None:
+    check(connection, sql)
+
+
+def test_operators_above_each_other(connection: Connection) -> None:
+    check(
+        connection,
+        f"SELECT k, count() AS c, sum(m) FROM (SELECT DISTINCT l.k AS k, r.m AS m, l.n AS n"
+        f" FROM {LEFT} JOIN {RIGHT} ON l.k = r.k ORDER BY r.s) GROUP BY k ORDER BY c DESC, k",
+        ordered=True,
+    )

@@ -1,0 +1,251 @@
+"""The cache of decoded columns keeps what is used again, within its bytes, and nothing stale."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from olapdb.functions import parse_type
+from olapdb.model.part import NewBlock, Part
+from olapdb.model.schema import Column, Engine, Table
+from olapdb.storage.column_cache import ChunkKey, ColumnCache, FileKey, split_column
+from olapdb.storage.part_plan import PartPlan
+from olapdb.storage.reader import PartReader
+from olapdb.storage.store import LocalStore
+from olapdb.storage.writer import write_part
+
+pytestmark = pytest.mark.feature("storage")
+
+CHUNK = pa.array(np.zeros(125, np.int64))
+"""1,000 bytes."""
+
+
+def put(cache: ColumnCache, path: str, count: int) -> None:
+    for group in range(count):
+        cache.put(FileKey(0, path), ChunkKey(1, group, False), CHUNK)
+
+
+def cached(cache: ColumnCache, path: str, count: int) -> int:
+    keys = [ChunkKey(1, group, False) for group in range(count)]
+    return sum(values is not None for values in cache.get(FileKey(0, path), keys))
+
+
+def test_it_stays_within_its_bytes() -> None:
+    cache = ColumnCache(20_000)
+    put(cache, "a", 50)
+    assert cache.bytes == 20_000
+    assert cache.statistics().entries == 20
+    assert cache.statistics().evicted_bytes == 30_000
+
+
+def test_one_large_scan_does_not_flush_what_is_used() -> None:
+    cache = ColumnCache(20_000)
+    put(cache, "hot", 10)
+    assert cached(cache, "hot", 10) == 10
+    put(cache, "scan", 1_000)
+    assert cached(cache, "hot", 10) == 10
+
+
+def test_what_comes_back_soon_after_it_was_evicted_stays() -> None:
+    cache = ColumnCache(20_000)
+    put(cache, "a", 30)
+    assert cached(cache, "a", 10) == 0
+    put(cache, "a", 10)
+    put(cache, "scan", 1_000)
+    assert cached(cache, "a", 10) == 10
+
+
+def test_an_entry_of_more_than_a_tenth_is_not_kept() -> None:
+    cache = ColumnCache(9_000)
+    put(cache, "a", 1)
+    assert cache.statistics().entries == 0
+
+
+def test_files_stores_and_everything_are_forgotten() -> None:
+    cache = ColumnCache(200_000)
+    for store in (0, 1):
+        for path in ("a", "b"):
+            cache.put(FileKey(store, path), ChunkKey(1, 0, False), CHUNK)
+    cache.forget_file(FileKey(0, "a"))
+    assert [path for path, *_ in cache.entries(0)] == ["b"]
+    cache.forget_store(0)
+    assert (list(cache.entries(0)), cache.bytes) == ([], 2_000)
+    cache.clear()
+    assert cache.bytes == 0
+
+
+def test_files_that_come_and_go_leave_nothing_behind() -> None:
+    cache = ColumnCache(200_000)
+    for number in range(10_000):
+        put(cache, str(number), 3)
+        cache.forget_file(FileKey(0, str(number)))
+    assert cache.bytes == 0
+    assert len(cache._new) < 5_000
+
+
+def test_it_gives_way_and_grows_again() -> None:
+    cache = ColumnCache(20_000)
+    put(cache, "a", 20)
+    cache.shrink_to(5_000)
+    assert cache.bytes == 5_000
+    put(cache, "b", 20)
+    assert cache.bytes == 20_000
+    cache.resize(0)
+    put(cache, "c", 1)
+    assert cache.bytes == 0
+
+
+def test_threads_share_it() -> None:
+    cache = ColumnCache(50_000)
+
+    def work(number: int) -> None:
+        for round_number in range(300):
+            path = str((number + round_number) % 5)
+            put(cache, path, 20)
+            cached(cache, path, 20)
+            if round_number % 50 == 0:
+                cache.forget_file(FileKey(0, path))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert cache.bytes == sum(size for *_, size in cache.entries(0)) <= 50_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_reset_frees_a_lock_that_another_thread_held() -> None:
+    cache = ColumnCache(50_000)
+    put(cache, "a", 1)
+    with cache._lock:
+        cache.reset()
+        put(cache, "b", 1)
+    assert cached(cache, "b", 1) == 1
+
+
+def test_rows_are_cut_without_a_copy_unless_that_keeps_much_else_in_memory() -> None:
+    column = pa.chunked_array([pa.array(range(100))])
+    (whole,) = split_column(column, [100])
+    assert whole.buffers()[1].address == column.chunk(0).buffers()[1].address
+    first, second = split_column(column, [60, 40])
+    assert second.to_pylist() == list(range(60, 100))
+    assert first.get_total_buffer_size() + second.get_total_buffer_size() == column.nbytes
+    (copy,) = split_column(column, [100], copies=True)
+    assert copy.buffers()[1].address != whole.buffers()[1].address
+    (part,) = split_column(column.slice(10, 10), [10])
+    assert part.to_pylist() == list(range(10, 20))
+    first, second = split_column(column.slice(10, 10), [5, 5])
+    assert first.get_total_buffer_size() == first.nbytes == 40
+
+
+# --- what readers get
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LocalStore]:
+    store = LocalStore(tmp_path)
+    yield store
+    store.cache.columns.forget()
+
+
+TABLE = Table(
+    "t",
+    "default",
+    "t",
+    Engine("MergeTree"),
+    (Column(1, "n", parse_type("UInt64")), Column(2, "s", parse_type("String"))),
+    settings=(("index_granularity", 100),),
+)
+ROWS = pa.table(
+    {"n": pa.array(np.arange(1_000, dtype="uint64")), "s": [str(n) for n in range(1_000)]}
+)
+
+
+class NoRows:
+    def inline_rows(self, part: Part) -> bytes:
+        raise AssertionError("not inline")
+
+
+def written(store: LocalStore) -> Part:
+    plan = PartPlan("all", (), NewBlock("t", 0))
+    return write_part(store, TABLE, ROWS, plan, lease_id="1ea5e").part
+
+
+def keys(store: LocalStore) -> set[tuple[int, int]]:
+    columns = store.cache.columns
+    return {(key.column_id, key.row_group) for _, key, *_ in columns.shared.entries(columns.store)}
+
+
+def test_a_writer_leaves_its_rows_in_the_cache(store: LocalStore) -> None:
+    part = written(store)
+    assert keys(store) == {(column, group) for column in (1, 2) for group in range(10)}
+    before = store.cache.columns.shared.statistics()
+    assert PartReader(store, NoRows(), part, TABLE).read(["n", "s"]).equals(ROWS)
+    after = store.cache.columns.shared.statistics()
+    assert (after.hits - before.hits, after.misses - before.misses) == (20, 0)
+
+
+def test_a_reader_decodes_each_chunk_once(store: LocalStore) -> None:
+    part = written(store)
+    store.cache.forget(part.path)
+    reader = PartReader(store, NoRows(), part, TABLE)
+    assert reader.read(["n"], [3, 7]).column("n").to_pylist() == [
+        *range(300, 400),
+        *range(700, 800),
+    ]
+    assert keys(store) == {(1, 3), (1, 7)}
+    (store.root / part.path).rename(store.root / "elsewhere")
+    assert reader.read(["n"], [7]).column("n").to_pylist() == [*range(700, 800)]
+    with pytest.raises(Exception, match=part.path):
+        reader.read(["n"], [8])
+    with pytest.raises(Exception, match=part.path):
+        reader.read(["s"], [7])
+
+
+def test_chunks_of_the_cache_and_of_the_file_make_one_column(store: LocalStore) -> None:
+    part = written(store)
+    store.cache.forget(part.path)
+    reader = PartReader(store, NoRows(), part, TABLE)
+    reader.read(["n"], [1, 4])
+    reader.read(["s"], [4])
+    assert reader.read(["s", "n"]).equals(ROWS.select(["s", "n"]))
+    assert reader.read(["n"], []).num_rows == 0
+
+
+def test_a_reader_of_a_part_that_is_about_to_leave_keeps_nothing(store: LocalStore) -> None:
+    part = written(store)
+    store.cache.forget(part.path)
+    assert PartReader(store, NoRows(), part, TABLE, caches=False).read(["n", "s"]).equals(ROWS)
+    assert keys(store) == set()
+
+
+def test_a_column_that_changed_its_type_is_cast_after_the_cache(store: LocalStore) -> None:
+    part = written(store)
+    text = replace(TABLE.columns[0], type=parse_type("String"))
+    later = replace(TABLE, version=1, columns=(text, TABLE.columns[1]))
+    for table, value in ((TABLE, 7), (later, "7"), (TABLE, 7)):
+        column = PartReader(store, NoRows(), part, table).read(["n"]).column("n")
+        assert column[7].as_py() == value
+
+
+def test_a_store_that_nobody_holds_leaves_the_cache(tmp_path: Path) -> None:
+    abandoned = LocalStore(tmp_path / "abandoned")
+    written(abandoned)
+    columns, number = abandoned.cache.columns.shared, abandoned.cache.columns.store
+    assert list(columns.entries(number))
+    del abandoned
+    gc.collect()
+    written(LocalStore(tmp_path / "other"))
+    assert not list(columns.entries(number))
+
+
+def test_a_deleted_file_leaves_the_cache(store: LocalStore) -> None:
+    part = written(store)
+    store.delete(part.path)
+    assert keys(store) == set()
