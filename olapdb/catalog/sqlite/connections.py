@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import quote
 
-from olapdb.catalog.sqlite.errors import catalog_error
+from olapdb.catalog.sqlite.errors import catalog_error, primary_code
 from olapdb.catalog.sqlite.tables import TABLES_OF_FORMAT_2, create_statements
 from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError, system_error
 from olapdb.model.failpoint import Durability
@@ -109,16 +109,39 @@ class Connections:
         """
         try:
             connection, file = self._open_read_only()
-            try:
-                yield connection
-            finally:
-                connection.close()
         except sqlite3.Error as error:
             raise catalog_error(error, self._path) from error
-        if not file.logged and self._file_state() != file:
-            raise CatalogChanged(
-                "A writer changed the catalog while it was being read.", hint="Run it again."
-            )
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            if self._met_writer(error, file):
+                raise self._changed_by_writer() from error
+            raise catalog_error(error, self._path) from error
+        finally:
+            connection.close()
+        if self._changed_unlogged(file):
+            raise self._changed_by_writer()
+
+    def _met_writer(self, error: sqlite3.Error, file: _File) -> bool:
+        """Return whether a reading connection got the error because a writer opened, closed or
+        changed the catalog at that moment.
+
+        While the log comes or goes, SQLite misses its shared memory (CANTOPEN) or would have to
+        write it anew (READONLY). A file that is read without locks and changes may look damaged.
+        """
+        transient = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+        return primary_code(error) in transient or self._changed_unlogged(file)
+
+    def _changed_unlogged(self, file: _File) -> bool:
+        """Return whether the file, which had no log and is read without locks, has changed."""
+        return not file.logged and self._file_state() != file
+
+    def _changed_by_writer(self) -> CatalogChanged:
+        """Return the error of a read during which a writer changed, opened or closed the file."""
+        return CatalogChanged(
+            f"A writer changed the catalog {self._path} while it was being read.",
+            hint="Run it again.",
+        )
 
     def _file_state(self) -> _File:
         """Return the present state of the catalog's file. An empty log counts as none."""
@@ -224,8 +247,7 @@ class Connections:
                 return connection, file
             except sqlite3.Error as error:
                 connection.close()
-                is_transient = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN
-                if not is_transient:
+                if not self._met_writer(error, file):
                     raise
                 if time.monotonic() > until:
                     raise CannotOpenWarehouse(

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -41,16 +43,30 @@ READER = """
 """
 
 
-def start(script: str, folder: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script), folder],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+Start = Callable[[str, str], "subprocess.Popen[str]"]
 
 
-def test_readers_see_prefixes_while_one_writes(tmp_path):
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start a script in a process of its own; what a failed test leaves running is killed."""
+    with ExitStack() as started:
+
+        def start(script: str, folder: str) -> subprocess.Popen[str]:
+            process = started.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", textwrap.dedent(script), folder],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            started.callback(process.kill)
+            return process
+
+        yield start
+
+
+def test_readers_see_prefixes_while_one_writes(tmp_path: Path, start: Start) -> None:
     folder = str(tmp_path / "warehouse")
     with olapdb.connect(folder) as connection:
         connection.execute("CREATE TABLE s (batch UInt32, k UInt32) ENGINE = MergeTree ORDER BY k")
@@ -69,7 +85,7 @@ def test_readers_see_prefixes_while_one_writes(tmp_path):
         assert out.strip().endswith(last)
 
 
-def test_two_processes_write_and_nothing_is_lost(tmp_path):
+def test_two_processes_write_and_nothing_is_lost(tmp_path: Path, start: Start) -> None:
     folder = str(tmp_path / "warehouse")
     with olapdb.connect(folder) as connection:
         connection.execute("CREATE TABLE s (batch UInt32, k UInt32) ENGINE = MergeTree ORDER BY k")
@@ -101,7 +117,7 @@ LOOKER = """
 """
 
 
-def test_readers_connect_while_writers_come_and_go(tmp_path):
+def test_readers_connect_while_writers_come_and_go(tmp_path: Path, start: Start) -> None:
     folder = str(tmp_path / "warehouse")
     with olapdb.connect(folder) as connection:
         connection.execute("CREATE TABLE s (batch UInt32, k UInt32) ENGINE = MergeTree ORDER BY k")

@@ -15,7 +15,8 @@ import pytest
 import olapdb
 from olapdb.catalog.sqlite import schema_cache, statements
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
-from olapdb.errors import CannotOpenWarehouse, InterfaceError, ReadOnly
+from olapdb.catalog.sqlite.connections import Connections
+from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError, ReadOnly
 from olapdb.model import encoding
 from olapdb.model.schema import SchemaObject
 from tests.harness.commits import create_all, insert, make_table
@@ -77,6 +78,7 @@ def test_a_closed_catalog_says_so(tmp_path: Path) -> None:
 READ = """
 import sys
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.catalog.sqlite.connections import Connections
 reader = SqliteCatalog(sys.argv[1], read_only=True)
 while True:
     with reader.pinned() as snapshot:
@@ -122,6 +124,45 @@ def test_reading_only_changes_no_byte_and_follows_writers(
     assert child.stdout.readline() == "2\n"
     child.communicate()
     assert child.returncode == 0
+
+
+COME_AND_GO = """
+import sqlite3, sys
+for number in range(4000):
+    writer = sqlite3.connect(sys.argv[1], timeout=60)
+    writer.execute("PRAGMA synchronous = OFF")
+    writer.execute("UPDATE counted SET number = ?", (number,))
+    writer.commit()
+    writer.close()  # the last connection removes the log and its shared memory
+"""
+
+
+def test_reading_while_writers_come_and_go(tmp_path: Path) -> None:
+    """A reader that meets a writer's opening or closing is asked to read again; it gets no error of SQLite."""
+    path = str(tmp_path / "catalog.sqlite")
+    created = sqlite3.connect(path)
+    created.execute("PRAGMA journal_mode = WAL")
+    created.execute("CREATE TABLE counted (number INTEGER)")
+    created.execute("INSERT INTO counted VALUES (-1)")
+    created.commit()
+    created.close()
+    reader = Connections(path, "full", read_only=True)
+
+    def read() -> int:
+        with reader.reading() as connection:
+            return int(connection.execute("SELECT number FROM counted").fetchone()[0])
+
+    with subprocess.Popen([sys.executable, "-c", COME_AND_GO, path]) as writer:
+        try:
+            seen = -1
+            while seen < 3999 and writer.poll() in (None, 0):
+                with contextlib.suppress(CatalogChanged):
+                    number = read()
+                    assert number >= seen
+                    seen = number
+        finally:
+            writer.kill()
+    assert seen == 3999
 
 
 def test_a_read_only_catalog_refuses_to_write(tmp_path: Path) -> None:
