@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from olapdb.config.definition import SettingDefinition, SettingValue
+from olapdb.config.definition import SettingDefinition
 from olapdb.config.formats import FORMAT_SETTINGS
+from olapdb.config.neutral import NEUTRAL_SETTINGS
 
 
 def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDefinition]:
@@ -444,65 +445,7 @@ _DEFINED = (
     ),
 )
 
-
-_NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
-    ("mutations_sync", 2),
-    ("alter_sync", 2),
-    ("insert_quorum", 0),
-    ("log_queries", True),
-    ("insert_distributed_sync", False),
-    ("distributed_foreground_insert", False),
-    ("select_sequential_consistency", True),
-    ("replicated_deduplication_window", 0),
-    ("database_replicated_enforce_synchronous_settings", False),
-    ("async_insert", False),
-    ("wait_for_async_insert", True),
-    ("allow_nondeterministic_mutations", False),
-    ("allow_experimental_lightweight_delete", True),
-    ("enable_lightweight_delete", True),
-    ("lightweight_deletes_sync", 2),
-    ("allow_suspicious_low_cardinality_types", True),
-    ("use_query_cache", False),
-    ("send_progress_in_http_headers", False),
-    ("deduplicate_blocks_in_dependent_materialized_views", True),
-)
-
-_NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
-    # The same whatever they say: plain views are always inlined, nothing has a definer, a target
-    # cannot be dropped before its views, and there are no replicas.
-    ("analyzer_inline_views", False),
-    ("default_materialized_view_sql_security", "DEFINER"),
-    ("default_normal_view_sql_security", "INVOKER"),
-    ("default_view_definer", "CURRENT_USER"),
-    ("ignore_materialized_views_with_dropped_target_table", False),
-    ("materialized_views_squash_parallel_inserts", True),
-    ("optimize_trivial_view_pushdown_to_distributed", True),
-    ("os_threads_nice_value_materialized_view", 0),
-    ("parallel_replicas_allow_materialized_views", True),
-    ("parallel_replicas_allow_view_over_mergetree", False),
-    ("use_async_executor_for_materialized_views", False),
-    # ClickHouse has them still, without meaning.
-    ("allow_experimental_alter_materialized_view_structure", True),
-    ("allow_experimental_live_view", False),
-    ("allow_experimental_refreshable_materialized_view", True),
-    ("allow_experimental_window_view", False),
-    ("live_view_heartbeat_interval", 15),
-    ("max_live_view_insert_blocks_before_refresh", 64),
-    ("periodic_live_view_refresh", 60),
-    ("temporary_live_view_timeout", 1),
-    ("throw_if_deduplication_in_dependent_materialized_views_enabled_with_async_insert", False),
-    ("update_insert_deduplication_token_in_dependent_materialized_views", False),
-    ("wait_for_window_view_fire_signal_timeout", 10),
-    ("window_view_clean_interval", 60),
-    ("window_view_heartbeat_interval", 15),
-)
-
-_ACCEPTED = tuple(
-    SettingDefinition(name, default, "Accepted; it means nothing in process.", neutral=True)
-    for name, default in (*_NEUTRAL, *_NEUTRAL_OF_VIEWS)
-)
-
 SESSION_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
-    {definition.name: definition for definition in (*_DEFINED, *FORMAT_SETTINGS, *_ACCEPTED)}
+    {definition.name: definition for definition in (*_DEFINED, *FORMAT_SETTINGS, *NEUTRAL_SETTINGS)}
 )
 """The settings of queries and sessions by name."""

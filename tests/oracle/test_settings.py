@@ -1,4 +1,4 @@
-"""Every setting that ClickHouse has about views is known: implemented, refused, or without meaning."""
+"""Settings of ClickHouse are implemented, refused, or known to mean nothing; never ignored."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from olapdb.errors import NotSupportedError
 from tests.harness.oracle import Oracle
 
 pytestmark = pytest.mark.feature("settings")
+
+# Neutral settings whose default says what olapdb does: it waits, and each read sees what is committed.
+OTHER_DEFAULTS = {
+    "allow_suspicious_low_cardinality_types",
+    "alter_sync",
+    "async_insert",
+    "mutations_sync",
+    "select_sequential_consistency",
+}
 
 
 def test_each_is_known_with_its_default() -> None:
@@ -26,6 +35,21 @@ def test_each_is_known_with_its_default() -> None:
         if name and (one := ours[name]) is not None and one.parse(default) != one.default
     }
     assert other == set()
+
+
+def test_neutral_settings_are_those_of_clickhouse() -> None:
+    """A name that ClickHouse lacks is a typing error; a default of another type parses wrong."""
+    with Oracle() as oracle:
+        there = dict(oracle.query("SELECT name, default FROM system.settings").rows)
+    ours = {name: d for name, d in SESSION_SETTINGS.items() if d.neutral}
+    assert len(ours) > 400
+    assert {name for name in ours if name not in there} == {"replicated_deduplication_window"}
+    other = {
+        name
+        for name, definition in ours.items()
+        if name in there and definition.parse(there[name]) != definition.default
+    }
+    assert other == OTHER_DEFAULTS
 
 
 @pytest.mark.parametrize(
