@@ -101,6 +101,9 @@ class String(DataType):
         return "String"
 
 
+FIXED_STRING_BYTES_MAX = 0xFF_FF_FF
+
+
 @dataclass(frozen=True)
 class FixedString(DataType):
     """A string of exactly `length` bytes; shorter values are padded with zero bytes."""

@@ -15,14 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import boxed, unboxed
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, is_nullable, plain
 
 
 def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
-    """Return integers that compare as the values do, with NaN sorted so that it is chosen last."""
+    """Return integers that compare as the values do, with NaN, and NULL as an element, sorted so
+    that they are chosen last."""
+    if pa.types.is_nested(array.type):
+        return nested_ranks(array, missing_low=largest)
     keys = group_kernels.order_keys(array)
     if largest and pa.types.is_floating(array.type):
         keys = np.where(np.isnan(columns.numpy_values(array)), np.iinfo(np.int64).min, keys)
@@ -61,11 +66,11 @@ class Extreme(Aggregate):
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the extreme value of each group's states."""
-        return self.state(columns.struct_fields(states), groups)
+        return self.state([self._values(states)], groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the values; a group without values gives NULL, or the default if not Nullable."""
-        return fill_missing(columns.struct_fields(states)[0], self)
+        return fill_missing(self._values(states), self)
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         """Return Arrow's min or max for integers and times; None for other types."""
@@ -91,7 +96,12 @@ class Extreme(Aggregate):
 
     def _state(self, values: pa.Array) -> pa.Array:
         """Return the states Tuple(value) from one value a group."""
-        return columns.structs_from([values], self.state_type.arrow)
+        arrow = self.state_type.arrow
+        return columns.structs_from([boxed(values, arrow.field(0).type)], arrow)
+
+    def _values(self, states: pa.Array) -> pa.Array:
+        """Return the values of states; null for an empty group."""
+        return unboxed(columns.struct_fields(states)[0], self.argument_types[0])
 
 
 @dataclass(frozen=True)
@@ -109,16 +119,22 @@ class ExtremeArgument(Aggregate):
         """Return for each group the value and key of its row with the extreme key."""
         (values, keys), groups = group_kernels.drop_null_rows(arguments, groups)
         rows = self._chosen_rows(values, keys, groups)
-        chosen = [group_kernels.take_rows(values, rows), group_kernels.take_rows(keys, rows)]
-        return columns.structs_from(chosen, self.state_type.arrow)
+        arrow = self.state_type.arrow
+        chosen = [
+            boxed(group_kernels.take_rows(column, rows), arrow.field(i).type)
+            for i, column in enumerate((values, keys))
+        ]
+        return columns.structs_from(chosen, arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return for each group the value and key of its state with the extreme key."""
-        return self.state(columns.struct_fields(states), groups)
+        fields = zip(columns.struct_fields(states), self.argument_types, strict=True)
+        return self.state([unboxed(field, of) for field, of in fields], groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the values; a group without rows gives NULL, or the default if not Nullable."""
-        return fill_missing(columns.struct_fields(states)[0], self)
+        values = unboxed(columns.struct_fields(states)[0], self.argument_types[0])
+        return fill_missing(values, self)
 
     def _chosen_rows(self, values: pa.Array, keys: pa.Array, groups: Groups) -> np.ndarray:
         """Return each group's row with the extreme key and, of equal keys, the smallest value; -1
@@ -127,7 +143,7 @@ class ExtremeArgument(Aggregate):
         best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
         ties = np.flatnonzero(ordered == best[groups.codes])
         tied_groups = Groups(groups.codes[ties], groups.count)
-        tied_ranks = group_kernels.rank_rows([values.take(pa.array(ties))]).ranks
+        tied_ranks = nested_ranks(values.take(pa.array(ties)))
         rows = group_kernels.extreme_rows(tied_ranks, tied_groups, largest=False)
         if not len(ties):
             return rows

@@ -26,6 +26,7 @@ from olapdb.functions.aggregates.quantile import Quantiles, Rule, Timings
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
     illegal_argument,
+    optional_type,
     optional_value_type,
     require_count,
     state_type_of,
@@ -155,11 +156,9 @@ def _value_type(name: str, data_type: DataType) -> DataType:
 
 
 def _require_orderable(name: str, data_type: DataType) -> None:
-    """Raise IllegalTypeOfArgument if values of the type have no order: arrays, maps, tuples,
-    states.
-    """
-    if isinstance(plain(data_type), Array | Map | Tuple | AggregateFunction):
-        raise illegal_argument(name, data_type, "a number, string, date or another single value")
+    """Raise IllegalTypeOfArgument if values of the type have no order: states."""
+    if isinstance(plain(data_type), AggregateFunction):
+        raise illegal_argument(name, data_type, "a value, not a state,")
 
 
 def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -186,7 +185,7 @@ def _extreme_argument(
     result = _value_type(name, types[0])
     if is_nullable(types[1]):
         result = make_nullable(result)
-    fields = (make_nullable(plain(types[0])), make_nullable(plain(types[1])))
+    fields = (optional_type(types[0]), optional_type(types[1]))
     state = state_type_of(name, (), types, Tuple(fields, ("value", "key")))
     return ExtremeArgument(name, (), types, result, state)
 
@@ -194,11 +193,9 @@ def _extreme_argument(
 def _positional(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve first_value, last_value or anyLast; arrays and maps are refused."""
+    """Resolve first_value, last_value or anyLast."""
     _require_no_parameters(name, parameters)
     require_count(name, types, 1)
-    if isinstance(plain(types[0]), Array | Map):
-        raise illegal_argument(name, types[0], "a value that can be NULL inside a state")
     result = _value_type(name, types[0])
     state = state_type_of(name, (), types, optional_value_type(types[0]))
     return Positional(

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.extremes import fill_missing
+from olapdb.functions.aggregates.signatures import boxed, unboxed
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 
@@ -32,15 +33,21 @@ class Positional(Aggregate):
             rows[groups.codes[::-1]] = positions[::-1]
         else:
             rows[groups.codes] = positions
-        return columns.structs_from([group_kernels.take_rows(values, rows)], self.state_type.arrow)
+        arrow = self.state_type.arrow
+        taken = group_kernels.take_rows(values, rows)
+        return columns.structs_from([boxed(taken, arrow.field(0).type)], arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the first or last value that is not NULL of each group's states."""
-        return self.state(columns.struct_fields(states), groups)
+        return self.state([self._values(states)], groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the values; a group without values gives NULL, or the default if not Nullable."""
-        return fill_missing(columns.struct_fields(states)[0], self)
+        return fill_missing(self._values(states), self)
+
+    def _values(self, states: pa.Array) -> pa.Array:
+        """Return the values of states; null for an empty group."""
+        return unboxed(columns.struct_fields(states)[0], self.argument_types[0])
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
+
 from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Aggregate
+from olapdb.functions.kernels import columns
 from olapdb.types import (
     AggregateFunction,
     Array,
     DataType,
+    Map,
+    Nullable,
     Tuple,
     make_nullable,
     plain,
@@ -41,7 +46,32 @@ def sql_literal(value: object) -> str:
 
 def optional_value_type(data_type: DataType) -> Tuple:
     """Return the state type of an optional value: a Tuple of one Nullable field, `value`."""
-    return Tuple((make_nullable(plain(data_type)),), ("value",))
+    return Tuple((optional_type(data_type),), ("value",))
+
+
+def optional_type(data_type: DataType) -> DataType:
+    """Return the type of a state's field that holds a value or nothing.
+
+    It is Nullable; an Array or a Map, which cannot be NULL, stands in a Nullable tuple."""
+    kind = plain(data_type)
+    if isinstance(kind, Array | Map):
+        return Nullable(Tuple((kind,), ("value",)))
+    return make_nullable(kind)
+
+
+def boxed(values: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Return values, null where there is none, as a field of `optional_type`, `arrow` in Arrow."""
+    if pa.types.is_list(values.type) or pa.types.is_map(values.type):
+        return columns.structs_from([values], arrow, columns.validity(values))
+    return values
+
+
+def unboxed(field: pa.Array, data_type: DataType) -> pa.Array:
+    """Return the values of an optional field that holds `data_type`; null where there is none."""
+    if isinstance(plain(data_type), Array | Map):
+        (values,) = columns.struct_fields(field)
+        return values
+    return field
 
 
 def require_count(name: str, arguments: Sequence[DataType], count: int) -> None:

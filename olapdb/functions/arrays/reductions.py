@@ -22,9 +22,7 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
-    Map,
     Nothing,
-    Tuple,
     is_nullable,
     make_nullable,
     plain,
@@ -75,8 +73,8 @@ def _extreme_rule(
 ) -> DataType:
     """Return the element type; raise IllegalTypeOfArgument for elements without an order."""
     inner = plain(element_type(name, types[0]))
-    if isinstance(inner, Array | Tuple | Map | Nothing):
-        raise scalar.illegal(name, types[0], "an Array of single values")
+    if isinstance(inner, Nothing):
+        raise scalar.illegal(name, types[0], "an Array of values")
     return make_nullable(inner) if is_nullable(element_type(name, types[0])) else inner
 
 

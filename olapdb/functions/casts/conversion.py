@@ -86,10 +86,13 @@ def _decimal(precision: int) -> Target:
 
 
 def _fixed_string(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the type of toFixedString(x, length); raise ArgumentOutOfBound unless length > 0."""
+    """Return the type of toFixedString(x, length).
+
+    Raises ArgumentOutOfBound for a length that no FixedString has."""
     length = constant_integer(name, arguments, 1, "the length")
-    if length <= 0:
-        raise ArgumentOutOfBound(f"The length of a FixedString is positive, not {length}.")
+    longest = types.FIXED_STRING_BYTES_MAX
+    if not 1 <= length <= longest:
+        raise ArgumentOutOfBound(f"A FixedString has 1 to {longest} bytes, not {length}.")
     return types.FixedString(length)
 
 

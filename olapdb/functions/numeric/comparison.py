@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ from olapdb.functions.arrays.nested_equality import equal_rows
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.functions.kernels.supertypes import as_number, common_type, decimal_precision
 from olapdb.functions.numeric.mixed_comparison import compare_mixed
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, standard_call
@@ -98,7 +100,10 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
                     hint="Convert one of them.",
                 )
     if isinstance(a, Array | Tuple | Map) and type(a) is type(b):
-        return plain(common_type([a, b]))
+        try:
+            return plain(common_type([a, b]))
+        except NoCommonType:
+            raise _incomparable(name, left.type, right.type) from None
     if isinstance(a, Interval) and isinstance(b, Interval):
         raise _incomparable(name, left.type, right.type)
     raise _incomparable(name, left.type, right.type)
@@ -225,19 +230,44 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
             for v, t in zip(values, call.types, strict=True)
         ]
         if isinstance(target, Array | Map):
-            return null_safe(_container_equality(name), pair, call)
+            return null_safe(_container_comparison(name, target), pair, call)
         return pc.cast(_ARROW[name](*pair), pa.uint8())
 
     return native
 
 
-def _container_equality(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of equality of arrays and maps: a NULL in them equals a NULL."""
+def comparison_of_arrays(
+    name: str, data_type: DataType, *, missing_low: bool = False
+) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    """Return the Arrow function of `less` or another comparison for columns of this type: booleans.
+
+    Arrays, tuples and maps are compared element by element; NULL and NaN in them are greater than
+    all else, or less with `missing_low`."""
+    native: Callable[[pa.Array, pa.Array], pa.Array] = _ARROW[name]
+    if not isinstance(plain(data_type), Array | Map | Tuple):
+        return native
+
+    def compare(left: pa.Array, right: pa.Array) -> pa.Array:
+        """Compare the positions of both columns' values in one order."""
+        lefts, rights = np.split(
+            nested_ranks(pa.concat_arrays([left, right]), missing_low=missing_low), 2
+        )
+        return native(pa.array(lefts), pa.array(rights))
+
+    return compare
+
+
+def _container_comparison(
+    name: str, data_type: DataType
+) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    """Return the kernel that compares arrays and maps element by element: a NULL in them equals a
+    NULL and is greater than all else."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Compare rows; raise IllegalTypeOfArgument for comparisons other than equality."""
+        """Compare rows."""
         if name not in ("equals", "notEquals"):
-            raise IllegalTypeOfArgument(f"Arrays can be compared for equality only, not by {name}.")
+            compare = comparison_of_arrays(name, data_type)
+            return pc.cast(compare(*arrays), pa.uint8())
         holds = equal_rows(*arrays) == (name == "equals")
         return columns.from_values(holds, pa.uint8())
 

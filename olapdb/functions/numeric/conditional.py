@@ -307,8 +307,6 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
             result = _narrowed([arguments[i].type for i in used], wide, largest)
         if len(used) < len(arguments):
             wide, result = make_nullable(wide), make_nullable(result)
-        if isinstance(plain(result), Array):
-            raise illegal(name, result, "a number, string or date")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Return the greatest or least value of each row; NULL only if all are NULL."""
@@ -320,7 +318,9 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
                 return cast[0]
             constant = all(isinstance(c, pa.Scalar) for c in cast)
             arrays = [columns.as_array(c, 1 if constant else rows) for c in cast]
-            compare = pc.greater if largest else pc.less
+            compare = comparison.comparison_of_arrays(
+                "greater" if largest else "less", wide, missing_low=largest
+            )
             if len(arrays) == 2 and not is_nullable(result):
                 best = pc.if_else(compare(*arrays), *arrays)
             else:

@@ -68,17 +68,57 @@ def _has_affix(*, end: bool) -> Kernel:
 def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
     """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans.
 
-    `negated` inverts the answers.
+    `negated` inverts the answers. A third argument is the character that escapes in place of the
+    backslash.
     """
+
+    def match(others: list[pa.Array], constants: list[str]) -> pa.Array:
+        """Match texts against one pattern."""
+        return function(others[0], constants[0] if len(constants) == 1 else escaped(*constants))
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Match the texts of each distinct pattern together."""
         matches = slices.per_value(
-            [columns.text(a) for a in arrays], (1,), lambda o, v: function(o[0], v[0])
+            [columns.text(a) for a in arrays], tuple(range(1, len(arrays))), match
         )
         return columns.from_values(np.asarray(matches) != negated, pa.uint8())
 
     return kernel
+
+
+def _literal(character: str) -> str:
+    """Return the LIKE pattern that matches one character only."""
+    return "\\" + character if character in ("%", "_", "\\") else character
+
+
+def escaped(pattern: str, escape: str) -> str:
+    """Return a LIKE pattern whose escape character is `escape` as one that escapes by a backslash.
+
+    Raises BadArguments if it is not one ASCII character, and CannotParseEscapeSequence if
+    nothing that needs it follows."""
+    if len(escape) != 1 or not escape.isascii():
+        raise BadArguments(f"The ESCAPE of LIKE is a single ASCII character, not {escape!r}.")
+    if escape == "\\":
+        return pattern
+
+    def translated(part: re.Match[str]) -> str:
+        """Return one escaped or plain character in the form with a backslash."""
+        text = part[0]
+        if text[0] != escape:
+            return _literal(text) if text == "\\" else text
+        if text == escape:
+            raise CannotParseEscapeSequence(
+                f"Invalid escape sequence at the end of LIKE pattern {pattern!r}.",
+                hint=f"Write {escape * 2} for one {escape}.",
+            )
+        if text[1] not in ("%", "_", escape):
+            raise CannotParseEscapeSequence(
+                f"Invalid escape sequence {text!r} in LIKE pattern {pattern!r}.",
+                hint=f"The escape character stands before %, _ or {escape}.",
+            )
+        return _literal(text[1])
+
+    return re.sub(f"{re.escape(escape)}.|.", translated, pattern, flags=re.DOTALL)
 
 
 def _regex(array: pa.Array, pattern: str) -> pa.Array:
@@ -174,6 +214,7 @@ def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array
     return function
 
 
+_LIKE = text_rule(UINT8, 3)
 _SEARCH, _POSITION = text_rule(UINT8, 2), text_rule(UINT64, 2)
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
@@ -190,10 +231,10 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("locate", _POSITION, _position(swapped=True), count=(2, 3), insensitive=True),
     define("startsWith", _SEARCH, _has_affix(end=False), count=2),
     define("endsWith", _SEARCH, _has_affix(end=True), count=2),
-    define("like", _SEARCH, _matching(_like), count=2),
-    define("notLike", _SEARCH, _matching(_like, negated=True), count=2),
-    define("ilike", _SEARCH, _matching(_ilike), count=2),
-    define("notILike", _SEARCH, _matching(_ilike, negated=True), count=2),
+    define("like", _LIKE, _matching(_like), count=(2, 3)),
+    define("notLike", _LIKE, _matching(_like, negated=True), count=(2, 3)),
+    define("ilike", _LIKE, _matching(_ilike), count=(2, 3)),
+    define("notILike", _LIKE, _matching(_ilike, negated=True), count=(2, 3)),
     define(
         "match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES",), insensitive=True
     ),

@@ -109,7 +109,17 @@ def _parse_binary(
     if cursor.key in ("ANY", "ALL", "SOME") and query_follows(cursor, 1):
         return _parse_quantified(cursor, left, name, operator)
     right = parse_expression(cursor, power)
-    return nodes.Function(name, (left, right), position=cursor.position(operator))
+    arguments = (left, right, *(_parse_escape(cursor) if name in ("like", "ilike") else ()))
+    return nodes.Function(name, arguments, position=cursor.position(operator))
+
+
+def _parse_escape(cursor: TokenCursor) -> tuple[nodes.Expression, ...]:
+    """Parse ESCAPE 'c' behind the pattern of LIKE; return its character, or nothing."""
+    if cursor.key != "ESCAPE":
+        return ()
+    cursor.advance()
+    position = cursor.position()
+    return (nodes.Literal(cursor.string("the escape character"), position=position),)
 
 
 def _parse_quantified(
@@ -265,7 +275,8 @@ def _parse_negated(cursor: TokenCursor, left: nodes.Expression) -> nodes.Express
         return _parse_between(cursor, left, True, token)
     name = "notLike" if operator == "LIKE" else "notILike"
     right = parse_expression(cursor, COMPARE)
-    return nodes.Function(name, (left, right), position=cursor.position(token))
+    arguments = (left, right, *_parse_escape(cursor))
+    return nodes.Function(name, arguments, position=cursor.position(token))
 
 
 def _parse_global_in(cursor: TokenCursor, left: nodes.Expression) -> nodes.In | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from olapdb import types
-from olapdb.errors import BadArguments, Error, IllegalTypeOfArgument
+from olapdb.errors import ArgumentOutOfBound, BadArguments, Error, IllegalTypeOfArgument
 from olapdb.functions import resolve_aggregate
 
-FIXED_STRING_BYTES_MAX = 0xFF_FF_FF
 _NOT_IN_NULLABLE = (
     types.Array,
     types.Map,
@@ -96,9 +95,9 @@ def _check_outer_type(data_type: types.DataType, column: str) -> None:
                 )
         case types.Map(key, _) if types.is_nullable(key):
             raise BadArguments(f"Column {column}: a Map cannot have a key of type {key}.")
-        case types.FixedString(length) if not 1 <= length <= FIXED_STRING_BYTES_MAX:
-            raise BadArguments(
-                f"Column {column}: FixedString has 1 to {FIXED_STRING_BYTES_MAX} bytes, not {length}."
+        case types.FixedString(length) if not 1 <= length <= types.FIXED_STRING_BYTES_MAX:
+            raise ArgumentOutOfBound(
+                f"Column {column}: FixedString has 1 to {types.FIXED_STRING_BYTES_MAX} bytes, not {length}."
             )
         case types.SimpleAggregateFunction(function, inner) if function not in _SIMPLE_AGGREGATES:
             resolve_aggregate(function, (), (inner,))
