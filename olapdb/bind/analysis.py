@@ -11,6 +11,7 @@ from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
 from olapdb.functions import registry
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import dictionary_name, dictionary_table, with_dictionary
+from olapdb.sql.view_parameters import called_name
 
 __all__ = [
     "is_deterministic",
@@ -120,6 +121,10 @@ def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
             yield sql.TableName(name, database, position=right.position)
         case sql.TableFunction() if (reference := dictionary_table(node)) is not None:
             yield reference.table
+        case sql.TableFunction() if (view := called_name(node)) is not None:
+            yield view
+            for argument in node.arguments:
+                yield from _tables(argument, common)
         case sql.Function() if (dictionary := dictionary_name(node)) is not None:
             yield dictionary
             for argument in node.arguments[1:]:
@@ -207,6 +212,10 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
             ) in renamed:
                 left = rewrite(node.left, change)
                 return replace(node, left=left, right=replace(right, parts=renamed[database, name]))
+            case sql.TableFunction() if (view := called_name(node)) is not None and (
+                new := _new_name(view, renamed)
+            ) is not None:
+                return rewrite_children(replace(node, name=".".join(new)), change)
             case sql.Function() if (new := _new_dictionary(node, renamed)) is not None:
                 return rewrite_children(with_dictionary(node, *new), change)
             case sql.Identifier(parts=(database, name, *rest)) if rest and (

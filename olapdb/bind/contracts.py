@@ -21,7 +21,7 @@ from olapdb.bind.syntax import walk
 from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Expression, OuterColumn
+from olapdb.plan.expressions import ColumnRef, Constant, Expression, OuterColumn
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType
 
@@ -102,6 +102,8 @@ class BindContext:
     outer: Binder | None = None
     depth: int = 0
     correlation: Correlation | None = None
+    arguments: Mapping[str, Constant] | None = None
+    """The values of the call `v(p = 5)` by parameter, within the query of a view that has any."""
 
     def flag(self, name: str) -> bool:
         """Return a setting as a truth value, its default where it was not changed."""

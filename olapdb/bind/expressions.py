@@ -28,7 +28,7 @@ from olapdb.bind.lambdas import (
     with_lambda,
 )
 from olapdb.bind.names import located, suggestion
-from olapdb.bind.parameters import bind_parameter
+from olapdb.bind.parameters import bind_argument, bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.scope import LambdaScopes
 from olapdb.bind.stars import expand_star
@@ -111,7 +111,7 @@ class ExpressionBinder:
                     return self._cast(node.expression, node.type)
             case sql.Parameter():
                 with located(node.position):
-                    return bind_parameter(node, self.queries.scope)
+                    return self._parameter(node)
             case sql.ArrayLiteral(elements=elements):
                 with located(node.position):
                     return self.call("array", self.bind_all(elements))
@@ -183,6 +183,13 @@ class ExpressionBinder:
         return self.context.correlated(self)
 
     # --- names
+
+    def _parameter(self, node: sql.Parameter) -> expressions.Expression:
+        """Return the value of a parameter: of the statement, or of the call of a view."""
+        arguments = self.context.arguments
+        if arguments is None or node.type is None or node.name is None:
+            return bind_parameter(node, self.queries.scope)
+        return bind_argument(node, arguments[node.name], self.environment)
 
     def _identifier(self, node: sql.Identifier) -> expressions.Expression:
         """Bind a name: what `lookup` finds here, else a constant of an outer query.

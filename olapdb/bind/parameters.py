@@ -14,7 +14,15 @@ import pyarrow as pa
 from olapdb import functions
 from olapdb.bind.constants import cast
 from olapdb.bind.scope import BindScope, Parameters
-from olapdb.errors import CannotConvertType, DataError, InterfaceError, UnknownQueryParameter
+from olapdb.errors import (
+    BadQueryParameter,
+    CannotConvertType,
+    CannotParse,
+    CannotParseNumber,
+    DataError,
+    InterfaceError,
+    UnknownQueryParameter,
+)
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Constant, Expression
 from olapdb.sql import nodes as sql
@@ -51,6 +59,33 @@ def bind_parameter(node: sql.Parameter, scope: BindScope) -> Expression:
     if node.type is None:
         return bound
     return cast(bound, node.type, scope.environment, eager=True)
+
+
+def bind_argument(node: sql.Parameter, given: Constant, environment: Environment) -> Constant:
+    """Return the value that the call of a view gave for `{name:Type}`, as this type.
+
+    A single value is read from its text, as ClickHouse does. Raises BadQueryParameter if the text
+    is no value of the type."""
+    assert node.type is not None
+    if given.type == node.type or (not given.value.is_valid and isinstance(node.type, Nullable)):
+        return _cast(given, node.type, environment)
+    try:
+        if not given.value.is_valid:
+            raise CannotParse("it is NULL")
+        if not isinstance(given.type, Array | Map | Tuple):
+            given = _cast(given, STRING, environment)
+        return _cast(given, node.type, environment)
+    except (CannotParse, CannotParseNumber) as error:
+        raise BadQueryParameter(
+            f"The value of the parameter {node.name!r} is no {node.type}: {error.message}"
+        ) from error
+
+
+def _cast(value: Constant, target: DataType, environment: Environment) -> Constant:
+    """Return the constant as the type, converted at once."""
+    converted = cast(value, target, environment, eager=True)
+    assert isinstance(converted, Constant)
+    return converted
 
 
 def lookup_parameter(node: sql.Parameter, parameters: Parameters) -> object:

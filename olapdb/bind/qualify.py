@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from olapdb.bind.aliases import aliases_of
+from olapdb.bind.called_views import called_view
 from olapdb.bind.contracts import BindContext
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import StatementBinder
@@ -19,24 +20,25 @@ from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import dictionary_name, dictionary_table, with_dictionary
+from olapdb.sql.view_parameters import called_name
 
 _Change = Callable[[sql.Node], sql.Node | None]
 
 
-def qualify(query: sql.Query, scope: BindScope) -> sql.Query:
-    """Return the query with full table names and explicit columns.
+def qualify(query: sql.Query, scope: BindScope, *, stars: bool = True) -> sql.Query:
+    """Return the query with full table names and, with `stars`, explicit columns.
 
     Its meaning no longer depends on the current database or on columns added later. Raises as
-    `bind_query` does, for names in FROM."""
+    `bind_query` does, for names in FROM. Without `stars`, `*` stays and nothing is bound."""
     queries = StatementBinder(scope)
-    return _Qualifier(queries).query(query, queries.root_context())
+    return _Qualifier(queries, stars).query(query, queries.root_context())
 
 
 class _Qualifier:
     """A rewriter of queries that writes out databases and stars."""
 
-    def __init__(self, queries: StatementBinder) -> None:
-        self.queries = queries
+    def __init__(self, queries: StatementBinder, stars: bool) -> None:
+        self.queries, self.stars = queries, stars
 
     def query(self, query: sql.Query, context: BindContext) -> sql.Query:
         """Return the query rewritten, with its WITH items and all subqueries."""
@@ -76,7 +78,7 @@ class _Qualifier:
         items, _ = self._with_items(select.with_items, context, recursive=select.recursive)
         inner = with_clause(self.queries, select, context)
         binder = None
-        if any(isinstance(n, sql.Star) for n in walk(select)):
+        if self.stars and any(isinstance(n, sql.Star) for n in walk(select)):
             relation: Relation = bind_source(self.queries, select.source, inner)
             binder = ExpressionBinder(self.queries, relation, inner, aliases_of(select))
         change = self._changes(binder, inner, _replaced_names(select))
@@ -126,6 +128,11 @@ class _Qualifier:
                     database = reference.table.database or context.database
                     named_table = replace(reference.table, database=database)
                     return replace(reference, table=named_table)
+                case sql.TableFunction() if called_name(node) is None and (
+                    view := called_view(self.queries.scope.snapshot, node, context.database)
+                ):
+                    name = f"{view.database}.{view.name}"
+                    return rewrite_children(replace(node, name=name), change)
                 case sql.Function() if (dictionary := dictionary_name(node)) is not None:
                     database = dictionary.database or context.database
                     return rewrite_children(

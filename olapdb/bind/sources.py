@@ -11,6 +11,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.bind import constants
 from olapdb.bind.array_joins import bind_array_join
+from olapdb.bind.called_views import bind_called_view, called_view, refuse_uncalled
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
 from olapdb.bind.dictionary_rows import bind_dictionary_rows, distinct_rows, find_dictionary
 from olapdb.bind.expressions import ExpressionBinder
@@ -58,7 +59,12 @@ def bind_source(
             find_dictionary(queries.scope.snapshot, database, named.table.name)
             return _table_reference(queries, named, replace(context, tables={}))
         case sql.TableFunction():
-            return bind_table_function(queries, source, context)
+            view = called_view(queries.scope.snapshot, source, context.database)
+            if view is None:
+                return bind_table_function(queries, source, context)
+            bound = bind_called_view(queries, view, source, context)
+            label = f"{view.database}.{view.name}"
+            return _query_relation(queries, bound, source.alias, label, ((view.name,),))
         case sql.Join():
             return bind_join(queries, source, context, bind_source)
         case sql.ArrayJoin():
@@ -107,6 +113,7 @@ def _table_reference(
             relation = table_relation(queries, table, source, context)
         case View():
             _refuse_final(source, "a view")
+            refuse_uncalled(table, source)
             relation = _view(queries, table, source, context)
         case MaterializedView() | RefreshableView():
             relation = _materialized_view(queries, table, source, context)

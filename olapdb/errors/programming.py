@@ -181,6 +181,14 @@ class UnknownQueryParameter(ProgrammingError, name="UNKNOWN_QUERY_PARAMETER", co
     """A query parameter without a value."""
 
 
+class BadQueryParameter(ProgrammingError, name="BAD_QUERY_PARAMETER", code=457):
+    """A value that the call of a view gives for a parameter, and that its type does not have."""
+
+
+class NoColumnsWithoutParameters(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
+    """The columns of a view with parameters, asked for without values of them."""
+
+
 class IncorrectQuery(ProgrammingError, name="INCORRECT_QUERY", code=80):
     """A statement that contradicts itself or its table."""
 

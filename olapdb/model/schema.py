@@ -225,6 +225,7 @@ class Table:
 class View:
     """A plain view: `query` is its SELECT with every table name qualified.
 
+    A view with parameters, such as {p:UInt32}, has no columns of its own: FROM calls it by values.
     A dictionary is a view over its source whose columns are its key, then its attributes.
     `dictionary` is then its CREATE DICTIONARY, of which `query` replaces the source; else ""."""
 
@@ -238,6 +239,11 @@ class View:
     created_ms: int = 0
     dictionary: str = ""
     revision: int = field(default=0, compare=False)
+
+    @property
+    def has_parameters(self) -> bool:
+        """Return whether the view is read by a call with values for its parameters."""
+        return not self.columns and not self.dictionary
 
     def renamed(self, database: str, name: str) -> View:
         """Return the view under another name."""

@@ -10,6 +10,8 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
+from olapdb.sql.parser import parse_query
+from olapdb.sql.view_parameters import parameters_of
 from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
@@ -109,6 +111,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             sorted({i.type for i in table.indexes} if table else ()),
             "default" if table and table.engine.is_merge_tree else "",
             [f"{root}data/{table.id}/"] if root and table and not is_temporary else [],
+            _parameters(item) if context.needs("parameterized_view_parameters") else [],
         )
     for name in information_tables():
         if context.keeps(database=DATABASE, name=name):
@@ -119,6 +122,13 @@ def _tables(context: SystemContext) -> Iterator[Row]:
         engine = f"System{name.title().replace('_', '')}"
         comment = system_table.comment
         yield {"database": "system", "name": name, "engine": engine, "comment": comment}
+
+
+def _parameters(item: SchemaObject) -> list[tuple[str, str]]:
+    """Return (name, type) of the parameters of a view that is called with values."""
+    if not isinstance(item, View) or not item.has_parameters:
+        return []
+    return [(name, t.name) for name, t in parameters_of(parse_query(item.query)).items()]
 
 
 def _part_counts(
@@ -289,7 +299,8 @@ TABLES = (
         target_database String, target_table String, sampling_key String, has_own_data UInt8,
         parts Nullable(UInt64), active_parts Nullable(UInt64), total_marks Nullable(UInt64),
         total_bytes_uncompressed Nullable(UInt64), metadata_version Int32,
-        skipping_indices_types Array(String), storage_policy String, data_paths Array(String)""",
+        skipping_indices_types Array(String), storage_policy String, data_paths Array(String),
+        parameterized_view_parameters Array(Tuple(name String, type String))""",
         _tables,
     ),
     SystemTable(

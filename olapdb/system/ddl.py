@@ -47,8 +47,9 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
         case View() if item.dictionary:
             return to_sql(current_statement(item, definition_of(item)))
         case View():
+            columns = f" ({_columns(item.columns)})" if item.columns else ""
             return (
-                f"CREATE VIEW {qualified(item.database, item.name)} ({_columns(item.columns)})"
+                f"CREATE VIEW {qualified(item.database, item.name)}{columns}"
                 f" AS {item.query}{_comment(item.comment)}"
             )
         case MaterializedView():

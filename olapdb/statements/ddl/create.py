@@ -53,6 +53,7 @@ from olapdb.result import Result
 from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.view_parameters import parameters_of
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.replace import (
@@ -63,6 +64,7 @@ from olapdb.statements.ddl.replace import (
     with_identity_of,
 )
 from olapdb.statements.ddl.table_definition import build_table, template_table
+from olapdb.statements.ddl.view_parameters import named_objects, view_with_parameters
 from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
@@ -315,20 +317,18 @@ def _create_view(
     existing = _object_to_replace(statement.name, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
-    scope = context.scope(snapshot)
-    plan = select.plan_query(statement.query, context, snapshot)
-    columns = tuple(
-        Column(number, column_name, data_type)
-        for number, (column_name, data_type) in enumerate(zip(plan.names, plan.types), 1)
-    )
-    if statement.columns:
-        columns = _named_columns(statement, columns)
+    if parameters_of(statement.query):
+        query = view_with_parameters(statement, context, snapshot)
+        columns: tuple[Column, ...] = ()
+        reads = named_objects(query, snapshot)
+    else:
+        query, columns, reads = _definition(statement, context, snapshot)
     view = View(
         id=str(uuid.uuid4()),
         database=database,
         name=name,
         columns=columns,
-        query=to_sql(qualify(_with_kept_nulls(statement.query, plan, context, snapshot), scope)),
+        query=to_sql(query),
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
@@ -343,8 +343,23 @@ def _create_view(
         return Result()
     if existing is not None:
         refuse_dependents(snapshot, existing, "replace")
-    commit_object(view, existing, context, snapshot, reads=plan.tables)
+    commit_object(view, existing, context, snapshot, reads=reads)
     return Result()
+
+
+def _definition(
+    statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
+) -> tuple[nodes.Query, tuple[Column, ...], tuple[tuple[str, int], ...]]:
+    """Return the qualified query of a view, its columns, and (id, revision) of what it reads."""
+    plan = select.plan_query(statement.query, context, snapshot)
+    columns = tuple(
+        Column(number, column_name, data_type)
+        for number, (column_name, data_type) in enumerate(zip(plan.names, plan.types), 1)
+    )
+    if statement.columns:
+        columns = _named_columns(statement, columns)
+    kept = _with_kept_nulls(statement.query, plan, context, snapshot)
+    return qualify(kept, context.scope(snapshot)), columns, plan.tables
 
 
 _KEEP_NULLS = "cast_keep_nullable"

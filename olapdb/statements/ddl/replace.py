@@ -127,7 +127,7 @@ def broken_views(
     warnings: list[str] = []
     for dependency in impact_of(made, snapshot):
         view = snapshot.find(*dependency.name.split(".", 1)) if dependency.kind == "view" else None
-        if not isinstance(view, View):
+        if not isinstance(view, View) or view.has_parameters:
             continue
         try:
             bind_query(parse_query(view.query), context.scope(snapshot))

@@ -281,6 +281,7 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
         virtual_rows: list[tuple[object, ...]] = []
     else:
         assert statement.table is not None
+        _refuse_parameters(statement.table, context)
         rows = [_describe_row(column) for column in _columns(statement.table, context)]
         virtual_rows = _virtual_rows(statement.table, context)
     column_count = 2 if context.settings.boolean("describe_compact_output") else len(_DESCRIBED)
@@ -291,6 +292,17 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
         columns.append(list(virtual_marks))
         return from_columns([*names, "is_virtual"], [*types, UINT8], columns)
     return from_columns(names, types, columns)
+
+
+def _refuse_parameters(name: nodes.TableName, context: StatementContext) -> None:
+    """Raise NoColumnsWithoutParameters for a view whose columns depend on the values of its parameters."""
+    item = context.find(context.reading_snapshot(), name)
+    if isinstance(item, View) and item.has_parameters:
+        raise errors.NoColumnsWithoutParameters(
+            f"The view {item.database}.{item.name} has no columns without its parameters.",
+            hint=f"DESCRIBE {item.name}(name = value, …).",
+            position=name.position,
+        )
 
 
 def _virtual_rows(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:

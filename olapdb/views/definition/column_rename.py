@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.bind.analysis import referenced_tables
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import AlterOfColumnIsForbidden, Error
 from olapdb.functions.base import Environment
@@ -65,6 +66,9 @@ def _rewritten_view(
 ) -> MaterializedView | View | None:
     """Return the view with its new text, or None if it is broken or nothing changes."""
     names = _names_of(before, table)
+    if isinstance(item, View) and item.has_parameters:
+        _refuse_mention(item, names, table, old, new)
+        return None
     try:
         old_plan = _bind(item, before, item.query)
     except Error:
@@ -80,6 +84,17 @@ def _rewritten_view(
     if isinstance(rewritten, MaterializedView) and writes_column and old in old_plan.names:
         rewritten = _with_output_renamed(rewritten, old_plan, after, table, old, new)
     return None if rewritten == item else rewritten
+
+
+def _refuse_mention(item: View, names: frozenset[Name], table: Table, old: str, new: str) -> None:
+    """Raise AlterOfColumnIsForbidden for a view with parameters that names the column: without
+    values no plan shows whether a new text means the same."""
+    query = parse_query(item.query)
+    read = {(name.database or item.database, name.name) for name in referenced_tables(query)}
+    if not read & names:
+        return
+    if any(isinstance(n, nodes.Identifier) and n.parts[-1] == old for n in walk(query)):
+        raise _rename_refusal(item, table, old, new)
 
 
 def _names_of(snapshot: Snapshot, table: Table) -> frozenset[Name]:

@@ -199,6 +199,7 @@ def draft(snapshot: Snapshot, proposed: ProposedView) -> ViewDraft:
             position=proposed.position,
         )
     _check_names(name, plan)
+    _refuse_calls(name, plan, snapshot)
     target = proposed.target(plan)
     parts = BoundDefinition(name, plan, source, target, snapshot, frozen, scope.environment)
     return ViewDraft(qualified, frozen, parts)
@@ -334,6 +335,17 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
         )
     ids = (node.table.id for node in all_scans(plan.root) if node.table.id != source.id)
     return tuple(dict.fromkeys(ids))
+
+
+def _refuse_calls(name: str, plan: Plan, snapshot: Snapshot) -> None:
+    """Refuse a view with parameters among what the query reads, as ClickHouse does."""
+    for object_id, _ in plan.tables:
+        item = snapshot.by_id(object_id)
+        if isinstance(item, View) and item.has_parameters:
+            raise errors.QueryNotSupportedInMaterializedView(
+                f"View {name} reads {item.database}.{item.name}, a view with parameters.",
+                hint="Write its query out, with the values in it.",
+            )
 
 
 def _refuse_computed_names(name: str, query: nodes.Query) -> None:
