@@ -41,6 +41,7 @@ from olapdb.statements.ddl import (
     dictionaries,
     drop,
     functions,
+    refreshable_definition,
     rename,
     undrop,
     views,
@@ -366,10 +367,15 @@ class Session:
         self.local_functions = {**self.local_functions, ("", name): function}
 
     def stored_query(self, text: str) -> str:
-        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS.
+        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS; or
+        CREATE MATERIALIZED VIEW … REFRESH as SHOW CREATE would show it.
 
         Equal texts are equal definitions. Raises what binding the names in FROM raises."""
         statements = _parse_any(text)
+        if isinstance(statements[0], nodes.CreateMaterializedView) and statements[0].refresh:
+            return refreshable_definition.stored_definition(
+                statements[0], self._context(text, None, None)
+            )
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("stored_query() takes exactly one SELECT.")
         context = self._context(text, None, None)

@@ -145,7 +145,8 @@ class Connection:
         return self.session.describe(query)
 
     def stored_query(self, query: str) -> str:
-        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS."""
+        """Return the query as a view stores it: full table names, explicit columns, no SETTINGS; or
+        CREATE MATERIALIZED VIEW … REFRESH as SHOW CREATE would show it."""
         return self.session.stored_query(query)
 
     def system(self, statement: str, progress: Callable[[Any], None] | None = None) -> Result:

@@ -55,7 +55,7 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
         case MaterializedView():
             return _create_materialized_view(item, snapshot)
         case RefreshableView():
-            return _create_refreshable_view(item, snapshot)
+            return create_refreshable(item, snapshot.by_id(item.target_id), snapshot)
 
 
 def engine_full(table: Table) -> str:
@@ -147,10 +147,11 @@ def _select(view: MaterializedView | RefreshableView) -> str:
     return f"AS {view.query}{_settings(changed)}{_comment(view.comment)}"
 
 
-def _create_refreshable_view(view: RefreshableView, snapshot: Snapshot) -> str:
-    """Return the CREATE MATERIALIZED VIEW … REFRESH statement. Views that it depends on and that are
-    gone are left out."""
-    target = snapshot.by_id(view.target_id)
+def create_refreshable(
+    view: RefreshableView, target: SchemaObject | None, snapshot: Snapshot
+) -> str:
+    """Return the CREATE MATERIALIZED VIEW … REFRESH statement of a view that writes `target`. Views
+    that it depends on and that are gone are left out."""
     needed = [snapshot.by_id(view_id) for view_id in view.depends_on]
     clause = replace(
         parse_refresh(view.refresh),

@@ -495,3 +495,41 @@ def test_a_close_during_a_refresh_leaves_its_slot_due(tmp_path: Path) -> None:
         item = later.database.services.catalog.snapshot().find("default", "r")
         assert isinstance(item, RefreshableView)
         assert (item.exception, item.last_attempt_ms, item.scheduled_from_ms) == ("", 0, 1)
+
+
+def test_a_replacement_keeps_the_views_that_depend_on_it(connection: Connection) -> None:
+    create = f"MATERIALIZED VIEW v REFRESH EVERY 1 HOUR {INNER}"
+    connection.execute(f"CREATE {create} AS SELECT count() AS n FROM s")
+    connection.execute("CREATE VIEW over AS SELECT n FROM v")
+    connection.execute(
+        f"CREATE MATERIALIZED VIEW w REFRESH EVERY 1 HOUR DEPENDS ON v {INNER} AS SELECT n FROM v"
+    )
+    before = view_named(connection, "v").id
+    connection.execute(f"CREATE OR REPLACE {create} AS SELECT sum(k) AS n FROM s")
+    view = view_named(connection, "v")
+    assert view.id == before and view_named(connection, "w").depends_on == (before,)
+    assert rows(connection, "SELECT * FROM over") == [(3,)]
+    inner = "SELECT name FROM system.tables WHERE name LIKE '.inner_id.%' ORDER BY name"
+    assert len(rows(connection, inner)) == 2  # the old one is gone, the new one has its name
+    assert (f".inner_id.{before}",) in rows(connection, inner)
+    with pytest.raises(BadArguments, match="depend"):  # a circle, by the id that stays
+        connection.execute(
+            "CREATE OR REPLACE MATERIALIZED VIEW v REFRESH EVERY 1 HOUR DEPENDS ON w "
+            f"{INNER} AS SELECT 1 AS n"
+        )
+    connection.execute("DROP VIEW w")
+    connection.execute("DROP VIEW v")
+    assert rows(connection, inner) == []
+
+
+def test_the_stored_definition_is_what_show_create_will_show(connection: Connection) -> None:
+    text = (
+        "CREATE OR REPLACE MATERIALIZED VIEW v REFRESH AFTER 1 QUARTER RANDOMIZE FOR 1 MINUTE APPEND "
+        "ENGINE = MergeTree ORDER BY n AS SELECT count() AS n FROM s "
+        "SETTINGS join_use_nulls = 1 COMMENT 'c'"
+    )
+    stored = connection.stored_query(text)
+    assert rows(connection, "SELECT name FROM system.tables WHERE name = 'v'") == []
+    connection.execute(text)
+    assert rows(connection, "SHOW CREATE TABLE v") == [(stored,)]
+    assert connection.stored_query(text) == stored
