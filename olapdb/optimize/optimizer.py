@@ -14,6 +14,7 @@ from olapdb.optimize.narrow_system_scans import narrow_system_scans
 from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_limits import push_limits
 from olapdb.optimize.push_predicates import push_predicates
+from olapdb.optimize.split_shifted_sums import split_shifted_sums
 from olapdb.optimize.unpack_tuples import unpack_tuples
 from olapdb.plan.nodes import Node, Plan
 from olapdb.plan.tree import bottom_up, map_subqueries
@@ -27,6 +28,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     narrow_system_scans,
     unpack_tuples,
     push_limits,
+    split_shifted_sums,
     prune_columns,
     merge_projects,
 )

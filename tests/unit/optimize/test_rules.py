@@ -23,6 +23,28 @@ CASES = {
             Filter: (delay > 0) AND (carrier = 'UA')
         """,
     ),
+    "sums of a column plus constants are one sum and one count": (
+        "SELECT sum(delay + 1), sum(delay - 2), sum(3 - delay) FROM flights",
+        """
+        Expression
+            Columns: __shifted_1 + (toInt64(__shifted_2) * 1) AS sum(…), __shifted_1 - (toInt64(__shifted_2) * 2) AS sum(…)_2, (toInt64(__shifted_2) * 3) - __shifted_1 AS sum(…)_3
+          Aggregating
+              Keys: none
+              Aggregates: sum(delay), count()
+            ReadFromMergeTree (default.flights)
+                Columns: delay
+        """,
+    ),
+    "sums of floats plus constants stay": (
+        "SELECT sum(delay + 0.5) FROM flights",
+        """
+        Aggregating
+            Keys: none
+            Aggregates: sum(delay + 0.5)
+          ReadFromMergeTree (default.flights)
+              Columns: delay
+        """,
+    ),
     "a tuple made of columns is taken apart": (
         "SELECT carrier FROM flights WHERE (carrier, delay) = ('UA', 5) AND (day, delay).2 > 3",
         """
