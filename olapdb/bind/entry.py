@@ -13,7 +13,7 @@ from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import StatementBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import BindScope
-from olapdb.bind.sources import default_expression
+from olapdb.bind.table_scan import default_expression
 from olapdb.bind.user_functions import expand
 from olapdb.bind.virtual import PART_COLUMNS
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
@@ -44,7 +44,9 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
             refuse_correlated(expression, "this clause")
     output = tuple((c.unique, c.name) for c in bound.columns)
     tables = tuple(queries.tables.items())
-    return plan.Plan(bound.node, output, tables, correlated=queries.correlated)
+    return plan.Plan(
+        bound.node, output, tables, correlated=queries.correlated, of_rows=queries.of_rows
+    )
 
 
 def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) -> Expression:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import pyarrow as pa
@@ -14,26 +15,27 @@ from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.called_views import bind_called_view, called_view, refuse_uncalled
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
 from olapdb.bind.dictionary_rows import bind_dictionary_rows, distinct_rows, find_dictionary
-from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.finished_states import FinishedStates
 from olapdb.bind.joins import bind_join
 from olapdb.bind.names import suggestion
 from olapdb.bind.partition_value import partition_value_column
 from olapdb.bind.recursive import bind_recursive, working_table
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
+from olapdb.bind.sampling import SAMPLE_FACTOR, Sample, sample_of, sampling_refused
 from olapdb.bind.system_tables import SYSTEM_DATABASES, system_relation
 from olapdb.bind.table_functions import bind_table_function
+from olapdb.bind.table_scan import TableScan
 from olapdb.bind.view_columns import as_columns
 from olapdb.bind.virtual import PART_COLUMNS, with_names
 from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Expression
+from olapdb.plan.expressions import Expression
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import dictionary_table
-from olapdb.sql.parser import parse_expression, parse_query
-from olapdb.types import DataType
+from olapdb.sql.parser import parse_query
+from olapdb.types import FLOAT64, DataType
 
 
 def bind_source(
@@ -92,10 +94,9 @@ def _table_reference(
 ) -> Relation:
     """Return the relation of a name in FROM: WITH query, system table, table or view.
 
-    Records each stored object and its revision in `queries.tables`. Raises NotSupportedError for
-    SAMPLE, IllegalFinal for FINAL where nothing is combined."""
-    if source.sample is not None:
-        raise errors.NotSupportedError("SAMPLE is not supported yet.", position=source.position)
+    Records each stored object and its revision in `queries.tables`. Raises SamplingNotSupported
+    for SAMPLE of a source without a sampling key, IllegalFinal for FINAL where nothing is
+    combined."""
     name = source.table
     if name.database is None and (common := context.tables.get(name.name)) is not None:
         _refuse_final(source, "a WITH query")
@@ -150,7 +151,9 @@ def find_object(snapshot: Snapshot, name: sql.TableName, database: str) -> Schem
 
 
 def _refuse_final(source: sql.TableReference, what: str) -> None:
-    """Raise IllegalFinal if the source has FINAL; `what` names its kind in the message."""
+    """Raise IllegalFinal for FINAL, SamplingNotSupported for SAMPLE; `what` is the source's kind."""
+    if source.sample is not None:
+        raise sampling_refused(f"{source.table} is {what}", source)
     if source.final:
         raise errors.IllegalFinal(f"FINAL has no meaning for {what}.", position=source.position)
 
@@ -249,7 +252,10 @@ def table_relation(
     """Return a table's relation: a scan of the columns that are read, ALIAS columns above it.
 
     `qualifiers` replace the table's own names, None keeps these."""
-    scan = _TableScan(queries, table, _is_final(table, source, context), context)
+    scan = TableScan(queries, table, _is_final(table, source, context), context)
+    sample = sample_of(source, table, queries.scope.snapshot)
+    if sample is not None:
+        scan.take(sample)
     qualifiers = _qualifiers(source, table) if qualifiers is None else qualifiers
     columns: list[RelationColumn] = []
     hidden = [
@@ -272,6 +278,9 @@ def table_relation(
     if value is not None:
         make = scan.computed(value)
         columns.append(RelationColumn(value.name, value.type, make, qualifiers, starred=False))
+    if table.engine.is_merge_tree and SAMPLE_FACTOR not in own_names:
+        make = scan.constant(SAMPLE_FACTOR, (sample or Sample(Fraction(0), Fraction(0))).factor)
+        columns.append(RelationColumn(SAMPLE_FACTOR, FLOAT64, make, qualifiers, starred=False))
     return Relation(columns, scan.build, f"{table.database}.{table.name}")
 
 
@@ -297,90 +306,6 @@ def _is_final(table: Table, source: sql.TableReference, context: BindContext) ->
             position=source.position,
         )
     return source.final or (table.engine.combines and context.flag("final"))
-
-
-class _TableScan:
-    """The scan of one table: it collects the columns that are read, then builds the node."""
-
-    def __init__(
-        self, queries: QueryBinder, table: Table, final: bool, context: BindContext
-    ) -> None:
-        self.queries, self.table, self.final, self.context = queries, table, final, context
-        self.used: dict[str, ColumnRef] = {}
-        self.aliases: list[tuple[str, Expression]] = []
-
-    def stored(self, column: Column) -> Callable[[], Expression]:
-        """Return a function that makes the reference to a stored column."""
-        return self.read(column.name, column.type)
-
-    def read(self, name: str, data_type: DataType) -> Callable[[], Expression]:
-        """Return a function that adds a column to the scan at its first call.
-
-        The function returns the reference, the same at each call."""
-
-        def make() -> Expression:
-            if name not in self.used:
-                self.used[name] = ColumnRef(data_type, self.queries.names.unique(name))
-            return self.used[name]
-
-        return make
-
-    def computed(self, column: Column) -> Callable[[], Expression]:
-        """Return a function that adds an ALIAS column's expression above the scan."""
-
-        def make() -> Expression:
-            expression = default_expression(
-                self.queries, self.table, column, self.context, self._lookup
-            )
-            unique = self.queries.names.unique(column.name)
-            self.aliases.append((unique, expression))
-            return ColumnRef(column.type, unique)
-
-        return make
-
-    def _lookup(self, column: Column) -> Expression:
-        """Return the reference to a column that an ALIAS expression reads, adding it."""
-        return self.read(column.name, column.type)()
-
-    def build(self) -> plan.Node:
-        """Return the scan of the columns read so far, in table order, with ALIAS columns."""
-        order = {c.name: i for i, c in enumerate(self.table.columns)}
-        used = sorted(self.used.items(), key=lambda item: order.get(item[0], len(order)))
-        node: plan.Node = plan.Scan(
-            self.table,
-            tuple((reference.name, name) for name, reference in used),
-            tuple(reference.type for _, reference in used),
-            final=self.final,
-        )
-        if self.aliases:
-            columns = tuple((r.name, r) for _, r in used)
-            node = plan.Project(node, (*columns, *self.aliases))
-        return node
-
-
-def default_expression(
-    queries: QueryBinder,
-    table: Table,
-    column: Column,
-    context: BindContext,
-    lookup: Callable[[Column], Expression],
-) -> Expression:
-    """Return a column's DEFAULT or ALIAS expression, cast to the column's type.
-
-    `lookup` returns the expression of a stored column; other ALIAS columns are expanded."""
-    columns = []
-    for other in table.columns:
-        if other.name == column.name:
-            continue
-        if other.default_kind == "ALIAS":
-            make = partial(default_expression, queries, table, other, context.nested(), lookup)
-        else:
-            make = partial(lookup, other)
-        columns.append(RelationColumn(other.name, other.type, make))
-    relation = Relation(columns, _one_row, f"{table.database}.{table.name}")
-    binder = ExpressionBinder(queries, relation, context.nested())
-    bound = binder.bind(parse_expression(column.default))
-    return constants.cast(bound, column.type, queries.scope.environment)
 
 
 # --- queries as relations

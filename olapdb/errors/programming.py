@@ -189,6 +189,10 @@ class NoColumnsWithoutParameters(ProgrammingError, name="UNSUPPORTED_METHOD", co
     """The columns of a view with parameters, asked for without values of them."""
 
 
+class SamplingNotSupported(ProgrammingError, name="SAMPLING_NOT_SUPPORTED", code=141):
+    """SAMPLE of a source that has no sampling key."""
+
+
 class IncorrectQuery(ProgrammingError, name="INCORRECT_QUERY", code=80):
     """A statement that contradicts itself or its table."""
 

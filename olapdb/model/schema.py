@@ -200,6 +200,8 @@ class Table:
     past: tuple[PastColumn, ...] = ()
     last_column_id: int = 0
     """The highest id that a dropped column had."""
+    sampling_key: str = ""
+    """SQL text of SAMPLE BY, an unsigned integer of the primary key; "" without one."""
     revision: int = field(default=0, compare=False)
 
     def column(self, name: str) -> Column | None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from itertools import chain
 
 from olapdb import types
+from olapdb.bind.syntax import walk
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
-from olapdb.sql.parser import parse_query
+from olapdb.sql.nodes import Identifier
+from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.store import LocalStore
@@ -104,7 +106,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             [v.name for v in views],
             target.database if target else "",
             target.name if target else "",
-            "",
+            table.sampling_key if table else "",
             int(table is not None),
             *_part_counts(context, table if counts else None),
             table.revision if table else 0,
@@ -122,6 +124,12 @@ def _tables(context: SystemContext) -> Iterator[Row]:
         engine = f"System{name.title().replace('_', '')}"
         comment = system_table.comment
         yield {"database": "system", "name": name, "engine": engine, "comment": comment}
+
+
+def _names_in(key: str) -> frozenset[str]:
+    """Return the columns that a key's text names; "" names none."""
+    nodes = walk(parse_expression(key)) if key else ()
+    return frozenset(node.parts[-1] for node in nodes if isinstance(node, Identifier))
 
 
 def _parameters(item: SchemaObject) -> list[tuple[str, str]]:
@@ -156,6 +164,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
         parts = live_parts(context, table) if table and sizes else []
         part_columns = PartColumns(table) if table and sizes else None
         keys = [k.expression.strip("`") for k in table.sorting_key] if table else []
+        sampling = _names_in(table.sampling_key) if table else frozenset()
         sorting, primary = set(keys), set(keys[: table.primary_key] if table else [])
         for position, column in enumerate(item.columns, 1):
             yield (
@@ -181,7 +190,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 else "",
                 int(column.name in primary),
                 0,
-                0,
+                int(column.name in sampling),
                 *_precision(column.type),
             )
     known_tables = [("system", system_table) for system_table in context.tables.values()]

@@ -70,6 +70,8 @@ def engine_full(table: Table) -> str:
     if 0 < table.primary_key < len(order_by):
         text += f" PRIMARY KEY {key_text(table.sorting_key[: table.primary_key])}"
     text += f" ORDER BY {key_text(order_by) if order_by else 'tuple()'}"
+    if table.sampling_key:
+        text += f" SAMPLE BY {table.sampling_key}"
     if table.ttl:
         text += f" TTL {table.ttl}"
     return text + _settings(table.settings)

@@ -130,6 +130,13 @@ class MaterializeTtl(AlterAction):
 
 
 @dataclass(frozen=True, slots=True)
+class ModifySampleBy(AlterAction):
+    """MODIFY SAMPLE BY …; REMOVE SAMPLE BY where `expression` is None."""
+
+    expression: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
 class ModifyOrderBy(AlterAction):
     """MODIFY ORDER BY …"""
 

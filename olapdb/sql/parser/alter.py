@@ -28,7 +28,7 @@ _PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE"
 _PARTITION_VERBS: tuple[_PartitionVerb, ...] = get_args(_PartitionVerb)
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
 _OTHER_VERBS = ("UNFREEZE", "FORGET", "APPLY", "REWRITE")
-_OTHER_MODIFIED = ("SAMPLE", "SQL", "DEFINER", "STATISTICS", "DATABASE")
+_OTHER_MODIFIED = ("SQL", "DEFINER", "STATISTICS", "DATABASE")
 
 
 def parse_alter(cursor: TokenCursor) -> nodes.Alter:
@@ -96,6 +96,8 @@ def _parse_known_action(cursor: TokenCursor) -> nodes.AlterAction | None:
         return parse(cursor, position)
     if cursor.take("REMOVE", "TTL"):
         return nodes.ModifyTtl((), position=position)
+    if cursor.take("REMOVE", "SAMPLE", "BY"):
+        return nodes.ModifySampleBy(None, position=position)
     if cursor.key in _OTHER_VERBS:
         return None
     raise cursor.expected("an action such as ADD COLUMN or MODIFY QUERY")
@@ -258,11 +260,13 @@ def _parse_update(cursor: TokenCursor, position: Position) -> nodes.UpdateWhere:
 
 
 def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`, such as SAMPLE."""
+    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`, such as SQL SECURITY."""
     if cursor.take("COLUMN"):
         return _parse_modify_column(cursor)
     if cursor.take("ORDER", "BY"):
         return nodes.ModifyOrderBy(storage.parse_sorting_key(cursor), position=position)
+    if cursor.take("SAMPLE", "BY"):
+        return nodes.ModifySampleBy(expressions.parse_expression(cursor), position=position)
     if cursor.take("TTL"):
         return nodes.ModifyTtl(storage.parse_ttl(cursor), position=position)
     if cursor.take("SETTING"):

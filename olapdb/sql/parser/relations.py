@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from olapdb.errors import IllegalFinal, Position, SyntaxError
+from olapdb.errors import IllegalFinal, Position, SamplingNotSupported, SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import calls, expressions, operands, queries
 from olapdb.sql.parser.cursor import TokenCursor
@@ -170,8 +170,8 @@ def _parse_alias(cursor: TokenCursor) -> str | None:
 
 
 def _refuse_final(cursor: TokenCursor) -> None:
-    """Raise IllegalFinal if FINAL is next, SyntaxError if SAMPLE is."""
+    """Raise IllegalFinal if FINAL is next, SamplingNotSupported if SAMPLE is."""
     if cursor.key == "FINAL":
         raise IllegalFinal("FINAL is for tables only.", position=cursor.position())
     if cursor.key == "SAMPLE":
-        raise SyntaxError("SAMPLE is for tables only.", position=cursor.position())
+        raise SamplingNotSupported("SAMPLE is for tables only.", position=cursor.position())

@@ -28,6 +28,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.alter_table import modify_order_by, modify_settings
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
@@ -54,6 +55,7 @@ _COLUMNS = (
     | nodes.ConstraintAction
     | nodes.IndexAction
     | nodes.ModifyOrderBy
+    | nodes.ModifySampleBy
     | nodes.ModifySetting
     | nodes.ModifyTtl
 )
@@ -212,6 +214,9 @@ def _apply_actions(
                 steps += rewrite_steps(action, draft.table, context, snapshot)
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
+            case nodes.ModifySampleBy(expression=expression):
+                key = "" if expression is None else to_sql(expression)
+                draft.table = replace(draft.table, sampling_key=key)
             case nodes.ModifySetting():
                 modify_settings(draft, action)
             case nodes.ModifyTtl():

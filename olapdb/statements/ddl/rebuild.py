@@ -131,6 +131,7 @@ def _target_builder(storage: nodes.StorageClause | None, context: StatementConte
             sorting_key=reshaped.sorting_key,
             primary_key=reshaped.primary_key,
             partition_key=reshaped.partition_key,
+            sampling_key=reshaped.sampling_key,
             ttl=reshaped.ttl or old.ttl,
         )
 
@@ -162,4 +163,9 @@ def _fill_omitted_clauses(storage: nodes.StorageClause, old: Table) -> nodes.Sto
         )
     if partition_by is None and old.partition_key:
         partition_by = parse_expression(old.partition_key)
-    return replace(storage, engine=engine, order_by=order_by, partition_by=partition_by)
+    sample_by = storage.sample_by
+    if sample_by is None and old.sampling_key and storage.order_by is None:
+        sample_by = parse_expression(old.sampling_key)
+    return replace(
+        storage, engine=engine, order_by=order_by, partition_by=partition_by, sample_by=sample_by
+    )

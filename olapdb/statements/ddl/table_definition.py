@@ -29,6 +29,7 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.column_checks import check_columns, constraint_from
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.ddl.indexes import add_indexes
+from olapdb.statements.ddl.sampling import check_sampling, sampling_key_of
 from olapdb.statements.ddl.ttl import ttl_text
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
@@ -41,20 +42,16 @@ def build_table(
     """Return the table that the statement describes, with a fresh id; nothing is published.
 
     Raises the errors of ClickHouse for definitions that are not possible, NotSupportedError for
-    PROJECTION and SAMPLE BY.
+    PROJECTION.
     """
     database, name = context.locate(statement.table)
     require_own_database(database, snapshot, statement.table.position)
-    for clause_name, clause in (
-        ("PROJECTION", statement.projections),
-        ("SAMPLE BY", statement.storage.sample_by),
-    ):
-        if clause:
-            raise NotSupportedError(
-                f"{clause_name} in CREATE TABLE is not supported yet.",
-                hint="Leave the clause out.",
-                position=statement.position,
-            )
+    if statement.projections:
+        raise NotSupportedError(
+            "PROJECTION in CREATE TABLE is not supported yet.",
+            hint="Leave the clause out.",
+            position=statement.position,
+        )
     like = template_table(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
     storage = statement.storage
@@ -83,6 +80,7 @@ def build_table(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
         constraints=_constraints(statement, like),
+        sampling_key=sampling_key_of(storage, like, inherits=_inherits_keys(storage, engine)),
     )
     check_table(table, context, snapshot)
     table = replace(table, ttl=_ttl(statement, like, table, context, snapshot))
@@ -132,6 +130,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
         _check_key(table.partition_key, bound, "partition key", nullable_ok)
         if isinstance(types.plain(bound.type), types.Float):
             raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
+    check_sampling(table, scope)
     check_columns(table, scope)
 
 
@@ -283,10 +282,9 @@ def _keys(
 ) -> tuple[tuple[KeyItem, ...], int, str]:
     """Return (sorting key, number of its items in the primary key, partition key); without clauses
     those of `like`. Raise BadArguments if PRIMARY KEY is not a prefix of ORDER BY."""
-    has_order = storage.order_by is not None or storage.primary_key is not None
     if not engine.is_merge_tree:
         return (), 0, ""
-    if not has_order and storage.partition_by is None and like is not None:
+    if like is not None and _inherits_keys(storage, engine):
         return like.sorting_key, like.primary_key, like.partition_key
     primary = tuple(to_sql(expression) for expression in _flatten_key(storage.primary_key or ()))
     if storage.order_by is None:
@@ -299,6 +297,12 @@ def _keys(
     if partition in ("tuple()", "()"):
         partition = ""
     return with_version(engine, sorting), len(primary) or len(sorting), partition
+
+
+def _inherits_keys(storage: nodes.StorageClause, engine: Engine) -> bool:
+    """Return whether a table without clauses of its own has the keys of the AS table."""
+    own = (storage.order_by, storage.primary_key, storage.partition_by)
+    return engine.is_merge_tree and all(clause is None for clause in own)
 
 
 def _flatten_key(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:

@@ -101,7 +101,12 @@ def _plan_as_written(
             return plan, key
     plan = bind_query(query, context.scope(snapshot))
     # A Python function that is called by its name may be replaced.
-    cacheable = key is not None and not _is_volatile(query) and not calls_of_users(query)
+    cacheable = (
+        key is not None
+        and not plan.of_rows
+        and not _is_volatile(query)
+        and not calls_of_users(query)
+    )
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
         plan = replace(plan, joined_tables=joined_tables(plan))

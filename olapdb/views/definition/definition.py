@@ -199,6 +199,7 @@ def draft(snapshot: Snapshot, proposed: ProposedView) -> ViewDraft:
             position=proposed.position,
         )
     _check_names(name, plan)
+    _refuse_samples(name, qualified, plan)
     _refuse_calls(name, plan, snapshot)
     target = proposed.target(plan)
     parts = BoundDefinition(name, plan, source, target, snapshot, frozen, scope.environment)
@@ -335,6 +336,23 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
         )
     ids = (node.table.id for node in all_scans(plan.root) if node.table.id != source.id)
     return tuple(dict.fromkeys(ids))
+
+
+def _refuse_samples(name: str, query: nodes.Query, plan: Plan) -> None:
+    """Refuse SAMPLE in the query, and below it where the number of rows decides."""
+    samples = (n for n in walk(query) if isinstance(n, nodes.TableReference) and n.sample)
+    for source in samples:
+        raise errors.QueryNotSupportedInMaterializedView(
+            f"View {name} has SAMPLE, which a materialized view cannot have.",
+            hint="Write a condition on the sampling key: WHERE intHash32(id) < 429496729.",
+            position=source.position,
+        )
+    if plan.of_rows:
+        raise errors.QueryNotSupportedInMaterializedView(
+            f"View {name} reads a view with SAMPLE of a number of rows, whose share changes with"
+            " every INSERT.",
+            hint="SAMPLE a share: SAMPLE 1/10.",
+        )
 
 
 def _refuse_calls(name: str, plan: Plan, snapshot: Snapshot) -> None:

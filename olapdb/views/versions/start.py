@@ -294,7 +294,7 @@ def _declared(table: Table) -> tuple[object, ...]:
     columns = [
         (column.name, column.type, column.default_kind, column.default) for column in table.columns
     ]
-    return columns, table.constraints, table.ttl, table.settings
+    return columns, table.constraints, table.ttl, table.settings, table.sampling_key
 
 
 def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:
