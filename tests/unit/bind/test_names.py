@@ -163,7 +163,6 @@ def test_ambiguity_is_an_error_where_wanted() -> None:
 @pytest.mark.parametrize(
     ("query", "clause"),
     [
-        ("SELECT delay FROM flights SAMPLE 0.1", "SAMPLE"),
         ("SELECT 1 FROM flights AS a ASOF JOIN flights AS b ON a.day >= b.day", "ASOF"),
         (
             "SELECT 1 FROM flights AS a FULL JOIN flights AS b ON a.day = b.day AND a.delay > 1",
