@@ -11,6 +11,7 @@ from .credentials import OlapdbCredentials
 from .incremental_mv import config as mv_config
 from .incremental_mv.names import ModelNames
 from .python_models.rows_table import ROWS_SUFFIX
+from .refreshable import config as refreshable_config
 from .storage_clause import storage_mistakes
 
 MV_MATERIALIZATIONS = ("incremental_mv", "materialized_view")
@@ -63,7 +64,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {
 }
 """The keys beside dbt's own, by materialization."""
 
-_ALL = frozenset[str]().union(*_KNOWN.values())
+_ALL = refreshable_config.KEYS.union(*_KNOWN.values())
 
 _ANSWERS: Mapping[str, str] = {
     "projections": "there are no projections. Sort a second table, or an incremental_mv, by what "
@@ -71,8 +72,8 @@ _ANSWERS: Mapping[str, str] = {
     "sharding_key": "a warehouse is not sharded. Remove it.",
     "cluster": "a warehouse is not a cluster. Remove it.",
     "disable_on_cluster": "a warehouse is not a cluster. Remove it.",
-    "refreshable": "an incremental_mv is right at any moment and needs no refresh. For a "
-    "recomputation on a schedule use materialized='table'.",
+    "refresh": "a view that is refreshed on a schedule is materialized='materialized_view'.",
+    "refreshable": "a view that is refreshed on a schedule is materialized='materialized_view'.",
     "mv_on_schema_change": "the views over a table are kept or refused when the table is rebuilt. "
     "Set on_schema_change on the incremental_mv.",
     "repopulate_from_mvs_on_full_refresh": "a full refresh of an incremental_mv recomputes it from "
@@ -123,6 +124,9 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
     known = _KNOWN.get(node.materialized)
     if known is None:
         return []
+    is_refreshed = refreshable_config.is_refreshed(node.values)
+    if is_refreshed:
+        known = refreshable_config.KEYS
     if node.language == "python":
         known = known | _PYTHON | frozenset(node.values.get("config_keys_used") or ())
     problems = [
@@ -133,8 +137,9 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
         # A folder's keys may be meant for the models of another materialization in it.
         and (key not in _ALL or key in node.own or key not in node.inherited)
     ]
-    is_mv = node.materialized in MV_MATERIALIZATIONS
-    if is_mv:
+    if is_refreshed:
+        return problems + refreshable_config.mistakes(node.values)
+    if node.materialized in MV_MATERIALIZATIONS:
         problems += [
             f"{key} means nothing to an incremental_mv: {_ANSWERS_MV[key]}"
             for key in sorted(_ANSWERS_MV.keys() - node.extra)
@@ -148,6 +153,9 @@ def _unknown(node: NodeConfig, key: str, known: Iterable[str]) -> str:
     """Return the mistake of a key that means nothing to the node's materialization."""
     name = node.materialized
     where = " (from dbt_project.yml)" if key in node.inherited and key not in node.own else ""
+    if refreshable_config.is_refreshed(node.values):
+        hint = maybe(key, sorted(known)) or " Keys of your own belong under meta."
+        return f"{key}{where} means nothing to a materialized_view with refresh.{hint}"
     answer = _ANSWERS_MV.get(key) if name in MV_MATERIALIZATIONS else None
     answer = answer or _ANSWERS.get(key)
     if answer is not None:

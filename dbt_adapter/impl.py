@@ -30,6 +30,8 @@ class OlapdbConfig(AdapterConfig):
     query_settings: dict[str, Any] | None = None
     indexes: list[dict[str, Any]] | None = None
     on_definition_change: str | None = None
+    refresh: str | dict[str, Any] | None = None
+    refreshable: str | dict[str, Any] | None = None
     backfill: str | dict[str, Any] | None = None
     backfill_on: str | None = None
     backfill_engine: str | None = None

@@ -30,6 +30,8 @@ def create_model(run: ModelRun, state: ModelState) -> None:
         run.warn(f"had no trigger; the rows of {names.target} are made anew.")
         run.system("REPLAY", "DISCARD BYPASS")
     fill_gaps(run, run.health())
+    if state.read_view is not None and state.read_view.engine == "MaterializedView":
+        warehouse.run(f"DROP VIEW {run.relation}")  # refreshed on a schedule until now
     warehouse.run(definition.create_read_view(names))
 
 

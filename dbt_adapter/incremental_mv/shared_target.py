@@ -20,6 +20,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_one
 
+from ..refreshable.config import is_refreshed
 from ..relation import string_literal
 from .config import ModelConfig
 from .differences import target_difference
@@ -46,7 +47,8 @@ def owner_of(manifest_nodes: Mapping[str, Any], model: Mapping[str, Any]) -> str
             "a model that this one does not depend on, so that dbt may run it first.",
             f"Add the line -- depends_on: {{{{ ref('{name}') }}}}",
         )
-    if owner.config.get("materialized") not in ("incremental_mv", "materialized_view"):
+    maintained = ("incremental_mv", "materialized_view")
+    if owner.config.get("materialized") not in maintained or is_refreshed(owner.config):
         raise refuse(
             f"config target is '{name}',",
             f"which is materialized as {owner.config.get('materialized')}.",

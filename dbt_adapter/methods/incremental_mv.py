@@ -8,6 +8,7 @@ from typing import Any
 from dbt.adapters.base import available
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
+from dbt_common.exceptions import CompilationError
 
 from ..credentials import check_backfill_engine
 from ..incremental_mv import generic_tests, reconcile, runner
@@ -16,7 +17,10 @@ from ..incremental_mv.names import ModelNames
 from ..incremental_mv.operations import test_files
 from ..incremental_mv.shared_target import owner_of
 from ..incremental_mv.source_comparison import tested_relation
+from ..refreshable import runner as refreshable_runner
+from ..refreshable.config import is_refreshed, refresh_of
 from ..relation import OlapdbRelation
+from ..storage_clause import query_settings, storage_clause
 from .runs import RunMethods
 from .types import TypeMethods
 
@@ -48,6 +52,43 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
             sql,
             settings_of(config, model, credentials, flags),
         )
+        for identifier, kind in outcome.relations:
+            self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
+        return outcome.as_dict()
+
+    @available.parse(lambda *a, **k: False)
+    def is_refreshed(self, config: Mapping[str, Any]) -> bool:
+        """Return whether the model is a view that is refreshed on a schedule."""
+        return is_refreshed(config)
+
+    @available.parse(lambda *a, **k: {})
+    def run_refreshable(
+        self, relation: OlapdbRelation, sql: str, model: Mapping[str, Any], full_refresh: bool
+    ) -> dict[str, Any]:
+        """Bring a view that is refreshed on a schedule up to date with the model; see
+        `refreshable.runner.run`. Returns the same as `run_incremental_mv`."""
+        config = model["config"]
+        if config["contract"]["enforced"]:
+            elements = self.contract_elements(model)
+            if any(element.startswith("CONSTRAINT") for element in elements):
+                raise CompilationError(
+                    "A materialized_view with refresh has no constraints. Test them, or use a table."
+                )
+        refreshed = refreshable_runner.RefreshedModel(
+            sql,
+            refresh_of(config, relation.schema or ""),
+            storage_clause(config),
+            query_settings(config),
+            str(config.get("on_configuration_change") or "apply"),
+            full_refresh,
+        )
+        names = ModelNames(relation.schema or "", relation.identifier or "")
+        former = self.get_relation(
+            relation.database or "", relation.schema or "", relation.identifier or ""
+        )
+        outcome = refreshable_runner.run(self.warehouse(), names, refreshed)
+        if former is not None and former.type != RelationType.MaterializedView:
+            self.cache_dropped(former)
         for identifier, kind in outcome.relations:
             self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
         return outcome.as_dict()

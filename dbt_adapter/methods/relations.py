@@ -18,6 +18,7 @@ from ..incremental_mv import clones
 from ..incremental_mv.model_sql import limits_refs
 from ..incremental_mv.names import ModelNames
 from ..incremental_mv.warehouse import ViewInfo
+from ..refreshable.runner import live_view
 from ..relation import OlapdbRelation, quote, string_literal
 from ..storage_clause import query_settings, storage_clause, with_indexes
 from .base import AdapterBase
@@ -50,7 +51,13 @@ class RelationMethods(AdapterBase):
     def check_replacement(self, current: OlapdbRelation, new_type: str) -> None:
         """Raise CompilationError if triggers read what a relation of type `new_type` would replace,
         and cannot go on: those of a table that becomes a view, those chained on an `incremental_mv`
-        that becomes anything else."""
+        that becomes anything else. Drop a view that is refreshed on a schedule, since no statement
+        replaces it by another relation."""
+        if current.type == RelationType.MaterializedView:
+            names = ModelNames(current.schema or "", current.identifier or "")
+            if live_view(self.warehouse(), names) is not None:
+                super().drop_relation(current)
+                return
         parts = self._parts(current)
         if len(parts) == 1 and (current.type != RelationType.Table or new_type != "view"):
             return

@@ -35,6 +35,8 @@ _DROPPED = {
     "inserts_only": "",
     "query_settings": "give settings of statements in the profile",
 }
+_OF_REFRESHED = ("refreshable", "catchup", "query_settings")
+"""Keys that a view which is refreshed on a schedule keeps."""
 _INSERT = re.compile(
     r"insert\s+into\s+(?:table\s+)?\{\{-?\s*(?:(this)|ref\(\s*['\"]([^'\"]+)['\"]\s*\))", re.I
 )
@@ -128,8 +130,7 @@ def _decide_view(
 ) -> Decision:
     """Return the decision on a materialized view: an incremental_mv wherever one stays right."""
     if model.config.get("refreshable"):
-        note = "It was refreshed on a schedule: schedule `dbt run` for it."
-        return _as_table(model, (), note)
+        return _refreshed(model)
     if ":begin" in model.text:
         note = "It has several views into one target: make an incremental_mv of each, and a view of them."
         return _as_table(model, (), note)
@@ -191,6 +192,21 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
     config = _config(model, "incremental_mv", drop=tuple(drop))
     everything = (*notes, *_dropped(model))
     return Decision(model, "incremental_mv", config, today, everything, split)
+
+
+def _refreshed(model: ModelFile) -> Decision:
+    """Return the decision on a view that is refreshed on a schedule: it stays one."""
+    config = _config(model, "materialized_view", drop=())
+    for name in _OF_REFRESHED:
+        if name in model.call.texts:
+            config[name] = model.call.texts[name]
+        elif config.get(name) == "none":
+            del config[name]
+    note = (
+        "It is refreshed by the processes that have the warehouse open for writing, as by a server."
+    )
+    dropped = tuple(n for n in _dropped(model) if n.split()[0] not in _OF_REFRESHED)
+    return Decision(model, "materialized_view", config, (), (note, *dropped))
 
 
 def _as_table(model: ModelFile, today: tuple[str, ...], note: str) -> Decision:

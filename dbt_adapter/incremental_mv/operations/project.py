@@ -15,6 +15,7 @@ from dbt.graph import NodeSelector
 from dbt.graph.cli import parse_difference
 from dbt_common.exceptions import DbtRuntimeError
 
+from ...refreshable.config import is_refreshed
 from ..names import ModelNames
 from ..shared_target import owner_of
 
@@ -145,7 +146,11 @@ class Project:
 def is_model(node: Mapping[str, Any]) -> bool:
     """Return whether a manifest node is a model of this materialization."""
     config = node.get("config") or {}
-    return node.get("resource_type") == "model" and config.get("materialized") in MATERIALIZATIONS
+    return (
+        node.get("resource_type") == "model"
+        and config.get("materialized") in MATERIALIZATIONS
+        and not is_refreshed(config)
+    )
 
 
 def listed(names: Names) -> list[str]:

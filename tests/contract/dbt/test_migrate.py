@@ -144,9 +144,9 @@ VIEW = "{{{{ config(materialized='materialized_view', {}) }}}}\n{}\n"
             ["n: count() is that of one INSERT", "ORDER BY has j, which GROUP BY lacks"],
         ),
         (
-            "refreshable={'interval': 'EVERY 5 MINUTE'}, order_by='k'",
+            "refreshable={'interval': 'EVERY 5 MINUTE'}, catchup=False, order_by='k'",
             "select k from {{ source('s', 't') }}",
-            ["materialized_view → table", "schedule `dbt run`"],
+            ["materialized_view, other config", "have the warehouse open for writing"],
         ),
         (
             "order_by='k'",
@@ -176,6 +176,9 @@ def test_views(
         assert line in report, report
     text = (tmp_path / "out/models/m.sql").read_text()
     assert "SimpleState" not in text
+    if "refreshable" in config:
+        assert "refreshable={'interval': 'EVERY 5 MINUTE'}" in text
+        assert "catchup=False" in text
     if "var(" in config:
         assert "order_by=var('order')" in text
         assert "schema='x'" in text

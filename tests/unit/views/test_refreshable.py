@@ -507,7 +507,8 @@ def test_a_replacement_keeps_the_views_that_depend_on_it(connection: Connection)
     before = view_named(connection, "v").id
     connection.execute(f"CREATE OR REPLACE {create} AS SELECT sum(k) AS n FROM s")
     view = view_named(connection, "v")
-    assert view.id == before and view_named(connection, "w").depends_on == (before,)
+    assert view.id == before
+    assert view_named(connection, "w").depends_on == (before,)
     assert rows(connection, "SELECT * FROM over") == [(3,)]
     inner = "SELECT name FROM system.tables WHERE name LIKE '.inner_id.%' ORDER BY name"
     assert len(rows(connection, inner)) == 2  # the old one is gone, the new one has its name
