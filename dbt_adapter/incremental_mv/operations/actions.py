@@ -13,7 +13,7 @@ from ..live import read_view_problem, restore_read_view
 from ..names import ModelNames
 from ..progress import backfill
 from ..reconcile import findings, is_drift
-from ..warehouse import Health, Warehouse
+from ..warehouse import Health, Warehouse, comment_body
 from .project import Model, listed
 from .table import Report
 
@@ -196,14 +196,11 @@ def adopt(request: Request, model: Model) -> Report:
 
 
 def rollback(request: Request, model: Model) -> Report:
-    """Bring back the version that the last rebuild replaced, with its read view."""
+    """Bring back the version that the last rebuild replaced, with its read view; note the triggers
+    over the model that are stale now, and the command that mends each."""
     _require_built(request, model)
     rows = request.warehouse.run_system("ROLLBACK", model.names)
     restored = restore_read_view(request.warehouse, model.names)
-    note = (
-        f"{model.names}: the repository still has the newer definition. Revert it, or the next "
-        f"dbt run of {model.name} meets a changed definition again."
-    )
     return Report(
         [
             {
@@ -215,8 +212,36 @@ def rollback(request: Request, model: Model) -> Report:
             }
             for row in rows
         ],
-        [note],
+        [note for row in rows for note in _stale_readers(request, model, row)],
     )
+
+
+def _stale_readers(request: Request, model: Model, row: Mapping[str, Any]) -> list[str]:
+    """Return a note for each trigger that reads the version of a rollback's row, or the one that it
+    put away, and is stale or reads what no longer has the name."""
+    names = model.names
+    readers = request.warehouse.rows(
+        "SELECT v.database AS database, v.name AS name, v.comment AS comment, v.mend AS mend, "
+        "d.depends_on AS reads, v.stale_slices AS stale FROM system.view_dependencies AS d "
+        "INNER JOIN system.views AS v ON v.database = d.database AND v.name = d.view "
+        f"WHERE d.depends_on_database = {string_literal(names.database)} AND d.depends_on IN "
+        f"({string_literal(names.target)}, {string_literal(row['kept_target'].partition('.')[2])}) "
+        "AND d.kind IN ('source', 'dimension') AND v.standing = '' ORDER BY database, name"
+    )
+    notes = []
+    for reader in readers:
+        moved = reader["reads"] == names.target
+        if moved and not reader["stale"]:
+            continue
+        unique_id = str(comment_body(reader["comment"]).get("model", ""))
+        command = (
+            f"dbt run --select {unique_id.rpartition('.')[2]}+" if unique_id else reader["mend"]
+        )
+        state = (
+            "reads this version now, and is stale" if moved else f"still reads {reader['reads']}"
+        )
+        notes.append(f"{reader['database']}.{reader['name']} {state}. Next: {command}")
+    return notes
 
 
 def repair(request: Request, model: Model) -> Report:

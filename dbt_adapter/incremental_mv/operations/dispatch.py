@@ -22,7 +22,6 @@ _ACTIONS: Mapping[str, Callable[[Request, Model], Report]] = {
     "replay": actions.replay,
     "reconcile": actions.run_reconcile,
     "adopt": actions.adopt,
-    "rollback": actions.rollback,
     "repair": actions.repair,
 }
 
@@ -45,7 +44,8 @@ def run(
     if operation == "rollback" and not (options.get("models") or options.get("select")):
         raise DbtRuntimeError("rollback needs the models to roll back: --args '{models: [m]}'.")
     models = project.select(options.get("models"), options.get("select"), options.get("exclude"))
-    action = planner.plan if operation == "plan" else _ACTIONS[operation]
+    of_planner = {"plan": planner.plan, "rollback": planner.rollback}
+    action = of_planner.get(operation) or _ACTIONS[operation]
     report = Report()
     for model in models:
         try:

@@ -18,6 +18,7 @@ from ..live import read_view_problem, trigger_problem
 from ..model_definition import ModelDefinition
 from ..shared_target import refuse_other_target, rows_left_by_a_trigger
 from ..warehouse import Warehouse
+from . import actions
 from .actions import Request
 from .project import Model, Project
 from .table import Report
@@ -56,6 +57,23 @@ class Planner:
         report.notes += _left_over(warehouse, model)
         if step == "FAIL":
             report.notes += _ddl(model, definition)
+        return report
+
+    def rollback(self, request: Request, model: Model) -> Report:
+        """Roll the model back, and note whether the repository has the version that came back."""
+        report = actions.rollback(request, model)
+        warehouse, settings = request.warehouse, self._settings_of(model.node)
+        definition = compile_model(
+            warehouse, model.names, self._project.compiled(model), settings.model
+        )
+        if compare(warehouse, model.names, definition, warehouse.model_state(model.names)).stored:
+            note = (
+                f"{model.names}: the repository still has another definition. Revert it, or the "
+                f"next dbt run of {model.name} meets a changed definition again."
+            )
+        else:
+            note = f"{model.names}: the repository has the definition of this version."
+        report.notes.insert(0, note)
         return report
 
     def _unbuilt_inputs(self, warehouse: Warehouse, model: Model) -> list[str]:

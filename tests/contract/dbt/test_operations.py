@@ -218,9 +218,28 @@ class TestRollback(OperationsProject):
         log = operate("rollback", "{models: carrier}")
         assert re.search(rf"{schema}\.by_carrier +rolled back", log)
         assert warehouse.model("by_carrier") == before
+        assert "the repository has the definition of this version" in log
         log = operate("rollback", "{models: named}", succeeds=False)
         assert f"{schema}.named is not built" in log
         assert "needs the models" in operate("rollback", succeeds=False)
+
+    def test_models_over_it_are_named_with_the_command_that_mends_them(
+        self, warehouse: ProjectWarehouse
+    ) -> None:
+        run_dbt(["run", "--select", "hourly", "daily"])
+        config = "{{ config(on_definition_change='rebuild') }}"
+        changed = HOURLY.replace("max(delay) as worst", "max(-delay) as worst")
+        assert changed != HOURLY
+        warehouse.write("hourly", config + changed)
+        run_dbt(["run", "--select", "hourly", "daily"])
+        log = operate("rollback", "{models: hourly}")
+        assert "the repository still has another definition" in log
+        line = "daily__mv reads this version now, and is stale. Next: dbt run --select daily+"
+        assert line in log
+        warehouse.write("hourly", HOURLY)
+        results = run_dbt(["run", "--select", "daily+"])
+        assert results[0].message.startswith("REPLAY")
+        assert not operate("status", "{models: daily}").count("stale:")
 
 
 def _rebuild_by_engine(warehouse: Any) -> None:
