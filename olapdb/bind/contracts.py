@@ -160,8 +160,8 @@ class QueryBinder(ABC):
         self.tables: dict[str, int] = {}
         self.dictionaries: dict[str, object] = {}
         """The dictionaries that the statement's calls read, by id, see `bind.dictionaries`."""
-        self.of_rows = False
-        """True once a SAMPLE has taken a number of rows."""
+        self.momentary = ""
+        """What the queries read by the state of this snapshot, see `Plan.momentary`."""
         self.correlated = False
         """True once a subquery has read a column of an enclosing query."""
 

@@ -45,7 +45,7 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
     output = tuple((c.unique, c.name) for c in bound.columns)
     tables = tuple(queries.tables.items())
     return plan.Plan(
-        bound.node, output, tables, correlated=queries.correlated, of_rows=queries.of_rows
+        bound.node, output, tables, correlated=queries.correlated, momentary=queries.momentary
     )
 
 

@@ -20,6 +20,7 @@ from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import dictionary_name, dictionary_table, with_dictionary
+from olapdb.sql.merge_tables import merged_tables
 from olapdb.sql.view_parameters import called_name
 
 _Change = Callable[[sql.Node], sql.Node | None]
@@ -128,6 +129,9 @@ class _Qualifier:
                     database = reference.table.database or context.database
                     named_table = replace(reference.table, database=database)
                     return replace(reference, table=named_table)
+                case sql.TableFunction(name=name) if name.lower() == "merge":
+                    merged = merged_tables(node.arguments, context.database, node.position)
+                    return replace(node, arguments=merged.arguments)
                 case sql.TableFunction() if called_name(node) is None and (
                     view := called_view(self.queries.scope.snapshot, node, context.database)
                 ):

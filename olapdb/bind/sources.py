@@ -17,6 +17,7 @@ from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBin
 from olapdb.bind.dictionary_rows import bind_dictionary_rows, distinct_rows, find_dictionary
 from olapdb.bind.finished_states import FinishedStates
 from olapdb.bind.joins import bind_join
+from olapdb.bind.merge_tables import NAMES, bind_merged
 from olapdb.bind.names import suggestion
 from olapdb.bind.partition_value import partition_value_column
 from olapdb.bind.recursive import bind_recursive, working_table
@@ -34,6 +35,7 @@ from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Expression
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import dictionary_table
+from olapdb.sql.merge_tables import merged_tables
 from olapdb.sql.parser import parse_query
 from olapdb.types import FLOAT64, DataType
 
@@ -60,6 +62,11 @@ def bind_source(
             database = named.table.database or context.database
             find_dictionary(queries.scope.snapshot, database, named.table.name)
             return _table_reference(queries, named, replace(context, tables={}))
+        case sql.TableFunction(name=name) if name.lower() == "merge":
+            merged = merged_tables(source.arguments, context.database, source.position)
+            return _merged_relation(
+                queries, bind_merged(queries, merged, None, context), ((source.alias or name,),)
+            )
         case sql.TableFunction():
             view = called_view(queries.scope.snapshot, source, context.database)
             if view is None:
@@ -112,6 +119,10 @@ def _table_reference(
     match table:
         case Table():
             relation = table_relation(queries, table, source, context)
+        case View() if table.merges:
+            merged = merged_tables(_merge_arguments(table), context.database, source.position)
+            bound = bind_merged(queries, merged, source, context, table)
+            relation = _merged_relation(queries, bound, _qualifiers(source, table))
         case View():
             _refuse_final(source, "a view")
             refuse_uncalled(table, source)
@@ -202,6 +213,24 @@ def _view(
     return _query_relation(
         queries, bound, None, f"{view.database}.{view.name}", _qualifiers(source, view)
     )
+
+
+def _merge_arguments(table: View) -> tuple[sql.Expression, ...]:
+    """Return the database and the regular expression of a Merge table."""
+    query = parse_query(table.query)
+    assert isinstance(query, sql.Select)
+    assert isinstance(query.source, sql.TableFunction)
+    return query.source.arguments
+
+
+def _merged_relation(
+    queries: QueryBinder, bound: BoundQuery, qualifiers: tuple[Qualifier, ...]
+) -> Relation:
+    """Return the rows of several tables, whose names no star shows."""
+    relation = _query_relation(queries, bound, None, "Merge", qualifiers)
+    for column in relation.columns[-len(NAMES) :]:
+        column.starred = False
+    return relation
 
 
 def _materialized_view(

@@ -32,7 +32,6 @@ _ELSEWHERE = {
     "url": "Fetch the data, and INSERT them.",
     "remote": "A warehouse is shared by opening its folder; there are no servers.",
     "cluster": "A warehouse is shared by opening its folder; there are no servers.",
-    "merge": "Write UNION ALL of the tables.",
     "view": "Write the query in parentheses.",
 }
 

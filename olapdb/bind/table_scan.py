@@ -31,7 +31,8 @@ class TableScan:
 
     def take(self, sample: Sample) -> None:
         """Restrict the rows to a sample."""
-        self.queries.of_rows |= sample.of_rows
+        if sample.of_rows:
+            self.queries.momentary = "SAMPLE of a number of rows, whose share follows from all rows"
         key = parse_expression(self.table.sampling_key)
         relation = Relation(
             [RelationColumn(c.name, c.type, self.stored(c)) for c in self.table.stored_columns],

@@ -240,6 +240,8 @@ class View:
     version: int = 1
     created_ms: int = 0
     dictionary: str = ""
+    merges: str = ""
+    """The engine `Merge('db', 'regexp')` of a table that has the rows of others; else ""."""
     revision: int = field(default=0, compare=False)
 
     @property

@@ -532,8 +532,8 @@ class Plan:
     tables: tuple[tuple[str, int], ...] = ()
     correlated: bool = False
     """True if the query had correlated subqueries, which the plan has as joins."""
-    of_rows: bool = False
-    """True if the plan follows from numbers of rows (SAMPLE 10000), so that it is not kept."""
+    momentary: str = ""
+    """What the plan reads by the state of this snapshot (SAMPLE 10000), so that it is not kept."""
     joined_tables: tuple[Table, ...] = ()
     """The tables whose sizes decide the order of inner joins; () where there is no order to choose."""
 

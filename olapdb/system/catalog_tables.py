@@ -54,10 +54,13 @@ def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int
 _ENGINES = {View: "View", MaterializedView: "MaterializedView", RefreshableView: "MaterializedView"}
 """What system.tables.engine calls the views."""
 _DICTIONARY = "Dictionary"
+_MERGE = "Merge"
 
 
 def _engine(item: SchemaObject) -> str:
     """Return what system.tables.engine calls a view or a dictionary."""
+    if isinstance(item, View) and item.merges:
+        return _MERGE
     is_dictionary = isinstance(item, View) and bool(item.dictionary)
     return _DICTIONARY if is_dictionary else _ENGINES[type(item)]
 
@@ -91,9 +94,9 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             item.name,
             item.id,
             table.engine.name if table else _engine(item),
-            engine_full(table) if table and context.needs("engine_full") else "",
+            _engine_full(item) if context.needs("engine_full") else "",
             statement,
-            "" if isinstance(item, Table) or _engine(item) == _DICTIONARY else item.query,
+            "" if isinstance(item, Table) or _engine(item) in (_DICTIONARY, _MERGE) else item.query,
             table.partition_key if table else "",
             key_list(table.sorting_key) if table else "",
             key_list(table.sorting_key[: table.primary_key]) if table else "",
@@ -124,6 +127,13 @@ def _tables(context: SystemContext) -> Iterator[Row]:
         engine = f"System{name.title().replace('_', '')}"
         comment = system_table.comment
         yield {"database": "system", "name": name, "engine": engine, "comment": comment}
+
+
+def _engine_full(item: SchemaObject) -> str:
+    """Return the engine with its clauses, "" for a view."""
+    if isinstance(item, Table):
+        return engine_full(item)
+    return item.merges if isinstance(item, View) else ""
 
 
 def _names_in(key: str) -> frozenset[str]:

@@ -46,6 +46,11 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
             return _create_table(item)
         case View() if item.dictionary:
             return to_sql(current_statement(item, definition_of(item)))
+        case View() if item.merges:
+            return (
+                f"CREATE TABLE {qualified(item.database, item.name)} ({_columns(item.columns)})"
+                f" ENGINE = {item.merges}{_comment(item.comment)}"
+            )
         case View():
             columns = f" ({_columns(item.columns)})" if item.columns else ""
             return (

@@ -56,6 +56,7 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.replace import (
     broken_views,
     keeps_identity,
@@ -111,6 +112,10 @@ def _create_table(
     """Make one attempt of `create_table` at the snapshot."""
     existing = _object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
+        return Result()
+    if is_merge_table(statement):
+        merging = build_merge_table(statement, context, snapshot)
+        commit_object(merging, existing, context, snapshot)
         return Result()
     table = build_table(statement, context, snapshot)
     if statement.clone:

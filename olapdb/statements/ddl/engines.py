@@ -24,15 +24,7 @@ ENGINES = (
     *LOG_ENGINES,
     "Null",
 )
-_UNSUPPORTED = (
-    "CoalescingMergeTree",
-    "GraphiteMergeTree",
-    "Buffer",
-    "Set",
-    "Join",
-    "Merge",
-    "Dictionary",
-)
+_UNSUPPORTED = ("CoalescingMergeTree", "GraphiteMergeTree", "Buffer", "Set", "Join", "Dictionary")
 _EXTERNAL = (
     "Distributed",
     "Kafka",
@@ -76,7 +68,7 @@ def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
         name = _supported_name(clause)
         engine = Engine(name, _arguments(name, clause))
     if not engine.is_merge_tree:
-        _refuse_clauses(engine, storage)
+        refuse_clauses(engine.name, storage)
     elif clause is not None and engine.arguments and not _has_key(storage):
         raise errors.NumberOfArgumentsDoesntMatch(
             f"{engine} needs ORDER BY: it tells which rows it joins.",
@@ -168,7 +160,7 @@ def _has_key(storage: nodes.StorageClause) -> bool:
     return storage.order_by is not None or storage.primary_key is not None
 
 
-def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
+def refuse_clauses(engine: str, storage: nodes.StorageClause) -> None:
     """Raise BadArguments for clauses that an engine outside the MergeTree family does not take."""
     for clause, is_given in (
         ("ORDER BY", storage.order_by is not None),
@@ -181,18 +173,16 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
         if is_given:
             position = storage.engine.position if storage.engine is not None else None
             raise errors.BadArguments(
-                f"Engine {engine.name} has no {clause}.",
+                f"Engine {engine} has no {clause}.",
                 hint="Leave the clause out, or use MergeTree.",
                 position=position,
             )
 
 
-def _deduplicates_only(engine: Engine, storage: nodes.StorageClause) -> bool:
+def _deduplicates_only(engine: str, storage: nodes.StorageClause) -> bool:
     """Return whether the settings of a Null table are about deduplication only. Such a table stores
     nothing, but drops redelivered rows before its views read them."""
-    return engine.name == "Null" and all(
-        is_deduplication(setting.name) for setting in storage.settings
-    )
+    return engine == "Null" and all(is_deduplication(setting.name) for setting in storage.settings)
 
 
 # --- columns

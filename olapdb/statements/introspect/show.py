@@ -156,13 +156,16 @@ def _is_dictionary(item: SchemaObject | None) -> bool:
 
 def _is_view(item: SchemaObject) -> bool:
     """Return whether the object is a view, materialized or not."""
-    return not isinstance(item, Table) and not _is_dictionary(item)
+    is_merge = isinstance(item, View) and bool(item.merges)
+    return not isinstance(item, Table) and not _is_dictionary(item) and not is_merge
 
 
 def _engine(item: SchemaObject) -> str:
     """Return the name of the object's engine: of a table, or of its kind."""
     if isinstance(item, Table):
         return item.engine.name
+    if isinstance(item, View) and item.merges:
+        return "Merge"
     return "Dictionary" if _is_dictionary(item) else type(item).__name__
 
 

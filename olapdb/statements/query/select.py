@@ -103,7 +103,7 @@ def _plan_as_written(
     # A Python function that is called by its name may be replaced.
     cacheable = (
         key is not None
-        and not plan.of_rows
+        and not plan.momentary
         and not _is_volatile(query)
         and not calls_of_users(query)
     )

@@ -339,7 +339,7 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
 
 
 def _refuse_samples(name: str, query: nodes.Query, plan: Plan) -> None:
-    """Refuse SAMPLE in the query, and below it where the number of rows decides."""
+    """Refuse SAMPLE in the query, and whatever is momentary in the views that it reads."""
     samples = (n for n in walk(query) if isinstance(n, nodes.TableReference) and n.sample)
     for source in samples:
         raise errors.QueryNotSupportedInMaterializedView(
@@ -347,11 +347,10 @@ def _refuse_samples(name: str, query: nodes.Query, plan: Plan) -> None:
             hint="Write a condition on the sampling key: WHERE intHash32(id) < 429496729.",
             position=source.position,
         )
-    if plan.of_rows:
+    if plan.momentary:
         raise errors.QueryNotSupportedInMaterializedView(
-            f"View {name} reads a view with SAMPLE of a number of rows, whose share changes with"
-            " every INSERT.",
-            hint="SAMPLE a share: SAMPLE 1/10.",
+            f"View {name} reads {plan.momentary}: it would not be told of the change.",
+            hint="Name the tables in a UNION ALL, and give SAMPLE a share such as 1/10.",
         )
 
 
