@@ -6,18 +6,13 @@ from collections.abc import Callable, Sequence
 
 from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.composition import as_call, call, literal, parts_of
 from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import DATES
-from olapdb.functions.scalar import (
-    ScalarDefinition,
-    constant_text,
-    custom,
-    illegal,
-    require,
-    standard_call,
-)
+from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, require, standard_call
 from olapdb.types import (
     INTERVAL_UNITS,
+    UINT8,
     DataType,
     Date,
     Date32,
@@ -78,10 +73,13 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
     """Return a resolver of addDays(t, n) and the like; `sign` -1 subtracts."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for a date or time and a number; texts are refused."""
+        """Resolve the call for a date or time and a number; a text is read as DateTime64(3)."""
         source, amount = plain(arguments[0].type), plain(arguments[1].type)
         if isinstance(source, String):
-            raise illegal(name, source, "a Date or DateTime (convert the String)")
+            moment, number = parts_of(arguments)
+            return as_call(
+                name, call(name, call("toDateTime64", moment, literal(3, UINT8)), number)
+            )
         require(name, [source], DATES, "a Date or DateTime")
         require(name, [amount], (Integer, Float, Decimal), "a number")
         result = date_arithmetic.shifted_type(name, source, unit)

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 def definitions() -> tuple[ScalarDefinition, ...]:
     """Return the definitions of all functions of this package."""
     # imported at the call: these modules import `olapdb.functions.registry`, which imports this one
-    from olapdb.functions.introspection import blocks, environment, evaluation, values
+    from olapdb.functions.introspection import blocks, composed, environment, evaluation, values
 
     return (
         *evaluation.DEFINITIONS,
         *environment.DEFINITIONS,
         *blocks.DEFINITIONS,
         *values.DEFINITIONS,
+        *composed.DEFINITIONS,
     )

@@ -14,6 +14,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     from olapdb.functions.numeric import (
         arithmetic,
         bits,
+        byte_order,
         comparison,
         conditional,
         guarded,
@@ -31,6 +32,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         logical,
         conditional,
         bits,
+        byte_order,
         hashes,
         maths,
         random,

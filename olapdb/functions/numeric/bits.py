@@ -87,7 +87,7 @@ def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel
     return kernel
 
 
-def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+def bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the type of bitAnd, bitOr and bitXor: the wider integer, signed if one is."""
     require(name, types, (Integer, Boolean, IPv4), "an integer")
     left, right = (as_number(t) for t in types)
@@ -142,9 +142,9 @@ def _complement(values: list[Column], call: Invocation) -> Column:
 _TEST_RULE = fixed_rule(UINT8, (Integer, Boolean), "an integer")
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    define("bitAnd", _bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
-    define("bitOr", _bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
-    define("bitXor", _bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),
+    define("bitAnd", bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
+    define("bitOr", bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
+    define("bitXor", bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),
     define("bitNot", _shift_rule, native=_complement),
     define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
     define("bitShiftRight", _shift_rule, _shift(left=False), count=2),

@@ -1,0 +1,241 @@
+"""Small functions that are compositions of others: dates and identifiers from digits and bits,
+changes of arrays, maps and tuples."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from olapdb.errors import IllegalTypeOfArgument
+from olapdb.functions.composition import Part, call, compose, literal
+from olapdb.functions.kernels.supertypes import NULL_TYPE
+from olapdb.functions.scalar import ScalarDefinition
+from olapdb.types import (
+    INT64,
+    STRING,
+    UINT8,
+    UINT64,
+    Array,
+    DateTime,
+    DateTime64,
+    FixedString,
+    Integer,
+    Interval,
+    Map,
+    String,
+    Tuple,
+    plain,
+)
+
+_SNOWFLAKE_SHIFT = 22
+"""Bits of a Snowflake ID below its milliseconds: machine and sequence."""
+
+
+def _require(name: str, part: Part, kinds: type | tuple[type, ...], wanted: str) -> None:
+    """Raise IllegalTypeOfArgument unless an argument is of these kinds; `wanted` names them."""
+    if not isinstance(plain(part.type), kinds):
+        raise IllegalTypeOfArgument(
+            f"Illegal type {part.type} of argument of function {name}: {wanted} expected."
+        )
+
+
+# --- dates and times
+
+
+def _moved(operator: str) -> Callable[..., Part]:
+    """Return the composition of addDate or subDate: a time plus or minus an interval."""
+
+    def build(moment: Part, interval: Part) -> Part:
+        """Apply the operator; a text is read as DateTime64(3) first."""
+        _require("addDate", interval, Interval, "an Interval")
+        if isinstance(plain(moment.type), String):
+            moment = call("toDateTime64", moment, literal(3, UINT8))
+        return call(operator, moment, interval)
+
+    return build
+
+
+def _digits(number: Part, place: int, count: int) -> Part:
+    """Return `count` decimal digits of a number that begin `place` digits from its end."""
+    shifted = call("intDiv", call("toUInt64", number), literal(10**place, UINT64))
+    return call("modulo", shifted, literal(10**count, UINT64))
+
+
+def _date_of_digits(number: Part) -> Part:
+    """Return the Date of the digits of YYYYMMDD; 1970-01-01 where they are none."""
+    _require("YYYYMMDDToDate", number, Integer, "an integer")
+    return call("makeDate", _digits(number, 4, 4), _digits(number, 2, 2), _digits(number, 0, 2))
+
+
+def _time_of_digits(number: Part, *zone: Part) -> Part:
+    """Return the DateTime of the digits of YYYYMMDDhhmmss."""
+    _require("YYYYMMDDhhmmssToDateTime", number, Integer, "an integer")
+    date = [_digits(number, 10, 4), _digits(number, 8, 2), _digits(number, 6, 2)]
+    time = [_digits(number, 4, 2), _digits(number, 2, 2), _digits(number, 0, 2)]
+    return call("makeDateTime", *date, *time, *zone)
+
+
+def _time_difference(left: Part, right: Part) -> Part:
+    """Return the seconds from the first time to the second."""
+    return call("dateDiff", literal("second", STRING), left, right)
+
+
+# --- Snowflake IDs
+
+
+def _id_of(milliseconds: Part, *epoch: Part) -> Part:
+    """Return the smallest Snowflake ID of a time in milliseconds since 1970."""
+    since = milliseconds
+    if epoch:
+        since = call("minus", milliseconds, call("toInt64", epoch[0]))
+    shifted = call("bitShiftLeft", call("toUInt64", since), literal(_SNOWFLAKE_SHIFT, UINT8))
+    return call("toUInt64", shifted)
+
+
+def _id_of_seconds(moment: Part, *epoch: Part) -> Part:
+    """Return the smallest Snowflake ID of a DateTime."""
+    _require("dateTimeToSnowflakeID", moment, DateTime, "a DateTime")
+    seconds = call("toInt64", call("toUnixTimestamp", moment))
+    return _id_of(call("multiply", seconds, literal(1000, INT64)), *epoch)
+
+
+def _id_of_fraction(moment: Part, *epoch: Part) -> Part:
+    """Return the smallest Snowflake ID of a DateTime64."""
+    _require("dateTime64ToSnowflakeID", moment, DateTime64, "a DateTime64")
+    return _id_of(call("toUnixTimestamp64Milli", moment), *epoch)
+
+
+def _milliseconds_of(name: str, number: Part, epoch: tuple[Part, ...]) -> Part:
+    """Return the milliseconds since 1970 in a Snowflake ID."""
+    _require(name, number, Integer, "a UInt64")
+    since = call("bitShiftRight", call("toUInt64", number), literal(_SNOWFLAKE_SHIFT, UINT8))
+    milliseconds = call("toInt64", since)
+    return call("plus", milliseconds, call("toInt64", epoch[0])) if epoch else milliseconds
+
+
+def _seconds_of_id(number: Part, *rest: Part) -> Part:
+    """Return the DateTime in a Snowflake ID; the epoch and the zone may follow."""
+    milliseconds = _milliseconds_of("snowflakeIDToDateTime", number, rest[:1])
+    seconds = call("intDiv", milliseconds, literal(1000, INT64))
+    return call("toDateTime", seconds, *rest[1:])
+
+
+def _fraction_of_id(number: Part, *rest: Part) -> Part:
+    """Return the DateTime64(3) in a Snowflake ID; the epoch and the zone may follow."""
+    milliseconds = _milliseconds_of("snowflakeIDToDateTime64", number, rest[:1])
+    return call("fromUnixTimestamp64Milli", milliseconds, *rest[1:])
+
+
+# --- bits, arrays, maps, tuples, texts
+
+
+def _hamming(left: Part, right: Part) -> Part:
+    """Return the number of bits in which two integers differ, negative ones as 64 bits."""
+    for part in (left, right):
+        _require("bitHammingDistance", part, Integer, "an integer")
+    return call("bitCount", call("bitXor", call("toUInt64", left), call("toUInt64", right)))
+
+
+def _not_has(array: Part, value: Part) -> Part:
+    """Return whether an array lacks a value."""
+    return call("not", call("has", array, value))
+
+
+def _element_or_null(array: Part, index: Part) -> Part:
+    """Return an element by its number from 1, or from the end; NULL outside of the array."""
+    _require("arrayElementOrNull", array, Array, "an Array")
+    size = call("length", array)
+    position = call("toInt64", index)
+    inside = call(
+        "and",
+        call("lessOrEquals", call("abs", position), size),
+        call("notEquals", position, literal(0, UINT8)),
+    )
+    return call("if", inside, call("toNullable", call("arrayElement", array, index)), _null())
+
+
+def _null() -> Part:
+    """Return a NULL without a type."""
+    return literal(None, NULL_TYPE)
+
+
+def _map_concat(*maps: Part) -> Part:
+    """Return the entries of all maps, one after the other."""
+    for part in maps:
+        _require("mapConcat", part, Map, "a Map")
+    keys = call("arrayConcat", *(call("mapKeys", part) for part in maps))
+    values = call("arrayConcat", *(call("mapValues", part) for part in maps))
+    return call("mapFromArrays", keys, values)
+
+
+def _tuple_concat(*tuples: Part) -> Part:
+    """Return one tuple of the elements of all."""
+    elements = []
+    for part in tuples:
+        _require("tupleConcat", part, Tuple, "a Tuple")
+        elements += _elements(part)
+    return call("tuple", *elements)
+
+
+def _elements(part: Part) -> list[Part]:
+    """Return the elements of a tuple."""
+    kind = plain(part.type)
+    assert isinstance(kind, Tuple)
+    return [call("tupleElement", part, literal(i + 1, UINT8)) for i in range(len(kind.elements))]
+
+
+def _tuple_hamming(left: Part, right: Part) -> Part:
+    """Return the number of places at which two tuples of one size differ."""
+    for part in (left, right):
+        _require("tupleHammingDistance", part, Tuple, "a Tuple")
+    lefts, rights = _elements(left), _elements(right)
+    if len(lefts) != len(rights):
+        raise IllegalTypeOfArgument("The tuples of tupleHammingDistance have one size.")
+    differences = [call("notEquals", a, b) for a, b in zip(lefts, rights, strict=True)]
+    return functools.reduce(lambda total, one: call("plus", total, one), differences)
+
+
+def _cut_to_zero(text: Part) -> Part:
+    """Return a text up to its first zero byte."""
+    _require("toStringCutToZero", text, (String, FixedString), "a String or FixedString")
+    text = call("toString", text)
+    end = call("position", text, literal("\0", STRING))
+    head = call("substring", text, literal(1, UINT8), call("minus", end, literal(1, UINT8)))
+    return call("if", call("equals", end, literal(0, UINT8)), text, head)
+
+
+def _json_array_length(text: Part) -> Part:
+    """Return the number of elements of a JSON array; NULL for any other text."""
+    _require("JSONArrayLength", text, String, "a String")
+    is_array = call("equals", call("JSONType", text), literal("Array", STRING))
+    size = call("toNullable", call("JSONLength", text))
+    return call("if", is_array, size, _null())
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    compose("addDate", _moved("plus"), count=2, insensitive=True),
+    compose("subDate", _moved("minus"), count=2, insensitive=True),
+    compose("YYYYMMDDToDate", _date_of_digits, count=1, insensitive=True),
+    compose("YYYYMMDDhhmmssToDateTime", _time_of_digits, count=(1, 2), insensitive=True),
+    compose("timeDiff", _time_difference, count=2, insensitive=True),
+    compose("toDateTime32", lambda *parts: call("toDateTime", *parts), count=(1, 2)),
+    compose("dateTimeToSnowflakeID", _id_of_seconds, count=(1, 2)),
+    compose("dateTime64ToSnowflakeID", _id_of_fraction, count=(1, 2)),
+    compose("snowflakeIDToDateTime", _seconds_of_id, count=(1, 3)),
+    compose("snowflakeIDToDateTime64", _fraction_of_id, count=(1, 3)),
+    compose("bitHammingDistance", _hamming, count=2),
+    compose("notHas", _not_has, count=2),
+    compose("arrayElementOrNull", _element_or_null, count=2),
+    compose("indexOfAssumeSorted", lambda a, v: call("indexOf", a, v), count=2),
+    compose("mapConcat", _map_concat, count=(1, None)),
+    compose("tupleConcat", _tuple_concat, count=(1, None)),
+    compose("tupleHammingDistance", _tuple_hamming, count=2),
+    compose("toStringCutToZero", _cut_to_zero, count=1),
+    compose(
+        "JSONArrayLength",
+        _json_array_length,
+        count=1,
+        aliases=("JSON_ARRAY_LENGTH",),
+        insensitive=True,
+    ),
+)
