@@ -29,6 +29,8 @@ _ENGINES = (
     ("Log", "Rows in the order of insertion, without keys."),
     ("TinyLog", "The same as Log."),
     ("StripeLog", "The same as Log."),
+    ("Set", "The same as Log, for the right side of IN."),
+    ("Merge", "No rows: those of all tables whose name matches are read."),
     ("Null", "Stores nothing; views fire on what is inserted."),
 )
 _REPLICATED = "The plain engine: a warehouse is its own replica."

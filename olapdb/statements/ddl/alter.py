@@ -177,7 +177,7 @@ def _table(
             position=statement.table.position,
         )
     table = context.require_table(snapshot, statement.table, "ALTER")
-    if table.engine.name in ("Log", "TinyLog", "StripeLog"):
+    if table.engine.name in ("Log", "TinyLog", "StripeLog", "Set"):
         raise errors.NotSupportedError(
             f"ALTER TABLE of {table.database}.{table.name}: {table.engine.name} keeps its columns.",
             hint="CREATE a MergeTree table and INSERT … SELECT the rows.",

@@ -491,6 +491,6 @@ def _refuse_ttl(definition: nodes.ColumnDefinition) -> None:
     if definition.ttl is not None:
         raise errors.NotSupportedError(
             f"Column {definition.name}: a column's TTL is not supported.",
-            hint="MODIFY TTL removes rows.",
+            hint="A TTL of the table removes rows; ALTER TABLE … UPDATE sets a column of old rows.",
             position=definition.position,
         )

@@ -12,8 +12,8 @@ from olapdb.config import is_deduplication
 from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
 
-LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog")
-"""Four names of one storage, which keeps rows in the order of insertion."""
+LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog", "Set")
+"""Names of one storage, which keeps rows in the order of insertion; `x IN t` reads a Set."""
 ENGINES = (
     "MergeTree",
     "SummingMergeTree",
@@ -24,7 +24,7 @@ ENGINES = (
     *LOG_ENGINES,
     "Null",
 )
-_UNSUPPORTED = ("CoalescingMergeTree", "GraphiteMergeTree", "Buffer", "Set", "Join", "Dictionary")
+_UNSUPPORTED = ("CoalescingMergeTree", "GraphiteMergeTree", "Buffer", "Join", "Dictionary")
 _EXTERNAL = (
     "Distributed",
     "Kafka",
@@ -38,6 +38,14 @@ _EXTERNAL = (
     "PostgreSQL",
 )
 
+_INSTEAD: Mapping[str, str] = {
+    "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'.",
+    "Buffer": "INSERT into the table itself: small blocks wait in the catalog for a merge, and are "
+    "neither lost in a crash nor unknown to views.",
+    "Join": "CREATE DICTIONARY over a table and call dictGet, or JOIN a MergeTree table.",
+    "Dictionary": "CREATE DICTIONARY makes a dictionary, which SELECT reads by its name.",
+}
+"""What to use for an engine that is not supported."""
 _USES: Mapping[str, str] = {
     "ReplacingMergeTree": "ReplacingMergeTree([version[, is_deleted]])",
     "CollapsingMergeTree": "CollapsingMergeTree(sign)",
@@ -110,8 +118,7 @@ def _supported_name(clause: nodes.EngineClause) -> str:
         return name
     hint = f"There are {', '.join(ENGINES)}."
     if name in _UNSUPPORTED or name in _EXTERNAL:
-        if name == "Distributed":
-            hint = "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
+        hint = _INSTEAD.get(name, hint)
         raise errors.NotSupportedError(
             f"Engine {clause.name} is not supported.", hint=hint, position=clause.position
         )

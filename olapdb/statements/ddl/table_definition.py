@@ -238,6 +238,7 @@ def columns_from(
         if definition.ttl is not None:
             raise NotSupportedError(
                 f"Column {definition.name}: a column's TTL is not supported.",
+                hint="A TTL of the table removes rows; ALTER TABLE … UPDATE sets a column of old rows.",
                 position=definition.position,
             )
         data_type = definition.type

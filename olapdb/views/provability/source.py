@@ -20,7 +20,7 @@ from olapdb.views.provability.merging import commutes, drops_rows_of_zero, over_
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.query import path
 
-_ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
+_ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Set", "Null")
 """Engines that never change stored rows."""
 
 

@@ -27,6 +27,7 @@ _ENGINES = (
     "Log",
     "TinyLog",
     "StripeLog",
+    "Set",
     "Null",
     "SummingMergeTree",
     "AggregatingMergeTree",

@@ -1,0 +1,50 @@
+"""Tables of the engine Set, and engines that are refused with what to use."""
+
+from __future__ import annotations
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from tests.unit.views.warehouse import rows
+
+pytestmark = [
+    pytest.mark.warehouse(
+        "CREATE TABLE chosen (k UInt8) ENGINE = Set",
+        "CREATE TABLE events (k UInt8, n UInt8) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW m ENGINE = SummingMergeTree ORDER BY k AS "
+        "SELECT k, sum(n) AS n FROM events WHERE k IN chosen GROUP BY k",
+        "INSERT INTO chosen VALUES (1)",
+        "INSERT INTO events VALUES (1, 10), (2, 20)",
+        merges=False,
+    ),
+    pytest.mark.feature("schema", "dimensions"),
+]
+
+
+def test_a_view_that_asks_a_set_is_told_of_its_changes(connection: Connection) -> None:
+    assert rows(connection, "SELECT * FROM m") == [(1, 10)]
+    connection.execute("INSERT INTO chosen VALUES (2)")
+    assert rows(connection, "SELECT count() > 0 FROM system.view_invalidations") == [(True,)]
+    connection.execute("SYSTEM REPLAY VIEW m STALE")
+    assert rows(connection, "SELECT * FROM m ORDER BY k") == [(1, 10), (2, 20)]
+
+
+def test_a_set_has_no_columns_added(connection: Connection) -> None:
+    with pytest.raises(olapdb.NotSupportedError, match="Set keeps its columns"):
+        connection.execute("ALTER TABLE chosen ADD COLUMN z UInt8")
+
+
+@pytest.mark.parametrize(
+    ("engine", "instead"),
+    [
+        ("Buffer(default, events, 1, 1, 1, 1, 1, 1, 1)", "neither lost in a crash"),
+        ("Join(ANY, LEFT, k)", "CREATE DICTIONARY"),
+        ("Dictionary(d)", "CREATE DICTIONARY"),
+    ],
+)
+def test_other_engines_are_refused_with_what_to_use(
+    connection: Connection, engine: str, instead: str
+) -> None:
+    with pytest.raises(olapdb.NotSupportedError, match=instead):
+        connection.execute(f"CREATE TABLE e (k UInt8) ENGINE = {engine}")
