@@ -14,7 +14,7 @@ from dbt.adapters.events.logging import AdapterLogger
 import olapdb
 
 from ..python_models import submission
-from ..python_models.rows_table import rows_relation
+from ..python_models.rows_table import drop_statement, rows_relation
 from ..relation import OlapdbRelation
 from .base import AdapterBase
 
@@ -38,13 +38,13 @@ class PythonModelMethods(AdapterBase):
     def python_model_rows(
         self, relation: OlapdbRelation, model: dict[str, Any], compiled_code: str
     ) -> OlapdbRelation:
-        """Run a Python model and return the table that holds its rows, written in one commit.
+        """Run a Python model and return the table that holds its rows: a temporary one, or one that
+        was written in one commit.
 
         The caller drops the table; if the model fails before, `post_model_hook` does."""
-        rows = rows_relation(relation, model)
-        self._python_rows[threading.get_ident()] = rows
+        self._python_rows[threading.get_ident()] = rows_relation(relation, model)
         self.submit_python_job(model, compiled_code)
-        return rows
+        return self._python_rows[threading.get_ident()]
 
     def post_model_hook(self, config: Mapping[str, Any], context: None) -> None:
         """Drop the rows of a Python model that failed after it had written them."""
@@ -52,7 +52,7 @@ class PythonModelMethods(AdapterBase):
         if rows is None:
             return
         try:
-            self._handle().connection.execute(f"DROP TABLE IF EXISTS {rows.render()}")
+            self._handle().connection.execute(drop_statement(rows))
         except olapdb.Error as error:
             logger.warning(f"{rows.render()} is left until the model runs again: {error}")
 
@@ -67,11 +67,12 @@ class PythonModelMethods(AdapterBase):
             identifier=parsed_model["alias"],
         )
         with self.connections.exception_handler(f"the Python model {parsed_model['name']}"):
-            rows = submission.write_rows(
+            table, rows = submission.write_rows(
                 self._handle().connection,
                 parsed_model,
                 compiled_code,
                 relation,
                 self.config.credentials,
             )
+        self._python_rows[threading.get_ident()] = table
         return AdapterResponse(_message=f"OK {rows}", rows_affected=rows)

@@ -13,7 +13,7 @@ from olapdb.spark import read_table, spark_session, write_dataframe
 from ..relation import OlapdbRelation, quote
 from .in_process import as_reader
 from .module import ModelModule
-from .rows_table import create_statement
+from .rows_table import create_statement, write_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,10 +25,10 @@ def write_rows(
     model: Mapping[str, Any],
     target: OlapdbRelation,
     spark_options: Mapping[str, Any],
-) -> int:
+) -> tuple[OlapdbRelation, int]:
     """Run the model on Spark, create `target` and write the rows into it in one commit.
 
-    Returns the number of rows. A model may also return Arrow data or a pandas or polars frame, which
+    Returns the table and the number of rows. A model may also return Arrow data or a pandas or polars frame, which
     this process writes."""
     options = dict(spark_options)
     spark = spark_session(options.pop("app_name", "olapdb dbt"), **options)
@@ -36,12 +36,11 @@ def write_rows(
     rows = module.run(frames.load, spark)
     if not hasattr(rows, "mapInArrow"):
         reader = as_reader(rows, str(model["name"]))
-        connection.execute(create_statement(target, reader.schema, model))
-        return int(connection.insert(target.render(), reader))
+        return write_reader(connection, target, reader, model)
     with module.errors():  # Spark is lazy: the model's mistakes surface here
         schema = to_arrow_schema(rows.schema, timezone="UTC")
         connection.execute(create_statement(target, schema, model))
-        return write_dataframe(rows, connection, target.render()).rows
+        return target, write_dataframe(rows, connection, target.render()).rows
 
 
 class _Frames:

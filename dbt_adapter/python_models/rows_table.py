@@ -1,18 +1,22 @@
 """The table that holds the rows of a Python model until SQL statements read them.
 
-A Python model's rows are written into it in one commit; the materialization then runs the same
-statements as for a SQL model, over `SELECT * FROM` this table, and drops it.
+The materialization runs the same statements as for a SQL model, over `SELECT * FROM` this table, and
+drops it. It is a temporary table, in the memory of dbt's process, so that rows are written once, into
+the model. Rows that Spark's tasks write, and more than `MEMORY_BYTES_MAX`, go into a table of the
+warehouse in one commit, and are written again when the model is built.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 from dbt_common.exceptions import DbtRuntimeError
 
+import olapdb
 from olapdb.functions import parse_type
 from olapdb.ingest.block import type_of_arrow
 from olapdb.types import is_nullable, plain
@@ -20,6 +24,8 @@ from olapdb.types import is_nullable, plain
 from ..relation import OlapdbRelation, quote
 
 ROWS_SUFFIX = "__dbt_python"
+MEMORY_BYTES_MAX = 256 << 20
+"""The most Arrow bytes of a model's rows that are held in memory."""
 _KEY_CONFIGS = ("order_by", "primary_key", "partition_by")
 _WORD = re.compile(r"\w+")
 
@@ -36,8 +42,41 @@ def rows_relation(relation: OlapdbRelation, model: Mapping[str, Any]) -> OlapdbR
     return rows
 
 
+def in_memory(relation: OlapdbRelation) -> OlapdbRelation:
+    """Return the rows' relation as a temporary table, whose name has no schema."""
+    temporary: OlapdbRelation = relation.include(schema=False)
+    return temporary
+
+
+def drop_statement(relation: OlapdbRelation) -> str:
+    """Return the statement that drops a rows' table if it is there."""
+    kind = "TABLE" if relation.include_policy.schema else "TEMPORARY TABLE"
+    return f"DROP {kind} IF EXISTS {relation.render()}"
+
+
+def write_reader(
+    connection: olapdb.Connection,
+    relation: OlapdbRelation,
+    rows: pa.RecordBatchReader,
+    model: Mapping[str, Any],
+) -> tuple[OlapdbRelation, int]:
+    """Make the rows' table of a stream; return it, and the number of rows.
+
+    The stream is read up to `MEMORY_BYTES_MAX`. If it ends there the table is a temporary one."""
+    batches, size = [], 0
+    for batch in rows:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > MEMORY_BYTES_MAX:
+            break
+    table = relation if size > MEMORY_BYTES_MAX else in_memory(relation)
+    connection.execute(create_statement(table, rows.schema, model))
+    stream = pa.RecordBatchReader.from_batches(rows.schema, chain(batches, rows))
+    return table, int(connection.insert(table.render(), stream))
+
+
 def create_statement(relation: OlapdbRelation, schema: pa.Schema, model: Mapping[str, Any]) -> str:
-    """Return the CREATE TABLE of the rows' table.
+    """Return the CREATE TABLE of the rows' table, CREATE TEMPORARY TABLE of one `in_memory`.
 
     A column has the `data_type` that the model's YAML declares; else the type of its Arrow field,
     Nullable if the field is. Columns that are a key of the model are never Nullable, since a key
@@ -54,6 +93,8 @@ def create_statement(relation: OlapdbRelation, schema: pa.Schema, model: Mapping
         f"{quote(field.name)} {declared.get(field.name) or _type_name(field, field.name in keys, model)}"
         for field in schema
     ]
+    if not relation.include_policy.schema:
+        return f"CREATE TEMPORARY TABLE {relation.render()} ({', '.join(columns)}) ENGINE = Memory"
     return f"CREATE TABLE {relation.render()} ({', '.join(columns)}) ENGINE = MergeTree ORDER BY tuple()"
 
 

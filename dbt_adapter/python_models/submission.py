@@ -14,7 +14,7 @@ from ..credentials import MEMORY, OlapdbCredentials
 from ..relation import OlapdbRelation
 from . import in_process
 from .module import ModelModule
-from .rows_table import create_statement, rows_relation
+from .rows_table import drop_statement, in_memory, rows_relation, write_reader
 
 METHODS = ("spark", "arrow")
 
@@ -56,14 +56,14 @@ def write_rows(
     compiled_code: str,
     relation: OlapdbRelation,
     credentials: OlapdbCredentials,
-) -> int:
+) -> tuple[OlapdbRelation, int]:
     """Run a Python model; write its rows into the rows' table of `relation` in one commit.
 
-    Returns the number of rows. A rows' table that an earlier run left is dropped first; this run's
+    Returns that table and the number of rows. A rows' table that an earlier run left is dropped first; this run's
     is dropped if the model fails."""
     method = method_of(model, credentials)
     target = rows_relation(relation, model)
-    connection.execute(f"DROP TABLE IF EXISTS {target.render()}")
+    connection.execute(drop_statement(target))
     module = ModelModule(model, compiled_code)
     try:
         if method == "spark":
@@ -71,9 +71,9 @@ def write_rows(
 
             return on_spark.write_rows(module, connection, model, target, credentials.spark)
         reader = in_process.run(module, connection, model)
-        connection.execute(create_statement(target, reader.schema, model))
         with module.errors():  # a reader may call the model's own code
-            return int(connection.insert(target.render(), reader))
+            return write_reader(connection, target, reader, model)
     except BaseException:
-        connection.execute(f"DROP TABLE IF EXISTS {target.render()}")
+        for table in (in_memory(target), target):
+            connection.execute(drop_statement(table))
         raise

@@ -89,6 +89,12 @@ models:
 """
 
 
+def rows_written(project: Any) -> dict[str, int]:
+    """Return how many rows INSERTs have written into each table, by name."""
+    log = "select table, sum(rows) from system.part_log where event_type = 'NewPart' group by table"
+    return {str(name): int(count) for name, count in project.run_sql(log, fetch="all")}
+
+
 class TestPythonModels:
     """Arrow in process, types of columns, errors, what stays behind."""
 
@@ -139,6 +145,27 @@ class TestPythonModels:
 
         run_dbt(["run", "--select", "appending"])
         assert rows(f"select count(), max(id) from {schema}.appending") == [(6, 5)]
+
+        # Rows in process are written once, into the model.
+        written = rows_written(project)
+        once = {"filtered": 3, "batches": 5, "pandas_frame": 2, "appending": 6}
+        assert {name: written[name] for name in once} == once
+        # Dropped tables have no name: Spark's copy of the view, and the rows that its tasks wrote.
+        assert written[""] == 6 + 1
+
+    def test_more_rows_than_memory_may_hold_go_through_a_table(
+        self, project: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_dbt(["run", "--select", "orders"])
+        before = rows_written(project).get("", 0)
+        monkeypatch.setattr("dbt.adapters.olapdb.python_models.rows_table.MEMORY_BYTES_MAX", 0)
+        run_dbt(["run", "--select", "filtered", "batches"])
+        # The staged rows, and those of the tables that this run replaced.
+        assert rows_written(project).get("", 0) - before == 2 * (3 + 5)
+        left = project.run_sql(
+            "select name from system.tables where name like '%dbt%'", fetch="all"
+        )
+        assert list(left) == []
 
     def test_a_failing_model_shows_its_own_lines(self, project: Any) -> None:
         run_dbt(["run", "--select", "orders"])
