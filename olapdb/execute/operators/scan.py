@@ -7,6 +7,7 @@ keep a row (PREWHERE).  Batches come in the order of the parts, whichever thread
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
-from olapdb.errors import InternalError
+from olapdb.errors import Error, InternalError
 from olapdb.execute.operators.final import final_batches
 from olapdb.execute.operators.part_scan import (
     TASK_ROW,
@@ -28,8 +29,8 @@ from olapdb.execute.operators.part_scan import (
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, live_parts
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
-from olapdb.plan.conditions import all_of_any
-from olapdb.plan.expressions import Expression, columns_of
+from olapdb.plan.conditions import all_of_any, conjuncts
+from olapdb.plan.expressions import Call, Constant, Expression, columns_of
 from olapdb.plan.nodes import Scan
 
 
@@ -100,12 +101,29 @@ def scan_tasks(node: Scan, context: ExecutionContext) -> Iterator[Task]:
     parts = live_parts(node, context)
     total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
     conditions = scan_conditions(node)
+    if parts and any(_is_of_another_table(c, context) for c in conditions):
+        parts = []
     for condition in conditions:
         parts = Selector(node, condition, layout, context).keep_parts(parts)
     selection = Selector(node, all_of_any(conditions), layout, context).select(parts)
     granules = sum(p.granules for p in selection.parts)
     context.count_selection(node, (total, len(selection.parts)), (granules_total, granules))
     return tasks_of(selection.parts)
+
+
+def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bool:
+    """Return whether a part of the condition compares constants and is false, as
+    `_table = 'other'` is where several tables are read as one.
+
+    One that fails decides nothing: it may be that no row needs it."""
+    for part in conjuncts(condition):
+        if not isinstance(part, Call) or not all(isinstance(a, Constant) for a in part.arguments):
+            continue
+        with suppress(Error):
+            keep = evaluate_predicate(part, rows_only(1), context.environment, context.subqueries)
+            if not keep.true_count:
+                return True
+    return False
 
 
 class TaskReader:

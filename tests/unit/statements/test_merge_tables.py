@@ -97,3 +97,12 @@ def test_merge_tables_that_read_each_other_are_an_error(connection: Connection) 
 def test_it_stores_nothing(connection: Connection, sql: str) -> None:
     with pytest.raises(olapdb.NotSupportedError):
         connection.execute(sql)
+
+
+def test_a_condition_on_the_table_reads_no_other(connection: Connection) -> None:
+    connection.execute("CREATE TABLE l2 (k UInt8) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO l2 SELECT number FROM numbers(200)")
+    text = "EXPLAIN ANALYZE SELECT sum(k) FROM m WHERE _table = 'l1' AND k < 150"
+    explained = "\n".join(row[0] for row in rows(connection, text))
+    assert "Parts: 0/1" in explained.split("default.l2")[1]
+    assert rows(connection, "SELECT sum(k) FROM m WHERE _table = 'l1'") == [(1,)]
