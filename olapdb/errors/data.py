@@ -57,6 +57,10 @@ class CannotParseInput(DataError, name="CANNOT_PARSE_INPUT_ASSERTION_FAILED", co
     """Input with a character other than the one its format requires."""
 
 
+class CannotFormatDateTime(DataError, name="CANNOT_FORMAT_DATETIME", code=490):
+    """A number that is no date or time that can be written."""
+
+
 class CannotReadArray(DataError, name="CANNOT_READ_ARRAY_FROM_TEXT", code=130):
     """A text that is not an array literal."""
 

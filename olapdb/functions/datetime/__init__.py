@@ -14,13 +14,19 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     from olapdb.functions.datetime import (
         addition,
         best_effort_functions,
+        changing,
         components,
         construction,
         difference,
         formatting,
+        from_numbers,
+        interval_tuples,
         joda_format,
+        julian_days,
         parse_format,
         rounding,
+        time_windows,
+        zone_functions,
     )
 
     modules = (
@@ -33,5 +39,11 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         rounding,
         addition,
         difference,
+        changing,
+        from_numbers,
+        interval_tuples,
+        julian_days,
+        time_windows,
+        zone_functions,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

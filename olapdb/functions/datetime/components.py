@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import IllegalColumn
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.scalar import (
@@ -28,6 +29,7 @@ from olapdb.types import (
     Date32,
     DateTime,
     DateTime64,
+    Integer,
     known_zone,
 )
 
@@ -205,7 +207,14 @@ def _with_mode(
 ) -> ScalarDefinition:
     """Define a function of (date[, mode[, zone]])."""
     insensitive = bool(aliases)
-    rule = date_rule(result)
+
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result; raise unless the first argument is a date and the mode a constant."""
+        if len(arguments) > 1 and arguments[1].constant is None:
+            require(spelt, types[1:2], Integer, "a constant UInt8")
+            raise IllegalColumn(f"The mode of {spelt} must be a constant.")
+        return date_rule(result)(spelt, types, arguments)
+
     return define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=insensitive)
 
 

@@ -73,7 +73,9 @@ def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve fromUnixTimestamp(seconds[, format[, zone]]); with a format the result is a text."""
     scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
     if len(arguments) > 1:
-        return _formatted_unix(name, arguments)
+        in_joda_syntax = name.lower().endswith("injodasyntax")
+        formatting = "formatDateTimeInJodaSyntax" if in_joda_syntax else "formatDateTime"
+        return _formatted_unix(name, formatting, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Cast integers to DateTime."""
@@ -82,11 +84,12 @@ def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.standard_call(name, arguments, DATETIME, kernel)
 
 
-def _formatted_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve fromUnixTimestamp(seconds, format[, zone]) as formatDateTime of the timestamp."""
+def _formatted_unix(name: str, formatting: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve fromUnixTimestamp(seconds, format[, zone]) as the function `formatting` of the
+    timestamp."""
     source, seconds = arguments[0].type, DateTime64(0)
     timestamp = make_nullable(seconds) if is_nullable(source) else seconds
-    formatted = resolve_scalar("formatDateTime", [Argument(timestamp), *arguments[1:]])
+    formatted = resolve_scalar(formatting, [Argument(timestamp), *arguments[1:]])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Cast the integers to DateTime64(0) and format them."""
@@ -237,6 +240,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
         "fromUnixTimestamp", _from_unix, count=(1, 3), aliases=("FROM_UNIXTIME",), insensitive=True
     ),
+    scalar.custom("fromUnixTimestampInJodaSyntax", _from_unix, count=(1, 3)),
     *(
         scalar.custom(f"fromUnixTimestamp64{n}", _from_unix64(d), count=(1, 2))
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))

@@ -47,9 +47,22 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
         unit = "Day" if isinstance(left, types.Date | types.Date32) else "Second"
         kernel = shift(unit, sign, swapped=swapped)
         return standard_call(name, arguments, left, kernel, keeps_constants=True)
+    prefix = "add" if operation == "plus" else "subtract"
+    if isinstance(left, types.Interval | types.Tuple) and isinstance(right, types.Interval):
+        return _resolved(f"{prefix}Interval", arguments)
+    if isinstance(left, _TIMED) and isinstance(right, types.Tuple) and not swapped:
+        return _resolved(f"{prefix}TupleOfIntervals", arguments)
     raise IllegalTypeOfArgument(
         f"Illegal types of arguments of function {name}: {arguments[0].type} and {arguments[1].type}."
     )
+
+
+def _resolved(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call of another function on the arguments."""
+    # imported at the call: the registry imports the modules that import this one
+    from olapdb.functions.registry import resolve_scalar
+
+    return resolve_scalar(name, arguments)
 
 
 def _difference_type(name: str, left: types.DataType, right: types.DataType) -> types.DataType:

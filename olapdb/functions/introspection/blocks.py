@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import IllegalTypeOfArgument, TooSlow
+from olapdb.errors import ArgumentOutOfBound, IllegalTypeOfArgument, TooSlow
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import ScalarDefinition, constant_zone, custom
-from olapdb.types import UINT8, UINT64, DateTime, Float, Integer, plain
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.scalar import ScalarDefinition, constant_integer, constant_zone, custom
+from olapdb.types import UINT8, UINT64, DateTime, DateTime64, Float, Integer, plain
 
 SLEEP_SECONDS_MAX = 3
 """The longest wait for one block, as ClickHouse's function_sleep_max_microseconds_per_block."""
@@ -26,6 +27,39 @@ def _row_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return columns.from_values(np.arange(rows), pa.uint64())
 
     return ScalarCall(name, UINT64, kernel, "row")
+
+
+def _block_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve blockNumber(): the number of the block among those that the call has computed."""
+    lock = threading.Lock()
+    last: list[tuple[str, int]] = [("", 0)]  # the query that called last, and its next number
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the block's number for all rows, counted from 0 for each query."""
+        with lock:
+            query_id, following = last[0]
+            number = following if query_id == environment.query_id else 0
+            last[0] = (environment.query_id, number + 1)
+        return columns.from_values(np.full(rows, number), pa.uint64())
+
+    return ScalarCall(name, UINT64, kernel, "row")
+
+
+def _now64_in_block(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve nowInBlock64([precision[, zone]]): the time at which each block is computed."""
+    precision = constant_integer(name, arguments, 0, "the precision") if arguments else 3
+    if not 0 <= precision <= 9:
+        raise ArgumentOutOfBound(f"The precision of {name} is 0 to 9, not {precision}.")
+    zone = constant_zone(name, arguments, 1) if len(arguments) > 1 else None
+    result = DateTime64(precision, zone)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the present time for all rows."""
+        ticks = time.time_ns() * calendar.ticks_per_second(result) // 1_000_000_000
+        now = calendar.cut_precision(np.full(rows, ticks), result)
+        return columns.from_values(now, result.arrow)
+
+    return ScalarCall(name, result, kernel, "row")
 
 
 def _now_in_block(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -67,6 +101,8 @@ def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("rowNumberInBlock", _row_number, count=0),
+    custom("blockNumber", _block_number, count=0),
+    custom("nowInBlock64", _now64_in_block, count=(0, 2)),
     custom("nowInBlock", _now_in_block, count=(0, 1)),
     custom("sleep", _sleep(each_row=False)),
     custom("sleepEachRow", _sleep(each_row=True)),
