@@ -169,12 +169,22 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define(
         "makeDate32", scalar.fixed_rule(DATE32, _NUMBERS, "a number"), _make_date32, count=(2, 3)
     ),
-    scalar.custom("makeDateTime64", _make_time64, count=(6, 9)),
-    scalar.define("YYYYMMDDToDate", scalar.fixed_rule(DATE, _NUMBERS, "a number"), _unpack_date),
+    scalar.custom("makeDateTime64", _make_time64, count=(6, 9), insensitive=True),
     scalar.define(
-        "YYYYMMDDToDate32", scalar.fixed_rule(DATE32, _NUMBERS, "a number"), _unpack_date
+        "YYYYMMDDToDate",
+        scalar.fixed_rule(DATE, _NUMBERS, "a number"),
+        _unpack_date,
+        insensitive=True,
     ),
-    scalar.custom("YYYYMMDDhhmmssToDateTime", _unpack_time(fractions=False), count=(1, 2)),
+    scalar.define(
+        "YYYYMMDDToDate32",
+        scalar.fixed_rule(DATE32, _NUMBERS, "a number"),
+        _unpack_date,
+        insensitive=True,
+    ),
+    scalar.custom(
+        "YYYYMMDDhhmmssToDateTime", _unpack_time(fractions=False), count=(1, 2), insensitive=True
+    ),
     scalar.custom("YYYYMMDDhhmmssToDateTime64", _unpack_time(fractions=True), count=(1, 3)),
     scalar.define(
         "fromDaysSinceYearZero",

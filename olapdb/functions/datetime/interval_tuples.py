@@ -126,7 +126,7 @@ def _in_ticks(duration: pa.Array, ticks: int) -> np.ndarray:
     if pa.types.is_integer(duration.type):
         return columns.numpy_values(duration).astype(np.int64) * ticks
     exact = duration.cast(pa.decimal256(38, 9)).cast(pa.float64())
-    return np.rint(columns.numpy_values(exact) * ticks).astype(np.int64)
+    return np.asarray(np.rint(columns.numpy_values(exact) * ticks), np.int64)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

@@ -157,6 +157,6 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("hopEnd", _edge(1, hops=True), count=(1, 4)),
     custom("addDate", _shifted("plus"), count=2, insensitive=True),
     custom("subDate", _shifted("minus"), count=2, insensitive=True),
-    custom("timeDiff", _seconds_between, count=2),
+    custom("timeDiff", _seconds_between, count=2, insensitive=True),
     custom("timestamp", _timestamp, count=(1, 2), insensitive=True),
 )
