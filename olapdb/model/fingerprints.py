@@ -82,21 +82,38 @@ def check_is_current(check: Check, view: MaterializedView, snapshot: Snapshot) -
     verdicts about the others hold. The REPLAY that clears an invalidation raises the partition's
     data version; a comparison that clears it replaces the verdict.
     """
-    if is_stale(snapshot, view.target_id, check.target_partition):
+    if _is_stale(snapshot, view.target_id, check):
         return False
     return check.fingerprint == fingerprint(view, snapshot, check.target_partition)
 
 
-def is_stale(snapshot: Snapshot, table_id: str, partition: str) -> bool:
-    """Return whether an invalidation of a view that writes the table names the partition, or the
-    whole table. A VIEW FAILED note names a gap, not a stale slice."""
+def _is_stale(snapshot: Snapshot, table_id: str, check: Check) -> bool:
+    """Return whether an invalidation of a view that writes the table names the check's partition,
+    or the whole table. A VIEW FAILED note names a gap, not a stale slice.
+
+    A view that cannot be compared with its source has no part in the comparison of the others: it
+    has no verdict about the partition, and its staleness says nothing about the check."""
     stale = snapshot.derived(
-        ("stale partitions", table_id),
-        lambda: frozenset(
-            note.target_partition
-            for writer in snapshot.views_into(table_id)
-            for note in snapshot.invalidations(writer.id)
-            if note.cause != "VIEW FAILED"
-        ),
+        ("stale partitions", table_id), lambda: _stale_partitions(snapshot, table_id)
     )
-    return partition in stale or None in stale
+    return any(
+        (check.target_partition in partitions or None in partitions)
+        and (writer_id == check.view_id or check.target_partition in compared)
+        for writer_id, (partitions, compared) in stale.items()
+    )
+
+
+def _stale_partitions(
+    snapshot: Snapshot, table_id: str
+) -> dict[str, tuple[frozenset[str | None], frozenset[str]]]:
+    """Return for each stale view that writes the table its stale partitions, None for all, and the
+    partitions about which it has a verdict."""
+    stale = {}
+    for writer in snapshot.views_into(table_id):
+        notes = snapshot.invalidations(writer.id)
+        partitions = frozenset(n.target_partition for n in notes if n.cause != "VIEW FAILED")
+        if partitions:
+            checks = snapshot.checks(writer.id)
+            compared = frozenset(c.target_partition for c in checks if c.verdict != "unverifiable")
+            stale[writer.id] = (partitions, compared)
+    return stale

@@ -68,6 +68,29 @@ STALE = Case(
 )
 
 
+BESIDE_A_STALE_UNPROVEN_VIEW = Case(
+    (
+        "CREATE DATABASE wh",
+        "CREATE TABLE wh.s (k UInt8, v Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE wh.d (k UInt8, w Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE wh.t1 (k UInt8, v Int64) ENGINE = SummingMergeTree(v) ORDER BY k",
+        "CREATE TABLE wh.t2 (k UInt8, v Int64) ENGINE = SummingMergeTree(v) ORDER BY k",
+        "CREATE MATERIALIZED VIEW wh.v1 TO wh.t1 AS SELECT k, sum(v) AS v FROM wh.s GROUP BY k",
+        "CREATE MATERIALIZED VIEW wh.unproven TO wh.t2 AS"
+        " SELECT x.k AS k, sum(x.v * y.w) AS v FROM wh.t1 AS x LEFT JOIN wh.d AS y ON x.k = y.k GROUP BY k",
+        "CREATE MATERIALIZED VIEW wh.proven TO wh.t2 AS SELECT k, sum(v) AS v FROM wh.s GROUP BY k",
+    ),
+    ("INSERT INTO wh.s VALUES (1, 2)", "INSERT INTO wh.d VALUES (1, 3)"),
+    0,
+    "wh",
+)
+
+
+def test_a_view_beside_a_stale_unproven_one_becomes_proven() -> None:
+    assert run_case(BESIDE_A_STALE_UNPROVEN_VIEW) >= {"covered RECONCILE", "proven"}
+    run_seed(1_000_337)
+
+
 def test_a_mend_that_changes_nothing_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_case(STALE) == {"stale REPLAY", "covered RECONCILE", "proven"}
     monkeypatch.setattr(ReplayAttempt, "_cleared", lambda *_: [])

@@ -177,12 +177,16 @@ def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str
 
 
 def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str) -> pa.Array:
-    """Round decimals by `mode` at `places` digits; "round" rounds half away from zero.
+    """Round decimals by `mode` at `places` digits; "round" rounds half away from zero. All are 0 if
+    a step has more digits than a number of the type's width.
 
     Raises DecimalOverflow if any does not fit the type.
     """
     if places >= data_type.scale:
         return array
+    widest = next(digits for digits in (9, 18, 38, 76) if data_type.precision <= digits)
+    if data_type.scale - places > widest:
+        return pa.repeat(pa.scalar(0, array.type), len(array))
     names = {
         "round": "half_towards_infinity",
         "bankers": "half_to_even",
