@@ -25,7 +25,7 @@ def read_model(sql: str) -> nodes.Select:
 
     Raises CompilationError for a UNION, EXCEPT or INTERSECT, and `olapdb.errors.SyntaxError` for SQL
     that does not parse."""
-    query = without_limits(parse_query(sql.strip().rstrip(";")))
+    query = without_limits(parse_query(sql.rstrip().rstrip(";")))
     if not isinstance(query, nodes.Select):
         raise refuse(
             "the model is a UNION, EXCEPT or INTERSECT,",
@@ -45,7 +45,7 @@ def without_limits(query: nodes.Query) -> nodes.Query:
 
 def is_limited(sql: str) -> bool:
     """Return whether dbt limited a ref of this SQL, under --empty or --sample."""
-    query = parse_query(sql.strip().rstrip(";"))
+    query = parse_query(sql.rstrip().rstrip(";"))
     return any(_limited_source(node) is not None for node in walk(query))
 
 

@@ -77,7 +77,7 @@ class TestFindings:
         write_file(text, project.project_root, "models", "wrong.sql")
         _, log = run_dbt_and_capture(["run", "--select", "wrong"], expect_pass=False)
         assert "the SQL does not parse" in log
-        assert re.search(r"line \d \| .*(count|from)", log)  # the line of the mistake
+        assert re.search(r"line \d \| select kind, count\( as n\s+\^", log)
         assert "Unhandled error" not in log
         assert "Compilation Error in model wrong" in log
         left = raw.execute("select name from system.tables where startsWith(name, 'wrong')")
