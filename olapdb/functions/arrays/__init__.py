@@ -15,6 +15,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     not need them.
     """
     from olapdb.functions.arrays import (
+        array_edits,
         array_reduce,
         bitmaps,
         construction,
@@ -50,5 +51,6 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         rearranging,
         vectors,
         bitmaps,
+        array_edits,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

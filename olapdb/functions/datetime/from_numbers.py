@@ -167,7 +167,11 @@ _YEAR_ZERO = 719_528
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define(
-        "makeDate32", scalar.fixed_rule(DATE32, _NUMBERS, "a number"), _make_date32, count=(2, 3)
+        "makeDate32",
+        scalar.fixed_rule(DATE32, _NUMBERS, "a number"),
+        _make_date32,
+        count=(2, 3),
+        insensitive=True,
     ),
     scalar.custom("makeDateTime64", _make_time64, count=(6, 9), insensitive=True),
     scalar.define(

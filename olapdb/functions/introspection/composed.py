@@ -4,7 +4,6 @@ changes of arrays, maps and tuples."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions.composition import Part, call, compose, literal
@@ -14,13 +13,11 @@ from olapdb.types import (
     INT64,
     STRING,
     UINT8,
-    UINT64,
     Array,
     DateTime,
     DateTime64,
     FixedString,
     Integer,
-    Interval,
     Map,
     String,
     Tuple,
@@ -40,47 +37,6 @@ def _require(name: str, part: Part, kinds: type | tuple[type, ...], wanted: str)
 
 
 # --- dates and times
-
-
-def _moved(operator: str) -> Callable[..., Part]:
-    """Return the composition of addDate or subDate: a time plus or minus an interval."""
-
-    def build(moment: Part, interval: Part) -> Part:
-        """Apply the operator; a text is read as DateTime64(3) first."""
-        _require("addDate", interval, Interval, "an Interval")
-        if isinstance(plain(moment.type), String):
-            moment = call("toDateTime64", moment, literal(3, UINT8))
-        return call(operator, moment, interval)
-
-    return build
-
-
-def _digits(number: Part, place: int, count: int) -> Part:
-    """Return `count` decimal digits of a number that begin `place` digits from its end."""
-    shifted = call("intDiv", call("toUInt64", number), literal(10**place, UINT64))
-    return call("modulo", shifted, literal(10**count, UINT64))
-
-
-def _date_of_digits(number: Part) -> Part:
-    """Return the Date of the digits of YYYYMMDD; 1970-01-01 where they are none."""
-    _require("YYYYMMDDToDate", number, Integer, "an integer")
-    return call("makeDate", _digits(number, 4, 4), _digits(number, 2, 2), _digits(number, 0, 2))
-
-
-def _time_of_digits(number: Part, *zone: Part) -> Part:
-    """Return the DateTime of the digits of YYYYMMDDhhmmss."""
-    _require("YYYYMMDDhhmmssToDateTime", number, Integer, "an integer")
-    date = [_digits(number, 10, 4), _digits(number, 8, 2), _digits(number, 6, 2)]
-    time = [_digits(number, 4, 2), _digits(number, 2, 2), _digits(number, 0, 2)]
-    return call("makeDateTime", *date, *time, *zone)
-
-
-def _time_difference(left: Part, right: Part) -> Part:
-    """Return the seconds from the first time to the second."""
-    return call("dateDiff", literal("second", STRING), left, right)
-
-
-# --- Snowflake IDs
 
 
 def _id_of(milliseconds: Part, *epoch: Part) -> Part:
@@ -213,11 +169,6 @@ def _json_array_length(text: Part) -> Part:
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    compose("addDate", _moved("plus"), count=2, insensitive=True),
-    compose("subDate", _moved("minus"), count=2, insensitive=True),
-    compose("YYYYMMDDToDate", _date_of_digits, count=1, insensitive=True),
-    compose("YYYYMMDDhhmmssToDateTime", _time_of_digits, count=(1, 2), insensitive=True),
-    compose("timeDiff", _time_difference, count=2, insensitive=True),
     compose("toDateTime32", lambda *parts: call("toDateTime", *parts), count=(1, 2)),
     compose("dateTimeToSnowflakeID", _id_of_seconds, count=(1, 2)),
     compose("dateTime64ToSnowflakeID", _id_of_fraction, count=(1, 2)),

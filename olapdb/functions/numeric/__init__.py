@@ -23,6 +23,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         maths,
         random,
         readable_numbers,
+        readable_sizes,
         reinterpret,
     )
 
@@ -37,6 +38,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         maths,
         random,
         readable_numbers,
+        readable_sizes,
         reinterpret,
         guarded,
     )

@@ -19,6 +19,7 @@ from olapdb.plan.expressions import (
     Expression,
     InSubquery,
     ScalarSubquery,
+    WindowExpression,
     columns_of,
 )
 from olapdb.plan.expressions import walk as walk_expression
@@ -140,8 +141,8 @@ def _check_cyclic_defaults(table: Table) -> None:
 
 
 def _check_default(table: Table, column: Column, scope: BindScope) -> None:
-    """Raise NoDefaultValue for a default with a subquery, and the binder's and converter's
-    errors."""
+    """Raise NoDefaultValue for a default with a subquery, NotSupportedError for one with a window
+    function, and the binder's and converter's errors."""
     parsed = parse_expression(column.default)
     refuse_dictionaries(parsed, f"the {column.default_kind} of column {column.name}")
     bound = None if _has_query(parsed) else bind_expression(parsed, table, scope)
@@ -149,6 +150,12 @@ def _check_default(table: Table, column: Column, scope: BindScope) -> None:
         raise errors.NoDefaultValue(
             f"The {column.default_kind} of column {column.name} has a subquery.",
             hint="A default is an expression over the row's own columns.",
+        )
+    if any(isinstance(node, WindowExpression) for node in walk_expression(bound)):
+        raise errors.NotSupportedError(
+            f"The {column.default_kind} of column {column.name} has a window function.",
+            hint="A default is an expression over the row's own columns. rowNumberInAllBlocks()"
+            " is one too; rowNumberInBlock() is not.",
         )
     try:
         _check_storable(bound, column, scope)
