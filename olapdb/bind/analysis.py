@@ -63,6 +63,8 @@ _NONDETERMINISTIC = frozenset(
         "generateSnowflakeID",
         "generateULID",
         "fuzzBits",
+        "nowInBlock64",
+        "UTCTimestamp",
         "rowNumberInAllBlocks",
         "rowNumberInBlock",
         "blockNumber",
