@@ -1,4 +1,4 @@
-"""Table functions: numbers, zeros, generate_series, values."""
+"""Table functions: numbers, zeros, generate_series, values, null."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from olapdb import errors, functions
 from olapdb.bind import constants
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.file_functions import FILE_FUNCTIONS, bind_file_function
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.bind.structures import parse_structure
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
@@ -25,10 +27,11 @@ _FUNCTIONS = (
     "generate_series",
     "values",
     "dictionary",
+    "merge",
+    *FILE_FUNCTIONS,
 )
 _ELSEWHERE = {
     "s3": "Read files with Spark, or with pyarrow, and INSERT them.",
-    "file": "Read files with pyarrow, and INSERT them.",
     "url": "Fetch the data, and INSERT them.",
     "remote": "A warehouse is shared by opening its folder; there are no servers.",
     "cluster": "A warehouse is shared by opening its folder; there are no servers.",
@@ -50,6 +53,10 @@ def bind_table_function(
             return _numbers(queries, source, name, arguments)
         if name == "values":
             return _values(queries, source, binder)
+        if name in FILE_FUNCTIONS:
+            return bind_file_function(queries, source, binder)
+        if name == "null":
+            return _null(queries, source, binder)
         if name in _ELSEWHERE:
             raise errors.NotSupportedError(
                 f"The table function {source.name} is not supported.", hint=_ELSEWHERE[name]
@@ -167,23 +174,21 @@ def _row(row: Expression, source: sql.TableFunction) -> list[Constant]:
     return [row]
 
 
-def parse_structure(text: str) -> list[tuple[str, DataType]]:
-    """Return the names and types of a structure such as 'a UInt8, b Array(String)'.
+def _null(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder) -> Relation:
+    """Return the relation of `null('structure')`, which has no rows.
 
-    Raises BadArguments for a column without a name or a type."""
-    columns: list[tuple[str, DataType]] = []
-    depth, start = 0, 0
-    for at, character in enumerate(text + ","):
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
-            name, _, type_name = text[start:at].strip().partition(" ")
-            if not name or not type_name.strip():
-                raise errors.BadArguments(
-                    f"Cannot read the structure {text!r}.", hint="Write 'name Type, name Type'."
-                )
-            columns.append((name.strip("`"), functions.parse_type(type_name.strip())))
-            start = at + 1
-    return columns
+    Raises NumberOfArgumentsDoesntMatch, BadArguments."""
+    if len(source.arguments) != 1:
+        raise errors.NumberOfArgumentsDoesntMatch("null takes the structure of its rows.")
+    text = _constant_text(binder.bind(source.arguments[0]))
+    if text is None:
+        raise errors.BadArguments("The structure of null is a constant text.")
+    structure = parse_structure(text)
+    unique = [queries.names.unique(shown) for shown, _ in structure]
+    fields = tuple(plan.Field(u, t) for u, (_, t) in zip(unique, structure, strict=True))
+    table = pa.Table.from_arrays([pa.array([], f.type.arrow) for f in fields], unique)
+    names = [(n, ColumnRef(t, u)) for u, (n, t) in zip(unique, structure, strict=True)]
+    return _relation(names, plan.Values(fields, table), source)
 
 
 def _relation(

@@ -119,5 +119,9 @@ class IncorrectResultOfScalarSubquery(
     """A scalar subquery that returned more than one row."""
 
 
+class CannotDetectFormat(DataError, name="CANNOT_DETECT_FORMAT", code=735):
+    """A file whose format neither the statement nor its name says."""
+
+
 class CannotExtractTableStructure(DataError, name="CANNOT_EXTRACT_TABLE_STRUCTURE", code=636):
     """Data in a format, whose columns cannot be found."""

@@ -14,6 +14,7 @@ _OPERATORS: dict[type[nodes.Node], tuple[str, bool]] = {
     nodes.Scan: ("scan", True),
     nodes.SystemScan: ("system", False),
     nodes.Values: ("values", False),
+    nodes.FileScan: ("file", False),
     nodes.Numbers: ("numbers", False),
     nodes.Filter: ("filter", True),
     nodes.Project: ("project", True),

@@ -17,6 +17,7 @@ from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
 from olapdb.execute.operators.array_join import array_join_batches
 from olapdb.execute.operators.distinct import distinct_batches, set_difference_batches
+from olapdb.execute.operators.files import file_batches
 from olapdb.execute.operators.fill import fill_batches
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join import join_batches
@@ -120,6 +121,8 @@ def _operator(
             return system_batches(node, context)
         case nodes.Values():
             return values_batches(node, context)
+        case nodes.FileScan():
+            return file_batches(node, context)
         case nodes.Numbers():
             return numbers_batches(node, context)
         case nodes.ArrayJoin(child=child):

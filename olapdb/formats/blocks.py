@@ -65,6 +65,12 @@ class _Behind(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
+    def close(self) -> None:
+        """Close the stream behind."""
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
 
 def without_byte_order_mark(stream: BinaryIO) -> BinaryIO:
     """Return the stream without the mark of UTF-8 at its start, if it has one."""

@@ -26,7 +26,7 @@ def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
     match node:
         case nodes.Scan():
             return _scan(node, needed)
-        case nodes.SystemScan():
+        case nodes.SystemScan() | nodes.FileScan():
             kept = [(c, t) for c, t in zip(node.columns, node.types, strict=True) if c[0] in needed]
             return replace(node, columns=tuple(c for c, _ in kept), types=tuple(t for _, t in kept))
         case nodes.Values():

@@ -63,6 +63,10 @@ def title(node: nodes.Node) -> str:
             return f"ReadFromSystem ({node.name})"
         case nodes.Values():
             return f"Values ({node.rows.num_rows} rows)"
+        case nodes.FileScan():
+            return (
+                f"ReadFromFile ({node.format})" if node.paths else f"ReadFromText ({node.format})"
+            )
         case nodes.Numbers():
             return "ReadFromNumbers"
         case nodes.Filter():
@@ -119,6 +123,10 @@ def _facts(node: nodes.Node) -> Iterator[str]:
             yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
             for name, values in node.only:
                 yield f"Only: {name} in {', '.join(map(repr, sorted(values))) or 'no value'}"
+        case nodes.FileScan():
+            yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
+            if node.paths:
+                yield f"Files: {len(node.paths)}"
         case nodes.Numbers():
             count = "without end" if node.count is None else f"{node.count} rows"
             yield f"From {node.start}, step {node.step}, {count}"

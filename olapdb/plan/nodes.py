@@ -106,6 +106,28 @@ class Values(Node):
 
 
 @dataclass(frozen=True)
+class FileScan(Node):
+    """Rows of files, or of the text `data`, in a format (the table functions file and format).
+
+    `structure` has all columns of the data in their order; `columns` are pairs (unique name, column
+    name), where `_path`, `_file`, `_size` and `_time` say where a row is from unless the data have
+    such a column. An empty `compression` is that of the ending of the file's name."""
+
+    format: str
+    structure: tuple[tuple[str, DataType], ...]
+    columns: tuple[tuple[str, str], ...]
+    types: tuple[DataType, ...]
+    paths: tuple[str, ...] = ()
+    compression: str = ""
+    data: bytes = field(default=b"", repr=False)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Return the read columns under their unique names in the plan."""
+        return tuple(Field(u, t) for (u, _), t in zip(self.columns, self.types, strict=True))
+
+
+@dataclass(frozen=True)
 class Numbers(Node):
     """The numbers start, start + step, … in one column; without end where `count` is None."""
 

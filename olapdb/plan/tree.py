@@ -72,6 +72,7 @@ def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
             | nodes.Values()
             | nodes.Numbers()
             | nodes.SystemScan()
+            | nodes.FileScan()
             | nodes.TotalsRow()
             | nodes.RecursiveUnion()
             | nodes.WorkingTable()

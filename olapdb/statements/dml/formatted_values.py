@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import lzma
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import BinaryIO
@@ -14,8 +12,9 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.formats.base import Format, Input, Rows, Structure
 from olapdb.formats.blocks import without_byte_order_mark
-from olapdb.formats.files import matching_files, open_input
-from olapdb.formats.registry import compression_of_path, find_format, format_of_path, reader_of
+from olapdb.formats.files import matching_files
+from olapdb.formats.opened import BINARY, decoding, open_data
+from olapdb.formats.registry import find_format, format_of_path, reader_of
 from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
@@ -23,8 +22,7 @@ from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.types import STRING, is_nullable, make_nullable
 
-_BINARY = ("Parquet", "Arrow", "ArrowStream", "ORC")
-_BYTES = (*_BINARY, "RawBLOB")
+_BYTES = (*BINARY, "RawBLOB")
 
 
 def formatted_blocks(
@@ -73,7 +71,7 @@ def _streams(
     chosen = [_format_of_file(statement, path) for path in paths]
     compression = statement.infile.compression
     return (
-        (one, open_input(path, compression or compression_of_path(path)))
+        (one, open_data(one.name, path, compression))
         for one, path in zip(chosen, paths, strict=True)
     )
 
@@ -93,7 +91,7 @@ def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
     """Return the format and the data of the statement\'s text."""
     chosen = find_format(statement.format or "")
     reader_of(chosen.name)
-    if chosen.name in _BINARY:
+    if chosen.name in BINARY:
         raise errors.NotSupportedError(
             f"The text of a statement cannot hold {chosen.name}.",
             hint="INSERT … FROM INFILE, or connection.insert(table, data) with Arrow data.",
@@ -106,7 +104,8 @@ def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
             position=statement.position,
         )
     assert statement.data is not None
-    return chosen, io.BytesIO(statement.data.encode("utf-8", "surrogateescape"))
+    data = io.BytesIO(statement.data.encode("utf-8", "surrogateescape"))
+    return chosen, data if chosen.name in _BYTES else without_byte_order_mark(data)
 
 
 def _rows(
@@ -133,15 +132,9 @@ def _read(
     apart: frozenset[str],
 ) -> Iterator[Rows]:
     """Yield the rows of one stream. Raise IncorrectData if it cannot be read or decompressed."""
-    try:
-        data = stream if chosen.name in _BYTES else without_byte_order_mark(stream)
-        source = Input(data, context.settings, context.environment, structure, absent_apart=apart)
+    with decoding(chosen.name):
+        source = Input(stream, context.settings, context.environment, structure, absent_apart=apart)
         yield from reader_of(chosen.name).read(source)
-    except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise errors.IncorrectData(
-            f"The data of format {chosen.name} cannot be read: {error}.",
-            hint="Is the file whole, and compressed as its name or COMPRESSION says?",
-        ) from None
 
 
 def _defaults(rows: int, columns: Sequence[Column]) -> Rows:

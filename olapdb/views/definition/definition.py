@@ -190,6 +190,7 @@ def draft(snapshot: Snapshot, proposed: ProposedView) -> ViewDraft:
     qualified = qualify(_without_settings(query), scope)
     _refuse_computed_names(name, qualified)
     source = _source(snapshot, name, qualified, database, proposed.position)
+    _refuse_files(name, qualified)
     plan = bind_query(qualified, scope)
     if plan.correlated:
         raise errors.QueryNotSupportedInMaterializedView(
@@ -336,6 +337,17 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
         )
     ids = (node.table.id for node in all_scans(plan.root) if node.table.id != source.id)
     return tuple(dict.fromkeys(ids))
+
+
+def _refuse_files(name: str, query: nodes.Query) -> None:
+    """Refuse the table function file() in the query."""
+    for source in walk(query):
+        if isinstance(source, nodes.TableFunction) and source.name.lower() == "file":
+            raise errors.QueryNotSupportedInMaterializedView(
+                f"View {name} reads files, which change without an INSERT: it would not be told.",
+                hint="INSERT the files into a table, and let the view read it.",
+                position=source.position,
+            )
 
 
 def _refuse_samples(name: str, query: nodes.Query, plan: Plan) -> None:

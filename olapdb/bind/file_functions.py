@@ -1,0 +1,172 @@
+"""Table functions over data in a format: file() and format()."""
+
+from __future__ import annotations
+
+import io
+import os
+from contextlib import closing
+from functools import partial
+
+from olapdb import errors
+from olapdb.bind.contracts import QueryBinder
+from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.bind.structures import parse_structure
+from olapdb.config import Settings
+from olapdb.formats.base import Input, Structure
+from olapdb.formats.files import codec_of, matching_files
+from olapdb.formats.opened import decoding, open_data
+from olapdb.formats.registry import find_format, format_of_path, reader_of
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import ColumnRef, Constant
+from olapdb.sql import nodes as sql
+from olapdb.types import STRING, UINT64, DataType, DateTime, LowCardinality, Nullable
+
+FILE_FUNCTIONS = ("file", "format")
+VIRTUAL: Structure = (
+    ("_path", LowCardinality(STRING)),
+    ("_file", LowCardinality(STRING)),
+    ("_size", Nullable(UINT64)),
+    ("_time", Nullable(DateTime(None))),
+)
+"""The columns of file() that say where a row is from; `*` does not show them."""
+MOMENTARY = "files, which change without an INSERT"
+
+
+def bind_file_function(
+    queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder
+) -> Relation:
+    """Return the relation of `file(path[, format[, structure[, compression]]])` or of
+    `format(format, [structure,] data)`.
+
+    Without a structure the columns are those of the first data that have any. Raises
+    PathNotAllowed, CannotStat, UnknownFormat, FormatNotForInput, CannotExtractTableStructure,
+    NumberOfArgumentsDoesntMatch, BadArguments."""
+    texts = [_text(binder, argument, source.name) for argument in source.arguments]
+    if source.name.lower() == "format":
+        scan = _text_scan(queries, source, texts)
+        return _relation(queries, scan, source, ())
+    queries.momentary = MOMENTARY
+    scan = _file_scan(queries, source, texts)
+    own = {name for name, _ in scan.structure}
+    return _relation(queries, scan, source, tuple(v for v in VIRTUAL if v[0] not in own))
+
+
+def _text(binder: ExpressionBinder, argument: sql.Expression, function: str) -> str:
+    """Return a constant text, or a bare name such as CSV. Raise BadArguments for anything else."""
+    if isinstance(argument, sql.Identifier) and len(argument.parts) == 1:
+        return argument.parts[0]
+    bound = binder.bind(argument)
+    value = bound.value.as_py() if isinstance(bound, Constant) else None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if not isinstance(value, str):
+        raise errors.BadArguments(f"The arguments of {function} are constant texts.")
+    return value
+
+
+def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]) -> plan.FileScan:
+    """Return the scan of all columns of file()."""
+    if not 1 <= len(texts) <= 4:
+        raise errors.NumberOfArgumentsDoesntMatch(
+            "file takes a path, then perhaps a format, a structure and a compression."
+        )
+    path, named, structure, compression = [*texts, *["auto"] * (4 - len(texts))]
+    settings = Settings.of(queries.scope.settings)
+    paths = tuple(matching_files(path, settings))
+    chosen = format_of_path(paths[0]) if named.lower() == "auto" else find_format(named)
+    if chosen is None:
+        raise errors.CannotDetectFormat(
+            f"The format of {path} is not known by its ending.",
+            hint="Name it: file('path', 'CSV').",
+        )
+    reader_of(chosen.name)
+    for missing in (one for one in paths if not os.path.isfile(one)):
+        raise errors.FileDoesntExist(f"There is no file {missing}.")
+    compression = "" if compression.lower() == "auto" else compression
+    codec_of(compression)
+    scan = plan.FileScan(chosen.name, (), (), (), paths, compression)
+    return _with_structure(queries, scan, structure)
+
+
+def _text_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]) -> plan.FileScan:
+    """Return the scan of all columns of format()."""
+    if not 2 <= len(texts) <= 3:
+        raise errors.NumberOfArgumentsDoesntMatch(
+            "format takes a format, perhaps a structure, and the data."
+        )
+    chosen = find_format(texts[0])
+    reader_of(chosen.name)
+    data = texts[-1].encode("utf-8", "surrogateescape")
+    scan = plan.FileScan(chosen.name, (), (), (), data=data)
+    return _with_structure(queries, scan, texts[1] if len(texts) == 3 else "auto")
+
+
+def _with_structure(queries: QueryBinder, scan: plan.FileScan, text: str) -> plan.FileScan:
+    """Return the scan with the columns of a structure, or with those of the data for 'auto'."""
+    if text.strip().lower() != "auto":
+        return _scan_of(scan, tuple(parse_structure(text)))
+    return _scan_of(scan, _inferred(queries, scan))
+
+
+def _scan_of(scan: plan.FileScan, structure: Structure) -> plan.FileScan:
+    """Return the scan of data of this structure."""
+    return plan.FileScan(scan.format, structure, (), (), scan.paths, scan.compression, scan.data)
+
+
+def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
+    """Return the columns of the first file whose data have any.
+
+    Raises the error of the last one if none has."""
+    settings = Settings.of(queries.scope.settings)
+    refused: errors.Error | None = None
+    for path in scan.paths or ("",):
+        stream = open_data(scan.format, path, scan.compression) if path else io.BytesIO(scan.data)
+        with closing(stream), decoding(scan.format):
+            try:
+                source = Input(stream, settings, queries.scope.environment)
+                return reader_of(scan.format).infer(source)
+            except errors.CannotExtractTableStructure as error:
+                refused = error
+    assert refused is not None
+    raise refused
+
+
+def _relation(
+    queries: QueryBinder, scan: plan.FileScan, source: sql.TableFunction, virtual: Structure
+) -> Relation:
+    """Return the relation whose scan reads the columns that the query uses."""
+    qualifiers = ((source.alias or source.name,),)
+    columns: list[RelationColumn] = []
+    unique: list[str] = []
+    for name, data_type in (*scan.structure, *virtual):
+        unique.append(queries.names.unique(name))
+        columns.append(
+            RelationColumn(
+                name,
+                data_type,
+                partial(_reference, data_type, unique[-1]),
+                qualifiers,
+                starred=len(columns) < len(scan.structure),
+            )
+        )
+
+    def build() -> plan.Node:
+        """Return the scan of the used columns."""
+        used = [(u, c) for u, c in zip(unique, columns, strict=True) if c.used]
+        return plan.FileScan(
+            scan.format,
+            scan.structure,
+            tuple((u, c.name) for u, c in used),
+            tuple(c.type for _, c in used),
+            scan.paths,
+            scan.compression,
+            scan.data,
+        )
+
+    return Relation(columns, build, f"{source.name}()")
+
+
+def _reference(data_type: DataType, name: str) -> ColumnRef:
+    """Return a reference to a column of the scan."""
+    return ColumnRef(data_type, name)
