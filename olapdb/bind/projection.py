@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from olapdb.bind.contracts import Binder, BoundQuery, OutputColumn
+from olapdb.bind.endless import is_endless
 from olapdb.bind.fill import with_fill
 from olapdb.bind.names import NameAllocator
 from olapdb.errors import BadArguments, InvalidLimitExpression, NotSupportedError, Position
@@ -90,7 +91,8 @@ def _limited(
 ) -> plan.Node:
     """Return the node under LIMIT and OFFSET, unchanged if there is neither.
 
-    Raises BadArguments for WITH TIES without ORDER BY or without LIMIT."""
+    Raises BadArguments for WITH TIES without ORDER BY or without LIMIT, and for the last rows or a
+    share of a source without end."""
     limit = _count(binder, select.limit, "LIMIT")
     offset = _count(binder, select.offset, "OFFSET") or 0
     if limit is None and not offset:
@@ -105,6 +107,13 @@ def _limited(
             position=select.position,
         )
     if any(isinstance(number, float) or number < 0 for number in numbers):
+        needs_end = limit is not None and (isinstance(limit, float) or limit < 0)
+        if (needs_end or isinstance(offset, float)) and is_endless(node):
+            raise BadArguments(
+                "Rows without end have no last ones, and no share: the query would never answer.",
+                hint="Give the source an end: numbers(1000), or LIMIT in a subquery.",
+                position=select.position,
+            )
         return plan.RelativeLimit(node, limit, offset, ties)
     return plan.Limit(node, None if limit is None else int(limit), int(offset), ties)
 
