@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 from olapdb import errors
@@ -14,6 +15,7 @@ from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.structures import parse_structure
 from olapdb.config import Settings
 from olapdb.formats.base import Input, Structure
+from olapdb.formats.csv import has_names
 from olapdb.formats.files import codec_of, matching_files
 from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
@@ -106,7 +108,18 @@ def _with_structure(queries: QueryBinder, scan: plan.FileScan, text: str) -> pla
     """Return the scan with the columns of a structure, or with those of the data for 'auto'."""
     if text.strip().lower() != "auto":
         return _scan_of(scan, tuple(parse_structure(text)))
+    if scan.format == "CSV" and _has_names(queries, scan):
+        scan = replace(scan, format="CSVWithNames")
     return _scan_of(scan, _inferred(queries, scan))
+
+
+def _has_names(queries: QueryBinder, scan: plan.FileScan) -> bool:
+    """Return whether the first line of the first CSV file, or of the text, has names."""
+    path = scan.paths[0] if scan.paths else ""
+    stream = open_data(scan.format, path, scan.compression) if path else io.BytesIO(scan.data)
+    with closing(stream), decoding(scan.format):
+        settings = Settings.of(queries.scope.settings)
+        return has_names(Input(stream, settings, queries.scope.environment))
 
 
 def _scan_of(scan: plan.FileScan, structure: Structure) -> plan.FileScan:

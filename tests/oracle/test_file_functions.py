@@ -18,6 +18,9 @@ pytestmark = pytest.mark.feature("formats")
 _QUERIES = {
     "names of CSV": "SELECT * FROM file('{}/a.csv', CSVWithNames) ORDER BY a",
     "positions of CSV": "SELECT * FROM file('{}/a.csv', 'CSV', 'x String, y String') ORDER BY x",
+    "names that are found": "SELECT * FROM file('{}/a.csv', CSV) ORDER BY a",
+    "no names to find": "SELECT * FROM file('{}/d/n1.csv', CSV) ORDER BY c1",
+    "no rows, no names": "SELECT * FROM file('{}/empty.csv', CSV, 'a UInt8')",
     "by the ending": "SELECT * FROM file('{}/rows.jsonl') ORDER BY a",
     "a structure": "SELECT * FROM file('{}/a.csv', CSVWithNames, 'b String, a UInt8') ORDER BY a",
     "structure and auto": "SELECT * FROM file('{}/a.csv', CSVWithNames, 'auto') ORDER BY a",
@@ -58,6 +61,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "packed").write_bytes(gzip.compress(text))
     (folder / "rows.jsonl").write_text('{"a":1,"b":[1,2],"s":"x"}\n{"a":2,"b":[],"s":"y"}\n')
     pq.write_table(pa.table({"n": [1, 2, 3], "s": ["x", None, "z"]}), folder / "t.parquet")
+    (folder / "empty.csv").write_bytes(b"")
     (folder / "d").mkdir()
     (folder / "d" / "p.tsv").write_text("1\tone\n2\ttwo\n")
     (folder / "d" / "q.tsv").write_text("3\tthree\n")
