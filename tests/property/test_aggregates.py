@@ -44,6 +44,7 @@ _ANY = (
     "Decimal(38, 2)",
 )
 
+_REGRESSIONS = ("slope", "intercept", "count", "r2", "avgx", "avgy", "sxx", "syy", "sxy")
 CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("count", (), ()),
     ("count", (), ("Nullable(Int64)",)),
@@ -93,6 +94,11 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("first_value", (), ("Nullable(Int64)",)),
     ("groupArray", (), ("String",)),
     ("groupArray", (2,), ("Int64",)),
+    ("groupArraySorted", (3,), ("Int64",)),
+    ("groupArraySorted", (2,), ("String",)),
+    ("groupArrayLast", (2,), ("Int64",)),
+    *((f"regr_{name}", (), ("Float64", "Int64")) for name in _REGRESSIONS),
+    ("simpleLinearRegression", (), ("Int64", "Float64")),
     ("groupBitXor", (), ("UInt64",)),
     ("sumWithOverflow", (), ("UInt8",)),
     ("sumIf", (), ("Int64", "UInt8")),

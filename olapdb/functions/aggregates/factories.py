@@ -21,8 +21,10 @@ from olapdb.functions.aggregates.events import delta_sum, retention, window_funn
 from olapdb.functions.aggregates.exact_quantile import ExactQuantiles, InterpolatedQuantiles
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
 from olapdb.functions.aggregates.higher_moments import HigherMoment
+from olapdb.functions.aggregates.limited_arrays import limited_array
 from olapdb.functions.aggregates.ordered import GroupArray, Positional
 from olapdb.functions.aggregates.quantile import Quantiles, Rule, Timings
+from olapdb.functions.aggregates.regression import REGRESSIONS, regression
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
     illegal_argument,
@@ -559,6 +561,9 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "retention": retention,
         "windowFunnel": window_funnel,
         "deltaSum": delta_sum,
+        "groupArraySorted": limited_array,
+        "groupArrayLast": limited_array,
+        **dict.fromkeys(REGRESSIONS, regression),
         **{
             f"{plural}{kind}": factory
             for plural in ("quantile", "quantiles")

@@ -91,6 +91,13 @@ _CANONICAL = MappingProxyType(
         "medianTiming": "quantileTiming",
         "covar_pop": "covarPop",
         "covar_samp": "covarSamp",
+        "varPopStable": "varPop",
+        "varSampStable": "varSamp",
+        "stddevPopStable": "stddevPop",
+        "stddevSampStable": "stddevSamp",
+        "covarPopStable": "covarPop",
+        "covarSampStable": "covarSamp",
+        "corrStable": "corr",
         "group_concat": "groupConcat",
         "string_agg": "groupConcat",
     }
@@ -269,22 +276,26 @@ def _has_result_over_no_rows(name: str) -> bool:
 
 _DISTINCT_COUNTS = frozenset({"uniq", "uniqExact", "uniqCombined", "uniqCombined64", "uniqHLL12"})
 _COUNTING_ANY_TYPE = frozenset({"count", "uniq", "uniqExact"})
-_WITH_RESULT_OVER_NO_ROWS = _DISTINCT_COUNTS | {"count", "groupArray", "groupUniqArray", "topK"}
+_GATHERING = frozenset({"groupArray", "groupUniqArray", "groupArraySorted", "groupArrayLast"})
+_WITH_RESULT_OVER_NO_ROWS = _DISTINCT_COUNTS | _GATHERING | {"count", "topK", "regr_count"}
 
-_HANDLING_NULLS = _DISTINCT_COUNTS | frozenset(
-    {
-        "count",
-        "groupArray",
-        "groupUniqArray",
-        "min",
-        "max",
-        "any",
-        "argMin",
-        "argMax",
-        "anyLast",
-        "first_value",
-        "last_value",
-    }
+_HANDLING_NULLS = (
+    _DISTINCT_COUNTS
+    | _GATHERING
+    | frozenset(
+        {
+            "count",
+            "regr_count",
+            "min",
+            "max",
+            "any",
+            "argMin",
+            "argMax",
+            "anyLast",
+            "first_value",
+            "last_value",
+        }
+    )
 )
 """Aggregates that handle NULLs and groups without rows themselves."""
 
