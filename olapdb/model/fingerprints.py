@@ -82,12 +82,12 @@ def check_is_current(check: Check, view: MaterializedView, snapshot: Snapshot) -
     verdicts about the others hold. The REPLAY that clears an invalidation raises the partition's
     data version; a comparison that clears it replaces the verdict.
     """
-    if _is_stale(snapshot, view.target_id, check):
+    if is_stale(snapshot, view.target_id, check):
         return False
     return check.fingerprint == fingerprint(view, snapshot, check.target_partition)
 
 
-def _is_stale(snapshot: Snapshot, table_id: str, check: Check) -> bool:
+def is_stale(snapshot: Snapshot, table_id: str, check: Check) -> bool:
     """Return whether an invalidation of a view that writes the table names the check's partition,
     or the whole table. A VIEW FAILED note names a gap, not a stale slice.
 
