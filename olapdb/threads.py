@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures.thread  # noqa: F401  (later, at the end of the process, it cannot be imported)
+import gc
 import os
 import sys
 import threading
@@ -23,7 +24,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from functools import cache
+from functools import cache, cached_property
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar
@@ -313,6 +314,17 @@ def _forked() -> None:
     """Start with a fresh state in the child of a fork, which has none of the parent's threads."""
     global _process
     _process = _Process()
+    _renew_locks_of_properties()
+
+
+def _renew_locks_of_properties() -> None:
+    """Give each cached_property a free lock: until Python 3.12 it has one for all instances, and a
+    thread that computed a value at the fork would hold its copy in the child for ever."""
+    if sys.version_info >= (3, 12):
+        return
+    for thing in gc.get_objects():
+        if type(thing) is cached_property:
+            vars(thing)["lock"] = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Literal, NamedTuple
 
+from sqlglot.dialects.clickhouse import ClickHouse
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Tokenizer, TokenType
 
@@ -153,6 +154,11 @@ def _unescape_one(match: re.Match[str]) -> str:
     return _ESCAPED.get(escaped, match[0])
 
 
+# By its name sqlglot would import the dialect at the first statement, in whatever thread runs it; a
+# process that forks meanwhile leaves its child waiting for that import for ever.
+_DIALECT = ClickHouse()
+
+
 def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list[Token]:
     """Return the tokens of `source.text[start:end]`, then one of kind "end".
 
@@ -164,7 +170,7 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
     heredocs: dict[int, str] = {}
     scanned = _hide_heredocs(piece, heredocs) if "$" in piece else piece
     try:
-        raw = _ClickHouseTokenizer("clickhouse").tokenize(scanned)
+        raw = _ClickHouseTokenizer(_DIALECT).tokenize(scanned)
     except TokenError:
         raise _not_closed(source, piece, start) from None
     tokens: list[Token] = []
