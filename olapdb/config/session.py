@@ -367,6 +367,12 @@ _DEFINED = (
         False,
         "DESCRIBE TABLE lists virtual columns too, marked is_virtual.",
     ),
+    SettingDefinition(
+        "print_pretty_type_names",
+        True,
+        "toTypeName and DESCRIBE show the elements of named tuples on lines of their own.",
+        only=(True,),
+    ),
     SettingDefinition("describe_compact_output", False, "DESCRIBE gives names and types only."),
     SettingDefinition(
         "describe_include_subcolumns", False, "DESCRIBE lists subcolumns.", only=(False,)

@@ -27,7 +27,7 @@ def column_name(expression: nodes.Expression) -> str:
         case nodes.ArrayLiteral():
             return f"[{_elements(expression.elements)}]"
         case nodes.TupleLiteral():
-            return f"({_list(expression.elements)})"
+            return f"({_literals(expression.elements)})"
         case nodes.Cast():
             return _cast(expression)
         case nodes.IntervalLiteral():
@@ -65,11 +65,19 @@ def _elements(elements: tuple[nodes.Expression, ...]) -> str:
     numbers = [e.value for e in elements if isinstance(e, nodes.Literal) and e.value is not None]
     constant = all(isinstance(e, nodes.Literal) for e in elements)
     if not constant or not any(isinstance(n, float) for n in numbers):
-        return _list(elements)
+        return _literals(elements)
     if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-        return _list(elements)
+        return _literals(elements)
     values = (e.value for e in elements if isinstance(e, nodes.Literal))
     return ", ".join(literal_text(float(v) if isinstance(v, int) else v) for v in values)
+
+
+def _literals(elements: tuple[nodes.Expression, ...]) -> str:
+    """Return the names of a tuple's or array's elements; among literals alone `true` is 1."""
+    if not all(isinstance(e, nodes.Literal) for e in elements):
+        return _list(elements)
+    values = (e.value for e in elements if isinstance(e, nodes.Literal))
+    return ", ".join(literal_text(int(v) if isinstance(v, bool) else v) for v in values)
 
 
 def _right_side(right: nodes.Expression) -> str:

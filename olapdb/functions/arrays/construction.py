@@ -12,6 +12,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.types import NOTHING, Array, DataType, Map, Tuple, is_nullable, plain
@@ -129,8 +130,9 @@ def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCal
 
 
 def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve mapFromArrays(keys, values): a map of two arrays of equal sizes."""
-    types = [plain(a.type) for a in arguments]
+    """Resolve mapFromArrays(keys, values): a map of two arrays of equal sizes. A map in place of an
+    array is the array of its pairs."""
+    types = [_as_array(plain(a.type)) for a in arguments]
     scalar.require(name, types, Array, "an Array")
     keys, values = types
     assert isinstance(keys, Array)
@@ -139,12 +141,31 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Build maps; raise BadArguments if any row's arrays differ in size."""
-        (key_offsets, key), (value_offsets, value) = (columns.elements_of(a) for a in arrays)
+        (key_offsets, key), (value_offsets, value) = (
+            _list_elements(a, t) for a, t in zip(arrays, types, strict=True)
+        )
         if not np.array_equal(key_offsets, value_offsets):
             raise BadArguments(f"The arrays of {name} have different sizes.")
         return map_from(key_offsets, key, value, result)
 
     return scalar.standard_call(name, arguments, result, kernel)
+
+
+def _as_array(data_type: DataType) -> DataType:
+    """Return the array type of a map's pairs; other types as they are."""
+    if isinstance(data_type, Map):
+        return Array(Tuple((data_type.key, data_type.value)))
+    return data_type
+
+
+def _list_elements(array: pa.Array, data_type: DataType) -> tuple[np.ndarray, pa.Array]:
+    """Return the offsets and elements of arrays of this type, or of maps as arrays of pairs."""
+    if not pa.types.is_map(array.type):
+        return columns.elements_of(array)
+    assert isinstance(data_type, Array)
+    offsets, keys, values = map_parts(array)
+    pairs = columns.structs_from([keys, values], data_type.inner.arrow, rows=len(keys))
+    return offsets, pairs
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (

@@ -59,6 +59,27 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.standard_call(name, arguments, inner, kernel)
 
 
+def _element_or_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve arrayElementOrNull: as arrayElement, but NULL outside the array, or for an absent key."""
+    container = plain(arguments[0].type)
+    if isinstance(container, Array):
+        wider: DataType = Array(make_nullable(container.inner))
+    elif isinstance(container, Map):
+        wider = Map(container.key, make_nullable(container.value))
+    else:
+        raise scalar.illegal(name, container, "an Array or Map")
+    whole = wider
+    inner = _array_element(name, [Argument(whole), arguments[1]])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Make the elements Nullable, and take the element."""
+        source = arguments[0].type
+        taken = cast_column(values[0], source, whole, environment, strict=True)
+        return inner.kernel([taken, values[1]], rows, environment)
+
+    return ScalarCall(name, inner.type, kernel)
+
+
 def _elements_at(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve a[indices]: the elements at several indices, as an array."""
     container, indices = plain(arguments[0].type), plain(arguments[1].type)
@@ -108,27 +129,73 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
 
 
 def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve tupleElement(t, name or position); both are constants."""
+    """Resolve tupleElement(t, name or position[, default]), of a tuple or of each tuple in an array.
+
+    The name or position is a constant; positions count from 1, or from the end if negative. An
+    element that the tuple lacks gives the default, and is an error without one."""
     container = plain(arguments[0].type)
+    if isinstance(container, Array):
+        return _element_of_each(name, arguments, container)
     if not isinstance(container, Tuple):
         raise scalar.illegal(name, container, "a Tuple")
     key = arguments[1].constant.as_py() if arguments[1].constant is not None else None
-    if isinstance(key, str) and key in container.field_names:
-        position = container.field_names.index(key)
-    elif isinstance(key, int) and 1 <= key <= len(container.elements):
-        position = key - 1
-    else:
+    position = _element_position(container, key)
+    if position is None and len(arguments) == 3:
+        return ScalarCall(name, arguments[2].type, lambda values, rows, environment: values[2])
+    if position is None:
         kind = BadArguments if isinstance(key, str) else ArgumentOutOfBound
         raise kind(f"{container} has no element {key!r}.")
-    inner = container.elements[position]
+    at = position
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the field at `position`; a scalar for a constant tuple."""
+        """Return the field at the position; a scalar for a constant tuple."""
         if isinstance(values[0], pa.Scalar):
-            return columns.struct_fields(columns.single(values[0]))[position][0]
-        return columns.struct_fields(values[0])[position]
+            return columns.struct_fields(columns.single(values[0]))[at][0]
+        return columns.struct_fields(values[0])[at]
 
-    return ScalarCall(name, inner, kernel)
+    return ScalarCall(name, container.elements[position], kernel)
+
+
+def _element_position(container: Tuple, key: object) -> int | None:
+    """Return the position, from 0, of a tuple's element by name or number; None if it lacks it."""
+    if isinstance(key, str):
+        return container.field_names.index(key) if key in container.field_names else None
+    count = len(container.elements)
+    if not isinstance(key, int) or key == 0 or abs(key) > count:
+        return None
+    return key - 1 if key > 0 else count + key
+
+
+def _element_of_each(name: str, arguments: Sequence[Argument], container: Array) -> ScalarCall:
+    """Resolve tupleElement of an array of tuples: the array of their elements."""
+    if len(arguments) > 2 and not isinstance(plain(arguments[2].type), Array):
+        raise scalar.illegal(name, arguments[2].type, "an Array as the default")
+    if _innermost(container) is None:
+        raise scalar.illegal(name, container, "a Tuple or an Array of Tuples")
+    if len(arguments) == 3:
+        key = arguments[1].constant.as_py() if arguments[1].constant is not None else None
+        tuple_type = _innermost(container)
+        if tuple_type is not None and _element_position(tuple_type, key) is None:
+            return ScalarCall(name, arguments[2].type, lambda values, rows, environment: values[2])
+    inner = _tuple_element(name, [Argument(container.inner), arguments[1]])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Take the element of every tuple of the arrays."""
+        constant = isinstance(values[0], pa.Scalar)
+        offsets, tuples = columns.elements_of(columns.as_array(values[0], 1 if constant else rows))
+        fields = inner.kernel([tuples, values[1]], len(tuples), environment)
+        lists = columns.lists_from(offsets, columns.as_array(fields, len(tuples)))
+        return lists[0] if constant else lists
+
+    return ScalarCall(name, Array(inner.type), kernel)
+
+
+def _innermost(container: Array) -> Tuple | None:
+    """Return the tuple in an array, or in arrays of arrays; None if something else is in it."""
+    inner = container.inner
+    while isinstance(inner, Array):
+        inner = inner.inner
+    return inner if isinstance(inner, Tuple) else None
 
 
 def _keys_or_values(*, keys: bool) -> scalar.Kernel:
@@ -159,7 +226,8 @@ def _keys_or_values_rule(
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("arrayElement", _array_element, count=2),
-    scalar.custom("tupleElement", _tuple_element, count=2),
+    scalar.custom("arrayElementOrNull", _element_or_null, count=2),
+    scalar.custom("tupleElement", _tuple_element, count=(2, 3)),
     scalar.define("mapKeys", _keys_or_values_rule(keys=True), _keys_or_values(keys=True)),
     scalar.define("mapValues", _keys_or_values_rule(keys=False), _keys_or_values(keys=False)),
 )

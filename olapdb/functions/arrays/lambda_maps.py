@@ -101,11 +101,18 @@ def _map_sort(*, reverse: bool) -> ListKernel:
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         """Sort each map's pairs by the lambda's values."""
-        _, keys, items = map_parts(arrays[0])
-        order = pa.array(sorted_positions(offsets, mapped, reverse=reverse))
-        return _map_array(offsets, keys.take(order), items.take(order), arrays[0].type)
+        return sort_pairs(offsets, mapped, arrays[0], reverse=reverse)
 
     return kernel
+
+
+def sort_pairs(
+    offsets: np.ndarray, sort_keys: pa.Array, maps: pa.Array, *, reverse: bool
+) -> pa.Array:
+    """Return maps with their pairs sorted by a value for each pair; `offsets` are the maps'."""
+    _, keys, items = map_parts(maps)
+    order = pa.array(sorted_positions(offsets, sort_keys, reverse=reverse))
+    return _map_array(offsets, keys.take(order), items.take(order), maps.type)
 
 
 def _map_array(

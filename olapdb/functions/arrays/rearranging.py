@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, SizesOfArraysDoNotMatch
+from olapdb.errors import BadArguments, SizesOfArraysDoNotMatch
 from olapdb.functions import scalar
-from olapdb.functions.arrays.ordering import first_occurrences, sorted_positions
+from olapdb.functions.arrays.ordering import first_occurrences
 from olapdb.functions.arrays.resizing import require_list_size
 from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.arrays.type_rules import array_rule, element_type, same_type
@@ -167,55 +167,6 @@ def _or_single(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     places = np.arange(len(owners)) - out[owners] + offsets[owners]
     places = np.where(np.diff(offsets)[owners] == 0, len(elements), places)
     return columns.lists_from(out, pa.concat_arrays([elements, filler]).take(pa.array(places)))
-
-
-# --- partial order
-
-
-def _limit_first(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of the array, which follows an integer; raise IllegalTypeOfArgument."""
-    scalar.require(name, types[:1], Integer, "an integer")
-    element_type(name, types[1])
-    return types[1]
-
-
-def _partial_sort(*, reverse: bool) -> scalar.Kernel:
-    """Return the kernel of arrayPartialSort, or with `reverse` of arrayPartialReverseSort."""
-
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Sort each array as a whole, whose first elements are then those asked for."""
-        offsets, elements = columns.elements_of(arrays[1])
-        order = sorted_positions(offsets, elements, reverse=reverse)
-        return columns.lists_from(offsets, elements.take(pa.array(order)))
-
-    return kernel
-
-
-def _extreme_elements(*, largest: bool) -> scalar.Kernel:
-    """Return the kernel of arrayTopK, or without `largest` of arrayBottomK."""
-
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return the first elements of each sorted array; NULLs are left out."""
-        limits = _integers(arrays[0])
-        if (limits < 0).any():
-            raise ArgumentOutOfBound("The number of elements must not be negative.")
-        offsets, elements = columns.elements_of(arrays[1])
-        order = sorted_positions(offsets, elements, reverse=largest)
-        sorted_elements = elements.take(pa.array(order))
-        owners = columns.parents_of(offsets)
-        keep = np.arange(len(owners)) - offsets[owners] < limits[owners]
-        keep &= np.asarray(sorted_elements.is_valid())
-        return filter_elements(offsets, sorted_elements, keep)
-
-    return kernel
-
-
-def _bare_elements(
-    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
-) -> DataType:
-    """Return the type of the array with elements that are not Nullable."""
-    _limit_first(name, types, arguments)
-    return Array(plain(element_type(name, types[1])))
 
 
 # --- sets
@@ -396,10 +347,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("arrayTranspose", _matrix_rule, _transpose),
     scalar.define("arrayFlattenedLength", array_rule(lambda a: UINT64), _flattened_length),
     scalar.define("emptyArrayToSingle", array_rule(same_type), _or_single),
-    scalar.define("arrayPartialSort", _limit_first, _partial_sort(reverse=False), count=2),
-    scalar.define("arrayPartialReverseSort", _limit_first, _partial_sort(reverse=True), count=2),
-    scalar.define("arrayTopK", _bare_elements, _extreme_elements(largest=True), count=2),
-    scalar.define("arrayBottomK", _bare_elements, _extreme_elements(largest=False), count=2),
     scalar.custom("arrayUnion", _sets(_array_of, _union), count=(1, None)),
     scalar.custom(
         "arraySymmetricDifference", _sets(_array_of, _symmetric_difference), count=(1, None)

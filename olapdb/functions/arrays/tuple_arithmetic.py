@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from olapdb.errors import TooFewArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.composition import as_call, call, parts_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.registry import resolve_scalar
 from olapdb.types import Tuple, is_nullable, plain
@@ -29,7 +31,11 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the operation for each element; raise for tuples of different lengths."""
+        if len(arguments) > 2:
+            return _folded(name, arguments)
         left = _elements(name, arguments[0])
+        if len(arguments) < 2 and operation != "negate":
+            raise TooFewArguments(f"Function {name} takes at least 2 arguments.")
         others = [Argument(t) for t in left.elements]
         rest: list[list[Argument]] = [[] for _ in others]
         if len(arguments) > 1 and number:
@@ -53,9 +59,9 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
             firsts = columns.struct_fields(arrays[0])
             seconds = columns.struct_fields(arrays[1]) if len(arrays) > 1 and not number else None
             fields = []
-            for at, call in enumerate(calls):
+            for at, element_call in enumerate(calls):
                 more = [] if len(arrays) < 2 else [arrays[1] if seconds is None else seconds[at]]
-                value = call.kernel([firsts[at], *more], count, environment)
+                value = element_call.kernel([firsts[at], *more], count, environment)
                 fields.append(columns.as_array(value, count))
             whole = columns.structs_from(fields, result.arrow, rows=count)
             return whole[0] if constant else whole
@@ -65,18 +71,27 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
     return resolve
 
 
-_OPERATIONS: dict[str, tuple[str, bool, int, tuple[str, ...]]] = {
-    "tuplePlus": ("plus", False, 2, ("vectorSum",)),
-    "tupleMinus": ("minus", False, 2, ("vectorDifference",)),
-    "tupleMultiply": ("multiply", False, 2, ()),
-    "tupleDivide": ("divide", False, 2, ()),
-    "tupleModulo": ("modulo", False, 2, ()),
-    "tupleIntDiv": ("intDiv", False, 2, ()),
-    "tupleIntDivOrZero": ("intDivOrZero", False, 2, ()),
+def _folded(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve an operation of several tuples: of the first two, then of the result and the next."""
+    whole, *rest = parts_of(arguments)
+    for part in rest:
+        whole = call(name, whole, part)
+    return as_call(name, whole)
+
+
+_OPERATIONS: dict[str, tuple[str, bool, int | tuple[int, int | None], tuple[str, ...]]] = {
+    "tuplePlus": ("plus", False, (1, None), ("vectorSum",)),
+    "tupleMinus": ("minus", False, (1, None), ("vectorDifference",)),
+    "tupleMultiply": ("multiply", False, (1, None), ()),
+    "tupleDivide": ("divide", False, (1, None), ()),
+    "tupleModulo": ("modulo", False, (1, None), ()),
+    "tupleIntDiv": ("intDiv", False, (1, None), ()),
+    "tupleIntDivOrZero": ("intDivOrZero", False, (1, None), ()),
     "tupleNegate": ("negate", False, 1, ()),
     "tupleMultiplyByNumber": ("multiply", True, 2, ()),
     "tupleDivideByNumber": ("divide", True, 2, ()),
     "tupleModuloByNumber": ("modulo", True, 2, ()),
+    "tuplePositiveModuloByNumber": ("positiveModulo", True, 2, ()),
     "tupleIntDivByNumber": ("intDiv", True, 2, ()),
     "tupleIntDivOrZeroByNumber": ("intDivOrZero", True, 2, ()),
 }

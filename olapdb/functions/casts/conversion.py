@@ -407,13 +407,28 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
             custom(f"{name}OrDefault", _or(conversion, "Default"), count=(1 + low, 2 + high))
         )
     for unit in types.INTERVAL_UNITS:
-        definitions.append(
-            custom(
-                f"toInterval{unit}",
-                _plain_conversion(_Conversion(_fixed(types.Interval(unit)), _NO_EXTRA)),
-            )
-        )
+        definitions.append(custom(f"toInterval{unit}", _to_interval_of(types.Interval(unit))))
     return tuple(definitions)
+
+
+def _to_interval_of(target: types.Interval) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return the resolver of toIntervalDay and its kin: texts are parsed, floats cut to integers."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call, by way of Int64 for a text or a float."""
+        if not isinstance(types.plain(arguments[0].type), types.String | types.Float):
+            return _converted(name, target, arguments)
+        number = _converted(name, types.INT64, arguments)
+        interval = _converted(name, target, [Argument(number.type)])
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            """Convert to an integer, then to the interval."""
+            whole = number.kernel(values, rows, environment)
+            return interval.kernel([whole], rows, environment)
+
+        return ScalarCall(name, interval.type, kernel)
+
+    return resolve
 
 
 def _to_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -11,18 +11,11 @@ from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.datetime import date_arithmetic
-from olapdb.functions.datetime.components import (
-    CLOCKS,
-    DATES,
-    date_rule,
-    days_of,
-    iso_week,
-    seconds_of,
-)
+from olapdb.functions.datetime.components import CLOCKS, DATES, date_rule, days_of, iso_week
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.calendar import DAY
-from olapdb.types import DATE, DATE32, DataType, Date, Date32, DateTime, DateTime64, Interval, plain
+from olapdb.types import DATE, DATE32, DataType, Date, Date32, DateTime, DateTime64, plain
 
 _MIN_YEAR = 1900
 Days = Callable[[np.ndarray], np.ndarray]
@@ -74,7 +67,7 @@ def _to_date(
     return scalar.define(
         name,
         date_rule(DATE),
-        _days_kernel(move),
+        days_kernel(move),
         count=(1, 2),
         aliases=aliases,
         insensitive=insensitive,
@@ -132,19 +125,19 @@ def _rounded_clock(
     zone = calendar.zone_of(result, warehouse_zone)
     if step == DAY or isinstance(source, Date | Date32):
         wall = calendar.local_seconds(array, source, warehouse_zone, zone)
-        return _from_seconds(calendar.utc_from_local(wall // step * step, zone), result)
+        return from_seconds(calendar.utc_from_local(wall // step * step, zone), result)
     seconds = columns.numpy_values(array) // calendar.ticks_per_second(source)
     if step < _HOUR:
-        return _from_seconds(seconds - seconds % step, result)
+        return from_seconds(seconds - seconds % step, result)
     # keeps the offset, so that the hour that autumn repeats stays two hours
     wall = calendar.unbounded_local(seconds, zone)
-    return _from_seconds(seconds - wall % step, result)
+    return from_seconds(seconds - wall % step, result)
 
 
 _HOUR = 3600
 
 
-def _from_seconds(seconds: np.ndarray, result: DataType) -> pa.Array:
+def from_seconds(seconds: np.ndarray, result: DataType) -> pa.Array:
     """Return UTC seconds as DateTime, clamped to its range, or as DateTime64, unclamped."""
     if isinstance(result, DateTime):
         return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), result.arrow)
@@ -152,102 +145,28 @@ def _from_seconds(seconds: np.ndarray, result: DataType) -> pa.Array:
 
 
 def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toStartOfSecond(t) of a DateTime64; the type stays."""
+    """Resolve toStartOfSecond(t[, zone]) of a DateTime64; the precision stays."""
     source = plain(arguments[0].type)
     scalar.require(name, [source], (DateTime64,), "a DateTime64")
+    zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else own_zone(source)
+    assert isinstance(source, DateTime64)
+    result = DateTime64(source.precision, zone)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Cut off the fraction of the second, downwards."""
         ticks = calendar.ticks_per_second(source)
-        return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, source.arrow)
+        return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, result.arrow)
 
-    return scalar.standard_call(name, arguments, source, kernel, monotonic=True)
-
-
-def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toStartOfInterval(t, INTERVAL n unit[, zone]) of a constant interval.
-
-    Raises BadArguments unless n is positive.
-    """
-    source, interval = plain(arguments[0].type), plain(arguments[1].type)
-    scalar.require(name, [source], DATES, "a Date or DateTime")
-    if not isinstance(interval, Interval) or arguments[1].constant is None:
-        raise scalar.illegal(name, interval, "a constant INTERVAL")
-    count = arguments[1].constant.as_py()
-    if count <= 0:
-        raise BadArguments(f"The interval of {name} must be positive.")
-    zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
-    return scalar.standard_call(
-        name,
-        arguments,
-        *_interval_rounding(name, source, interval.unit, count, zone),
-        monotonic=True,
-    )
+    return scalar.standard_call(name, arguments, result, kernel, monotonic=True)
 
 
-def _interval_rounding(
-    name: str, source: DataType, unit: str, count: int, zone: str | None
-) -> tuple[DataType, scalar.Kernel]:
-    """Return (result type, kernel) of rounding down to multiples of `count` units.
-
-    Seconds and minutes count from 1970, hours from midnight, days from 1970, weeks from a Monday,
-    months from 1900, years from 0. Weeks and longer units give a Date, others a DateTime. Raises
-    BadArguments for units shorter than a second.
-    """
-    if unit == "Year":
-        return DATE, _days_kernel(
-            lambda days: calendar.year_start(calendar.civil_from_days(days)[0] // count * count)
-        )
-    if unit == "Week":
-        return DATE, _days_kernel(lambda days: 4 + (days - 4) // (7 * count) * (7 * count))
-    if unit in date_arithmetic.MONTHS:
-        months = date_arithmetic.MONTHS[unit] * count
-        return DATE, _days_kernel(lambda days: month_start(days, months))
-    result = DateTime(zone or own_zone(source))
-    if unit in date_arithmetic.SUBSECOND:
-        raise BadArguments(f"{name} by {unit}s is not supported.")
-    if unit == "Day":
-
-        def to_day(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Round down to the start of periods of `count` days of the wall clock."""
-            wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
-            own = calendar.zone_of(result, call.environment.zone)
-            return _from_seconds(calendar.utc_from_local(wall, own), result)
-
-        return result, to_day
-    if not isinstance(source, CLOCKS):
-        raise scalar.illegal(name, source, f"a DateTime to round to {unit}s")
-    return result, _clock_kernel(source, result, unit, count)
-
-
-def _days_kernel(move: Days) -> scalar.Kernel:
+def days_kernel(move: Days) -> scalar.Kernel:
     """Return a kernel that rounds the first argument's days by `move` and clamps them to Date."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Round the first argument's days by `move` and clamp them to Date."""
         moved = move(days_of(arrays[0], call))
         return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
-
-    return kernel
-
-
-def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> scalar.Kernel:
-    """Return a kernel that rounds timestamps down to multiples of `count` hours, minutes or
-    seconds.
-    """
-    step = date_arithmetic.SECONDS[unit] * count
-
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Round the timestamps down to multiples of the unit."""
-        seconds = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
-        if unit != "Hour":
-            return _from_seconds(seconds - seconds % step, result)
-        wall = seconds_of(arrays[0], call)
-        if count == 1:
-            return _from_seconds(seconds - wall % step, result)
-        # by the wall clock, which may have been changed since midnight
-        own = calendar.zone_of(result, call.environment.zone)
-        return _from_seconds(calendar.utc_from_local(wall - wall % DAY % step, own), result)
 
     return kernel
 
@@ -362,19 +281,12 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     _clock_start("toStartOfTenMinutes", 600),
     _clock_start("toStartOfFifteenMinutes", 900),
     _clock_start("timeSlot", 1800),
-    scalar.custom("toStartOfSecond", _start_of_second),
+    scalar.custom("toStartOfSecond", _start_of_second, count=(1, 2)),
     *(
         scalar.custom(
             f"toStartOf{unit.title()}", _start_of_fraction(digits, keeps=True), count=(1, 2)
         )
         for unit, digits in _FRACTIONS.items()
-    ),
-    scalar.custom(
-        "toStartOfInterval",
-        _start_of_interval,
-        count=(2, 3),
-        insensitive=True,
-        aliases=("date_bin", "time_bucket"),
     ),
     scalar.custom(
         "dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True

@@ -21,6 +21,7 @@ from olapdb.types import (
     Map,
     String,
     Tuple,
+    make_nullable,
     plain,
 )
 
@@ -97,22 +98,26 @@ def _not_has(array: Part, value: Part) -> Part:
     return call("not", call("has", array, value))
 
 
-def _element_or_null(array: Part, index: Part) -> Part:
-    """Return an element by its number from 1, or from the end; NULL outside of the array."""
-    _require("arrayElementOrNull", array, Array, "an Array")
-    size = call("length", array)
-    position = call("toInt64", index)
-    inside = call(
-        "and",
-        call("lessOrEquals", call("abs", position), size),
-        call("notEquals", position, literal(0, UINT8)),
-    )
-    return call("if", inside, call("toNullable", call("arrayElement", array, index)), _null())
-
-
 def _null() -> Part:
     """Return a NULL without a type."""
     return literal(None, NULL_TYPE)
+
+
+def _zip_unaligned(*arrays: Part) -> Part:
+    """Return an array of tuples of the elements at one place; NULL where an array is shorter."""
+    sizes = [call("length", part) for part in arrays]
+    longest = call("greatest", *sizes) if len(sizes) > 1 else sizes[0]
+    wide = []
+    for part in arrays:
+        container = plain(part.type)
+        if not isinstance(container, Array) or isinstance(container.inner, Array | Map):
+            raise IllegalTypeOfArgument(
+                f"Illegal type {part.type} of argument of function arrayZipUnaligned: an Array whose"
+                " elements may be NULL expected."
+            )
+        nullable = Array(make_nullable(container.inner))
+        wide.append(call("CAST", part, literal(nullable.name, STRING)))
+    return call("arrayZip", *(call("arrayResize", part, longest, _null()) for part in wide))
 
 
 def _map_concat(*maps: Part) -> Part:
@@ -176,7 +181,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     compose("snowflakeIDToDateTime64", _fraction_of_id, count=(1, 3)),
     compose("bitHammingDistance", _hamming, count=2),
     compose("notHas", _not_has, count=2),
-    compose("arrayElementOrNull", _element_or_null, count=2),
+    compose("arrayZipUnaligned", _zip_unaligned, count=(1, None)),
     compose("indexOfAssumeSorted", lambda a, v: call("indexOf", a, v), count=2),
     compose("mapConcat", _map_concat, count=(1, None)),
     compose("tupleConcat", _tuple_concat, count=(1, None)),

@@ -16,11 +16,12 @@ from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarC
 from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require
 from olapdb.types import STRING, UINT8, AggregateFunction, Boolean, Float, Integer, plain
+from olapdb.types.indented import indented_name
 
 
 def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toTypeName(x): the name of the argument's type, a constant."""
-    shown = pa.scalar(arguments[0].type.name)
+    shown = pa.scalar(indented_name(arguments[0].type))
     return ScalarCall(name, STRING, lambda v, r, e: shown)
 
 

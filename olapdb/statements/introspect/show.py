@@ -33,6 +33,7 @@ from olapdb.storage.codec import codec_text
 from olapdb.system.ddl import create_database, create_statement
 from olapdb.system.information_schema import information_tables
 from olapdb.types import STRING, UINT8
+from olapdb.types.indented import indented_name
 
 
 def require_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
@@ -279,7 +280,8 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
     if statement.query is not None:
         result_columns = select.describe(statement.query, context)
         rows: list[tuple[object, ...]] = [
-            (name, data_type.name, "", "", "", "", "") for name, data_type in result_columns
+            (name, indented_name(data_type), "", "", "", "", "")
+            for name, data_type in result_columns
         ]
         virtual_rows: list[tuple[object, ...]] = []
     else:
@@ -350,7 +352,7 @@ def _describe_row(column: Column) -> tuple[object, ...]:
     """Return the column's row of DESCRIBE."""
     return (
         column.name,
-        column.type.name,
+        indented_name(column.type),
         column.default_kind,
         column.default,
         column.comment,

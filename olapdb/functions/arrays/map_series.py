@@ -1,0 +1,112 @@
+"""mapPopulateSeries: a map with a value for each integer between its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, CannotConvertType
+from olapdb.functions.arrays.resizing import require_list_size
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.casts.cast import map_from
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import map_parts
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    custom,
+    illegal,
+    require,
+    standard_call,
+)
+from olapdb.types import Array, DataType, Integer, Map, Tuple, plain
+
+
+def _parts_of_type(
+    name: str, arguments: Sequence[Argument]
+) -> tuple[Integer, Integer, DataType, int]:
+    """Return the types of keys and values, that of the result, and the arguments before the last
+    key; raise unless there is a map, or two arrays, of integers."""
+    first = plain(arguments[0].type)
+    result: DataType = first
+    if isinstance(first, Map):
+        key, value, taken = first.key, first.value, 1
+    else:
+        both = [plain(a.type) for a in arguments[:2]]
+        require(name, both, Array, "a Map or two Arrays")
+        inners = [kind.inner for kind in both if isinstance(kind, Array)]
+        if len(inners) < 2:
+            raise illegal(name, first, "a Map or two Arrays")
+        key, value, result, taken = *inners, Tuple(tuple(both)), 2
+    if not isinstance(key, Integer) or not isinstance(value, Integer):
+        raise illegal(name, first, "keys and values that are integers")
+    if len(arguments) > taken + 1:
+        raise illegal(name, arguments[-1].type, "at most one last key")
+    if len(arguments) > taken:
+        require(name, [plain(arguments[taken].type)], Integer, "an integer as the last key")
+    return key, value, result, taken
+
+
+def _populate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve mapPopulateSeries(m[, last]) and mapPopulateSeries(keys, values[, last]).
+
+    The result has each integer from the smallest key to the last one, the largest key without
+    `last`, in order. Missing keys have the value 0, and the first of equal keys counts."""
+    key, value, result, taken = _parts_of_type(name, arguments)
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Spread the pairs of each row over its range of keys."""
+        offsets, keys, values = _pairs(name, arrays)
+        numbers = columns.numpy_values(keys)
+        last = None if len(arrays) == taken else columns.numpy_values(arrays[taken])
+        if last is not None and not np.array_equal(last.astype(numbers.dtype), last):
+            raise CannotConvertType(f"A last key of {name} does not fit {key}.")
+        out, series, spread = _series(offsets, numbers, columns.numpy_values(values), last)
+        new_keys = columns.from_values(series.astype(numbers.dtype), key.arrow)
+        new_values = columns.from_values(spread, value.arrow)
+        if isinstance(result, Map):
+            return map_from(out, new_keys, new_values, result)
+        lists = [columns.lists_from(out, new_keys), columns.lists_from(out, new_values)]
+        return columns.structs_from(lists, result.arrow, rows=len(arrays[0]))
+
+    return standard_call(name, arguments, result, kernel)
+
+
+def _pairs(name: str, arrays: list[pa.Array]) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    """Return the offsets, keys and values of maps, or of arrays of equal sizes."""
+    if pa.types.is_map(arrays[0].type):
+        return map_parts(arrays[0])
+    (offsets, keys), (other, values) = (columns.elements_of(a) for a in arrays[:2])
+    if not np.array_equal(offsets, other):
+        raise BadArguments(f"The arrays of {name} have different sizes.")
+    return offsets, keys, values
+
+
+def _series(
+    offsets: np.ndarray, keys: np.ndarray, values: np.ndarray, last: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the offsets, keys and values of the filled series of each row."""
+    filled = np.flatnonzero(np.diff(offsets) > 0)
+    low = np.zeros(len(offsets) - 1, np.int64)
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    starts = offsets[:-1][filled]
+    wide = keys.astype(np.int64)
+    if len(filled):
+        low[filled] = np.minimum.reduceat(wide, starts)
+        high = np.maximum.reduceat(wide, starts) if last is None else last[filled].astype(np.int64)
+        counts[filled] = np.maximum(high - low[filled] + 1, 0)
+    require_list_size("mapPopulateSeries", counts)
+    out = columns.offsets_from_counts(counts)
+    rows = columns.parents_of(out)
+    series = low[rows] + np.arange(len(rows)) - out[rows]
+    spread = np.zeros(len(rows), values.dtype)
+    owners = columns.parents_of(offsets)
+    place = wide - low[owners]
+    inside = np.flatnonzero(place < counts[owners])[::-1]  # the first of equal keys is written last
+    spread[out[owners[inside]] + place[inside]] = values[inside]
+    return out, series, spread
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (custom("mapPopulateSeries", _populate, count=(1, 3)),)
