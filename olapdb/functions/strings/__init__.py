@@ -33,6 +33,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         substring,
         tokens,
         unicode_text,
+        url_hosts,
         urls,
     )
 
@@ -47,6 +48,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         tokens,
         simple_json,
         urls,
+        url_hosts,
         bars,
         distances,
         ip_addresses,

@@ -1,4 +1,4 @@
-"""Parts of URLs: protocol, domain, path, query string, parameters; and percent-encoding.
+"""Parts of URLs: protocol, path, query string, parameters, levels; and percent-encoding.
 
 URLs are split by regular expressions, which Arrow runs over whole columns. As in ClickHouse nothing
 is validated: of a text that is no URL a part is an empty string.
@@ -6,43 +6,39 @@ is validated: of a text that is no URL a part is an empty string.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.errors import IllegalColumn
 from olapdb.functions import scalar
-from olapdb.functions.kernels import columns, slices
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, values_by_row
 from olapdb.functions.strings import rendering
-from olapdb.functions.strings.arguments import text_kernel, text_rule
-from olapdb.types import STRING, UINT16, Array
+from olapdb.functions.strings.arguments import TEXT_TYPES, text_kernel, text_rule
+from olapdb.functions.strings.url_hosts import group
+from olapdb.types import STRING, Array, DataType, Nothing, String
 
-_HOST = r"[^@/?#: \t<>%{}|\\^~\[\];=&]*"
-_DOMAIN = rf"^(?:(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?//)?(?:{_HOST}@)*(?P<x>{_HOST})(?:[:/?#]|$)"
 _PATH = r"^[^/]*(?P<x>/[^?#]*)"
-_PATH_FULL = r"(?s)^[^/]*(?P<x>/.*)"
-_PORT = (
-    r"^(?:(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?//)?(?:[^@/?#]*@)?[a-zA-Z0-9_.~%-]+"
-    r":(?P<x>[0-9]{1,5})(?:[/?#]|$)"
+_PROTOCOL = (
+    r"^(?P<x>[a-zA-Z][a-zA-Z0-9+.-]*):"
+    r"(?s:...|[^\x00-\x7F].|.[^\x00-\x7F]|[^\x00-\x{7FF}])"  # three bytes must follow
 )
-
-
-def _group(array: pa.Array, pattern: str) -> pa.Array:
-    """Return the group `x` of a pattern in each text, '' where it does not match."""
-    found = pc.struct_field(pc.extract_regex(columns.text(array), pattern), "x")
-    return pc.fill_null(found, "")
+_WWW = (
+    r"(?s)^((?:[a-zA-Z][a-zA-Z0-9+.-]*:|[\x00-.0-\x7F])?//(?:[^:/?#]*@)?)www\."
+    r"([^@:/?#]+|[^@:/?#]*[:/?#].*)$"
+)
+_PATH_FULL = r"(?s)^[^/]*(?P<x>/.*)"
 
 
 def _part(pattern: str) -> Callable[[pa.Array], pa.Array]:
     """Return a function from URLs to the group `x` of a pattern."""
-    return lambda array: _group(array, pattern)
-
-
-def _domain(array: pa.Array) -> pa.Array:
-    """Return the hosts of URLs, with or without a protocol; a text without a dot has none."""
-    host = _group(array, _DOMAIN)
-    return pc.if_else(pc.match_substring_regex(host, r"\.."), host, "")
+    return lambda array: group(array, pattern)
 
 
 def _path(pattern: str) -> Callable[[pa.Array], pa.Array]:
@@ -51,43 +47,26 @@ def _path(pattern: str) -> Callable[[pa.Array], pa.Array]:
     def path(array: pa.Array) -> pa.Array:
         """Cut the protocol off and match the rest."""
         rest = pc.replace_substring_regex(columns.text(array), "^[^/]*//", "", max_replacements=1)
-        return _group(rest, pattern)
+        return group(rest, pattern)
 
     return path
 
 
 def _query_and_fragment(array: pa.Array) -> pa.Array:
-    """Return what follows the first `?`, or begins with the first `#` if that comes earlier."""
-    return pc.replace_substring_regex(_group(array, r"(?s)^[^?#]*(?P<x>[?#].*)"), r"^\?", "")
+    """Return what follows the first `?`, or without one what begins with the first `#`."""
+    behind = group(array, r"(?s)^[^?]*(?P<x>\?.*)")
+    found = pc.if_else(pc.equal(behind, ""), group(array, "(?s)^[^#]*(?P<x>#.*)"), behind)
+    return pc.replace_substring_regex(found, r"^\?", "")
 
 
-def _without_www(array: pa.Array) -> pa.Array:
-    """Return the hosts of URLs without a leading `www.`."""
-    return pc.replace_substring_regex(_domain(array), r"^www\.", "")
-
-
-def _top_level(array: pa.Array) -> pa.Array:
-    """Return the last labels of hosts; '' of addresses."""
-    return _group(_domain(array), r"\.(?P<x>[^.0-9][^.]*)$")
-
-
-def _cut(pattern: str) -> Callable[[pa.Array], pa.Array]:
-    """Return a function that removes what a pattern matches."""
-    return lambda array: pc.replace_substring_regex(columns.text(array), pattern, "")
+def _cut(pattern: str, kept: str = "") -> Callable[[pa.Array], pa.Array]:
+    """Return a function that removes what a pattern matches, but for what `kept` names."""
+    return lambda array: pc.replace_substring_regex(columns.text(array), pattern, kept)
 
 
 def _cut_www(array: pa.Array) -> pa.Array:
     """Remove the `www.` that begins the host of a URL with a protocol."""
-    return pc.replace_substring_regex(columns.text(array), r"^([^/]*//)www\.", r"\1")
-
-
-def _port(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the ports of URLs, the second argument or 0 where there is none."""
-    written = _group(arrays[0], _PORT)
-    digits = pc.if_else(pc.equal(written, ""), "0", written).cast(pa.int64())
-    known = np.asarray(pc.and_(pc.greater(digits, 0), pc.less(digits, 65_536)))
-    other = columns.numpy_values(arrays[1]) if len(arrays) > 1 else np.zeros(len(known), np.int64)
-    return columns.from_values(np.where(known, columns.numpy_values(digits), other), pa.uint16())
+    return pc.replace_substring_regex(columns.text(array), _WWW, r"\1\2")
 
 
 # --- parameters ----------------------------------------------------------------------------------
@@ -98,7 +77,7 @@ def _parameters(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
 
     Those behind `?` and `#`, separated by `&`, `;`, `?` or `#`.
     """
-    text = _group(array, r"(?s)[?#](?P<x>.*)$")
+    text = group(array, r"(?s)[?#](?P<x>.*)$")
     lists = pc.split_pattern_regex(text, "[&;?#]")
     offsets, items = columns.elements_of(lists)
     keep = np.asarray(pc.not_equal(items, ""))
@@ -107,15 +86,31 @@ def _parameters(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
     return kept, items.filter(pa.array(keep))
 
 
+def _listed_parameters(array: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """Return all parameters of URLs: the offsets of each URL's, and they.
+
+    Here `&` and `#` separate, and what stands before `?` in a name does not count. The last
+    parameter counts only with `=`.
+    """
+    lists = pc.split_pattern_regex(group(array, r"(?s)[?#](?P<x>.*)$"), "[&#]")
+    offsets, items = columns.elements_of(lists)
+    keep = np.ones(len(items), bool)
+    last = offsets[1:] - 1
+    keep[last] = np.asarray(pc.match_substring(items, "="))[last]
+    counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(array))
+    items = pc.replace_substring_regex(items.filter(pa.array(keep)), r"(?s)^[^=]*\?", "")
+    return columns.offsets_from_counts(counts), items
+
+
 def _parameter_list(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return all parameters of URLs: extractURLParameters."""
-    offsets, items = _parameters(arrays[0])
+    offsets, items = _listed_parameters(arrays[0])
     return columns.lists_from(offsets, items)
 
 
 def _parameter_names(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the names of all parameters of URLs: extractURLParameterNames."""
-    offsets, items = _parameters(arrays[0])
+    offsets, items = _listed_parameters(arrays[0])
     return columns.lists_from(offsets, pc.replace_substring_regex(items, "(?s)=.*$", ""))
 
 
@@ -135,16 +130,83 @@ def _parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _cut_parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Remove the parameters with a name from URLs: cutURLParameter."""
+    """Remove the first parameter with a name, or with each name of an array, from URLs.
 
-    def cut(others: list[pa.Array], values: list[str]) -> pa.Array:
-        """Remove one name's parameters."""
-        name = "".join(f"\\x{{{ord(letter):x}}}" for letter in values[0])
-        behind = pc.replace_substring_regex(others[0], f"([?#&;]){name}=[^&;#]*[&;]", r"\1")
-        behind = pc.replace_substring_regex(behind, f"[&;]{name}=[^&;#]*", "")
-        return pc.replace_substring_regex(behind, f"([?#]){name}=[^&;#]*", r"\1")
+    Several names are searched in the whole URL, so that two cuts may take one `&` each; this calls
+    Python once for each distinct URL.
+    """
+    names = call.constant(1)
+    if isinstance(names, list):
+        return values_by_row(arrays[:1], partial(_without_parameters, names=names), pa.string())
+    pattern = (
+        rf"(?s)^(?P<before>[^?#]*[?#](?:.*?[?#&])??)(?P<cut>{_literal(str(names))}=[^&#]*)"
+        r"(?P<after>.*)$"
+    )
+    text = columns.text(arrays[0])
+    found = pc.extract_regex(text, pattern)
+    before, after = (pc.struct_field(found, name) for name in ("before", "after"))
+    joined = pc.replace_substring_regex(after, "^&", "", max_replacements=1)
+    separate = pc.invert(pc.starts_with(after, "&"))
+    shortened = pc.replace_substring_regex(before, "&$", "")
+    before = pc.if_else(separate, shortened, before)
+    return pc.coalesce(pc.binary_join_element_wise(before, joined, ""), text)
 
-    return slices.per_value([columns.text(a) for a in arrays], (1,), cut)
+
+def _literal(text: str) -> str:
+    """Return a pattern that matches exactly a text."""
+    return "".join(f"\\x{{{ord(letter):x}}}" for letter in text)
+
+
+def _without_parameters(url: bytes, names: list[str]) -> bytes:
+    """Return one URL without the first parameter of each of these names."""
+    kept = np.ones(len(url), bool)
+    start = re.match(rb"[^?#]*[?#]", url)
+    for name in names if start else ():
+        pattern = rb"(?<=[?#&])" + re.escape(bytes_of_text(name)) + rb"=[^&#]*"
+        match = re.compile(pattern).search(url, start.end() if start else 0)
+        if match is None:
+            continue
+        begin, end = match.span()
+        if url[end : end + 1] == b"&":
+            end += 1
+        elif url[begin - 1 : begin] == b"&":
+            begin -= 1
+        kept[begin:end] = False
+    return np.frombuffer(url, np.uint8)[kept].tobytes()
+
+
+def _cut_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise IllegalTypeOfArgument or IllegalColumn unless a text, then a constant
+    text or array of texts."""
+    scalar.require(name, types[:1], TEXT_TYPES, "a String")
+    scalar.require(name, types[1:], (*TEXT_TYPES, Array), "a String or Array(String)")
+    named = types[1].inner if isinstance(types[1], Array) else types[1]
+    if arguments[1].constant is None or not isinstance(named, String | Nothing):
+        raise IllegalColumn(
+            f"The second argument of function {name} is a constant text or array of texts."
+        )
+    return STRING
+
+
+# --- levels --------------------------------------------------------------------------------------
+
+_SITE = re.compile(rb"[a-z0-9]+://[^/?#]*")
+_LEVEL = re.compile(rb"[/?#]*[^/?#]+[/?#]?")
+
+
+def _levels(url: bytes, *, path_only: bool) -> list[bytes]:
+    """Return a URL up to each of its separators `/`, `?` and `#`;
+    without a protocol the whole URL.
+
+    `path_only` leaves the protocol and the host out.
+    """
+    site = _SITE.match(url)
+    if site is None:
+        return [] if path_only or not url else [url]
+    begin = site.end() if path_only else 0
+    first = min(site.end() + 1, len(url))
+    ends = [match.end() for match in _LEVEL.finditer(url, first)]
+    return [url[begin:end] for end in ([] if path_only else [first]) + ends]
 
 
 # --- percent-encoding ----------------------------------------------------------------------------
@@ -201,10 +263,7 @@ def _decode(*, form: bool) -> Callable[[pa.Array], pa.Array]:
 
 _URL, _LIST = text_rule(STRING), text_rule(Array(STRING))
 _TEXTS = {
-    "protocol": _part(r"^(?P<x>[a-zA-Z][a-zA-Z0-9+.-]*):"),
-    "domain": _domain,
-    "domainWithoutWWW": _without_www,
-    "topLevelDomain": _top_level,
+    "protocol": _part(_PROTOCOL),
     "path": _path(_PATH),
     "pathFull": _path(_PATH_FULL),
     "queryString": _part(r"^[^?]*\?(?P<x>[^#]*)"),
@@ -213,7 +272,7 @@ _TEXTS = {
     "cutWWW": _cut_www,
     "cutQueryString": _cut(r"\?[^#]*"),
     "cutFragment": _cut(r"(?s)#.*$"),
-    "cutQueryStringAndFragment": _cut(r"(?s)[?#].*$"),
+    "cutQueryStringAndFragment": _cut(r"(?s)\?.*$|^([^?#]*)#[^?]*$", r"\1"),
     "encodeURLComponent": _encode(form=False),
     "encodeURLFormComponent": _encode(form=True),
     "decodeURLComponent": _decode(form=False),
@@ -222,9 +281,10 @@ _TEXTS = {
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(scalar.define(name, _URL, text_kernel(function)) for name, function in _TEXTS.items()),
-    scalar.define("port", text_rule(UINT16), _port, count=(1, 2)),
     scalar.define("extractURLParameter", text_rule(STRING, 2), _parameter, count=2),
     scalar.define("extractURLParameters", _LIST, _parameter_list),
     scalar.define("extractURLParameterNames", _LIST, _parameter_names),
-    scalar.define("cutURLParameter", text_rule(STRING, 2), _cut_parameter, count=2),
+    scalar.define("cutURLParameter", _cut_rule, _cut_parameter, count=2),
+    define_by_value("URLHierarchy", _LIST, partial(_levels, path_only=False)),
+    define_by_value("URLPathHierarchy", _LIST, partial(_levels, path_only=True)),
 )
