@@ -60,11 +60,13 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_find_hashes64": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),
     "olapdb_sort_order": (None, (_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER)),
+    "olapdb_group_values": (None, (*_COLUMN, _POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER)),
+    "olapdb_distinct_sorted": (_LONG, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
     "olapdb_extreme_rows": (None, (_POINTER, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 4
+ABI = 5
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

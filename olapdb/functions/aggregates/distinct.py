@@ -12,6 +12,9 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, hashing
 from olapdb.functions.kernels.nested import truncate_lists
+from olapdb.native import distinct as native_distinct
+from olapdb.native.library import library
+from olapdb.native.values import values_of_numbers
 
 SAMPLE_MAX = 65_536
 """The hashes that uniq keeps a group; ClickHouse has the same bound."""
@@ -87,7 +90,8 @@ class Uniq(Aggregate):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Hash the rows without NULLs and return each group's sample of the hashes."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
-        if len(arguments) == 1 and pa.types.is_string(arguments[0].type):
+        is_text = len(arguments) == 1 and pa.types.is_string(arguments[0].type)
+        if is_text and library() is None:
             encoded = arguments[0].dictionary_encode()
             per_value = hashing.hash_values(encoded.dictionary)
             hashes = per_value[columns.numpy_values(encoded.indices)]
@@ -105,6 +109,8 @@ class Uniq(Aggregate):
             columns.numpy_values(elements),
             group_kernels.element_groups(offsets, groups),
         )
+        if library() is not None:
+            return self._sample(hashes, owners, skip)
         divisible = _divides(hashes, skip[owners.codes])
         return self._sample(hashes[divisible], Groups(owners.codes[divisible], groups.count), skip)
 
@@ -118,8 +124,13 @@ class Uniq(Aggregate):
 
     def _sample(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
         """Return the states of the groups' hashes; raises `skip`, one number a group, as far as
-        needed.
+        needed. The compiled kernel drops what `skip` does not divide, too.
         """
+        if library() is not None:
+            samples = native_distinct.sample(
+                values_of_numbers(hashes), groups.kernel_codes, skip, SAMPLE_MAX
+            )
+            return self._states(*samples)
         offsets, distinct = _distinct_hashes(hashes, groups)
         owners = np.repeat(np.arange(groups.count), np.diff(offsets))
         counts = np.diff(offsets)
@@ -128,9 +139,11 @@ class Uniq(Aggregate):
             divisible = _divides(distinct, skip[owners])
             distinct, owners = distinct[divisible], owners[divisible]
             counts = np.bincount(owners, minlength=groups.count)
-        lists = columns.lists_from(
-            columns.offsets_from_counts(counts), pa.array(distinct, pa.uint64())
-        )
+        return self._states(columns.offsets_from_counts(counts), distinct, skip)
+
+    def _states(self, offsets: np.ndarray, hashes: np.ndarray, skip: np.ndarray) -> pa.Array:
+        """Return the states of samples."""
+        lists = columns.lists_from(offsets, columns.from_values(hashes, pa.uint64()))
         fields = [columns.from_values(skip, pa.uint8()), lists]
         return columns.structs_from(fields, self.state_type.arrow)
 

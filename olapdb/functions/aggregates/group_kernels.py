@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns
-from olapdb.native import accumulate
+from olapdb.native import accumulate, distinct
 from olapdb.native.library import library
 from olapdb.native.values import values_of, values_of_numbers
 
@@ -314,14 +314,17 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
     """Return each group's distinct integers or times, sorted: the offsets of the groups and the
     values.
 
-    Returns None where `distinct_ranks` is as fast: for other types, and for values of a wide range
-    in many groups."""
+    Returns None for other types and, without the kernel, where `distinct_ranks` is as fast: for
+    values of a wide range in many groups."""
     if not (pa.types.is_integer(array.type) or pa.types.is_temporal(array.type)) or not len(array):
         return None
+    words = values_of(array) if library() is not None else None
+    if words is not None:
+        return distinct.distinct_values(words, groups.kernel_codes, groups.count)
     values = columns.numpy_values(array)
     if groups.count == 1:
-        distinct = np.sort(columns.numpy_values(pc.unique(array)))
-        return np.array([0, len(distinct)], np.int64), distinct
+        ascending = np.sort(columns.numpy_values(pc.unique(array)))
+        return np.array([0, len(ascending)], np.int64), ascending
     span = int(values.max()) - int(values.min()) + 1
     if groups.count * span > max(_BITMAP_CELLS_MAX, 4 * len(values)):
         few = groups.count <= min(len(values) // _GROUP_ROWS_MIN, np.iinfo(np.uint16).max)
@@ -330,8 +333,8 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
     least = values.min().astype(np.int64)  # large UInt64 wrap, and wrap back
     seen[groups.codes * span + (values.astype(np.int64) - least)] = True
     owners, differences = np.divmod(np.flatnonzero(seen), span)
-    distinct = (differences + least).astype(values.dtype)
-    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), distinct
+    ascending = (differences + least).astype(values.dtype)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ascending
 
 
 def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
@@ -360,4 +363,6 @@ def _unique(values: np.ndarray) -> np.ndarray:
 
 def element_groups(offsets: np.ndarray, groups: Groups) -> Groups:
     """Return the groups of list elements from the groups of their lists."""
+    if groups.count == 1:  # all codes are 0, and no kernel reads them
+        return Groups(np.zeros(int(offsets[-1]), np.int64), 1)
     return Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)

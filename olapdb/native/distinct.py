@@ -1,0 +1,72 @@
+"""Calls of the kernels that find the distinct values of groups. Each needs the library to be loaded.
+
+`codes` is the group of each row, None where all rows are in one group.  The forms in numpy are in
+`functions/aggregates/group_kernels.py` and `functions/aggregates/distinct.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from olapdb.native.library import kernels
+from olapdb.native.memory import empty
+from olapdb.native.values import Values
+
+_SPARE = 64
+_SLOTS_PER_VALUE = 2
+_SIGN = np.uint64(1 << 63)
+
+
+def distinct_values(
+    values: Values, codes: np.ndarray | None, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each group's distinct integers that are not NULL, sorted: the offsets of the groups,
+    and the integers in their own type."""
+    words, starts = _group(values, codes, groups, None)
+    _sort(words, starts, None, 0)
+    dtype = values.numbers.dtype
+    if dtype.kind == "i":
+        return starts, (words[: starts[-1]] ^ _SIGN).view(np.int64).astype(dtype, copy=False)
+    return starts, _shortened(words, starts).astype(dtype, copy=False)
+
+
+def sample(
+    hashes: Values, codes: np.ndarray | None, skips: np.ndarray, size_max: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a sample of each group's distinct uint64 hashes, sorted: offsets, hashes and skips.
+
+    A sample has the hashes that 2^skip divides. `skips` are the least ones, int64, a number for each
+    group; the result has those with which at most `size_max` hashes remain."""
+    assert hashes.numbers.dtype == np.uint64
+    skips = np.array(skips, np.int64)
+    words, starts = _group(hashes, codes, len(skips), skips)
+    _sort(words, starts, skips, size_max)
+    return starts, _shortened(words, starts), skips
+
+
+def _group(
+    values: Values, codes: np.ndarray | None, groups: int, skips: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values that are not NULL as words, group by group, and where the groups begin."""
+    if codes is not None and len(codes) != values.rows:
+        raise ValueError(f"{values.rows} rows have {len(codes)} codes.")
+    starts = np.zeros(groups + 1, np.int64)
+    words = empty(values.rows, np.uint64)
+    kernels().olapdb_group_values(*values.column, codes, values.rows, groups, skips, starts, words)
+    return words, starts
+
+
+def _sort(words: np.ndarray, starts: np.ndarray, skips: np.ndarray | None, size_max: int) -> None:
+    """Sort each group without duplicates, in place, and close the groups up."""
+    groups = len(starts) - 1
+    largest = int(np.diff(starts).max(initial=0))
+    workspace = empty(_SLOTS_PER_VALUE * largest + _SPARE, np.uint64)
+    kernels().olapdb_distinct_sorted(words, groups, starts, skips, size_max, workspace)
+
+
+def _shortened(words: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the words of all groups, without the memory behind them."""
+    if starts[-1] == len(words):
+        return words
+    shortened = empty(int(starts[-1]), np.uint64)
+    np.copyto(shortened, words[: starts[-1]])
+    return shortened
