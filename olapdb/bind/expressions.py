@@ -32,6 +32,7 @@ from olapdb.bind.parameters import bind_argument, bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.scope import LambdaScopes
 from olapdb.bind.stars import expand_star
+from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.subqueries import exists, scalar_subquery
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.windows import find_window
@@ -210,7 +211,7 @@ class ExpressionBinder:
 
         An alias comes before a column, unless the setting `prefer_column_name_to_alias` is on."""
         if (parameter := self.lambdas.parameter(parts[0])) is not None:
-            return self._elements_of(parameter, parts[1:])
+            return subcolumn(self, parameter, parts[1:])
         steps: list[Callable[[], expressions.Expression | None]] = [
             lambda: self._usable_alias(parts[0]) if len(parts) == 1 else None,
             lambda: self._column(parts, node),
@@ -244,23 +245,17 @@ class ExpressionBinder:
     def _tuple_element(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
-        """Bind `t.a.b` as elements of a tuple, which is a column or an alias.
+        """Bind `t.a.b` as elements of a tuple, and `a.size0` and its kin as parts of other values.
 
-        The longest name of a tuple wins. None if no proper prefix of `parts` names a tuple."""
+        The longest name of a column or alias wins. None if no proper prefix of `parts` names one
+        that has such parts."""
         for length in range(len(parts) - 1, 0, -1):
             base = self._usable_alias(parts[0]) if length == 1 else None
             base = base or self._column(parts[:length], node)
-            if base is not None and isinstance(types.plain(base.type), types.Tuple):
-                return self._elements_of(base, parts[length:])
+            part = None if base is None else subcolumn(self, base, parts[length:])
+            if part is not None:
+                return part
         return None
-
-    def _elements_of(
-        self, base: expressions.Expression, names: Sequence[str]
-    ) -> expressions.Expression:
-        """Return the element of a tuple at this path of names, outermost first."""
-        for name in names:
-            base = self.call("tupleElement", (base, constants.string(name)))
-        return base
 
     def _usable_alias(self, name: str) -> expressions.Expression | None:
         """Bind the alias of this name, None if there is no such alias.
@@ -381,13 +376,13 @@ class ExpressionBinder:
     def _aggregate(self, node: sql.Function) -> expressions.Expression:
         """Bind an aggregate over the rows. Return an AggregateRef.
 
-        Raises NotSupportedError for RESPECT or IGNORE NULLS, IllegalAggregation for a window
-        function in an argument."""
-        if node.nulls is not None:
-            raise errors.NotSupportedError(
-                f"{node.name} with {node.nulls} NULLS is not supported yet."
-            )
+        Raises NotSupportedError for RESPECT NULLS where NULL has no place, IllegalAggregation for
+        a window function in an argument."""
         name, parameter_nodes, arguments = self._with_combinators(node)
+        if node.nulls == "RESPECT":
+            name = functions.respecting_nulls(name) or ""
+            if not name:
+                raise errors.NotSupportedError(f"{node.name} does not support RESPECT NULLS.")
         parameters = self.bind_all(parameter_nodes)
         groups = self.nullable_keys, self._bound_aliases
         self.nullable_keys, self._bound_aliases = {}, {}  # an aggregate reads rows, not groups

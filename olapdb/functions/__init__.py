@@ -10,6 +10,7 @@ from olapdb.functions.aggregates.registry import (
     is_aggregate,
     joins_texts,
     resolve_aggregate,
+    respecting_nulls,
     state_representation,
 )
 from olapdb.functions.base import (
@@ -61,6 +62,7 @@ __all__ = [
     "readable",
     "resolve_aggregate",
     "resolve_scalar",
+    "respecting_nulls",
     "store_column",
     "with_zone_of",
 ]

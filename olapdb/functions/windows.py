@@ -311,17 +311,15 @@ def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
     Returns None for other names. NULLs are skipped unless `respects_nulls` or the name keeps them.
     """
     folded = name.lower()
-    if folded in (
-        "any",
-        "any_value",
-        "first_value",
-        "anyrespectnulls",
-        "first_value_respect_nulls",
-    ):
-        return _edge(name, last=False, keeps_null=respects_nulls or folded.endswith("nulls"))
-    if folded in ("anylast", "last_value", "anylastrespectnulls", "last_value_respect_nulls"):
-        return _edge(name, last=True, keeps_null=respects_nulls or folded.endswith("nulls"))
-    return None
+    base = folded.removesuffix("_respect_nulls").removesuffix("respectnulls")
+    keeps = respects_nulls or base != folded
+    match base:
+        case "any" | "any_value" | "first_value":
+            return _edge(name, last=False, keeps_null=keeps)
+        case "anylast" | "last_value":
+            return _edge(name, last=True, keeps_null=keeps)
+        case _:
+            return None
 
 
 _DEFINITIONS: tuple[WindowDefinition, ...] = (

@@ -91,6 +91,8 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("kurtSamp", (), ("UInt8",)),
     ("varSamp", (), ("Nullable(Int64)",)),
     ("anyLast", (), ("String",)),
+    ("any_respect_nulls", (), ("Nullable(Int64)",)),
+    ("anyLast_respect_nulls", (), ("Nullable(String)",)),
     ("first_value", (), ("Nullable(Int64)",)),
     ("groupArray", (), ("String",)),
     ("groupArray", (2,), ("Int64",)),

@@ -22,7 +22,7 @@ from olapdb.functions.aggregates.exact_quantile import ExactQuantiles, Interpola
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
 from olapdb.functions.aggregates.higher_moments import HigherMoment
 from olapdb.functions.aggregates.limited_arrays import limited_array
-from olapdb.functions.aggregates.ordered import GroupArray, Positional
+from olapdb.functions.aggregates.ordered import GroupArray, Positional, PositionalWithNulls
 from olapdb.functions.aggregates.quantile import Quantiles, Rule, Timings
 from olapdb.functions.aggregates.regression import REGRESSIONS, regression
 from olapdb.functions.aggregates.signatures import (
@@ -58,11 +58,13 @@ from olapdb.types import (
     Integer,
     LowCardinality,
     Map,
+    Nullable,
     String,
     Tuple,
     is_nullable,
     make_nullable,
     plain,
+    stored_type,
 )
 
 AggregateFactory = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
@@ -203,6 +205,18 @@ def _positional(
     return Positional(
         name, (), types, result, state, merge_class="ordered", additive=True, merge_function=name
     )
+
+
+def _positional_with_nulls(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve any_respect_nulls or anyLast_respect_nulls."""
+    _require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    result = _value_type(name, types[0])
+    box = Nullable(Tuple((stored_type(result),), ("value",)))
+    state = state_type_of(name, (), types, Tuple((box,), ("value",)))
+    return PositionalWithNulls(name, (), types, result, state, merge_class="ordered", additive=True)
 
 
 def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -528,6 +542,8 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "argMin": _extreme_argument,
         "argMax": _extreme_argument,
         "anyLast": _positional,
+        "any_respect_nulls": _positional_with_nulls,
+        "anyLast_respect_nulls": _positional_with_nulls,
         "first_value": _positional,
         "last_value": _positional,
         "uniq": _uniq,

@@ -51,6 +51,40 @@ class Positional(Aggregate):
 
 
 @dataclass(frozen=True)
+class PositionalWithNulls(Aggregate):
+    """any_respect_nulls and anyLast_respect_nulls: the first or last value, which may be NULL.
+
+    State: Tuple(value Nullable(Tuple(value T))), NULL for a group without rows."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return the value of each group's first row, or of its last one."""
+        arrow = self.state_type.arrow
+        box = columns.structs_from([arguments[0]], arrow.field(0).type)
+        return self._taken(box, groups)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Return the first or last state of each group that has rows."""
+        boxes, groups = group_kernels.drop_null_rows(columns.struct_fields(states), groups)
+        return self._taken(boxes[0], groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        """Return the values; a group without rows gives NULL, or the default if not Nullable."""
+        boxes = columns.struct_fields(states)[0]
+        return fill_missing(columns.struct_fields(boxes)[0], self)
+
+    def _taken(self, boxes: pa.Array, groups: Groups) -> pa.Array:
+        """Return as states the first or last of each group's boxed values, none of them null."""
+        rows = np.full(groups.count, -1, np.int64)
+        positions = np.arange(len(boxes))
+        if self.state_type.function == "any_respect_nulls":
+            rows[groups.codes[::-1]] = positions[::-1]
+        else:
+            rows[groups.codes] = positions
+        taken = group_kernels.take_rows(boxes, rows)
+        return columns.structs_from([taken], self.state_type.arrow)
+
+
+@dataclass(frozen=True)
 class GroupArray(Aggregate):
     """groupArray([limit]): the values in row order, at most `limit` of them. State: Array(T)."""
 

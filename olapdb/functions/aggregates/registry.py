@@ -71,6 +71,11 @@ _COMBINATORS = (
 _CANONICAL = MappingProxyType(
     {
         "any_value": "any",
+        "any_value_respect_nulls": "any_respect_nulls",
+        "anyRespectNulls": "any_respect_nulls",
+        "first_value_respect_nulls": "any_respect_nulls",
+        "anyLastRespectNulls": "anyLast_respect_nulls",
+        "last_value_respect_nulls": "anyLast_respect_nulls",
         "median": "quantile",
         "std": "stddevPop",
         "stddev_pop": "stddevPop",
@@ -168,6 +173,32 @@ def is_aggregate(name: str) -> bool:
             return False
         name = split[0]
     return True
+
+
+def respecting_nulls(name: str) -> str | None:
+    """Return the name, combinators kept, of the aggregate that RESPECT NULLS makes of this one.
+
+    None if NULL has no place in it."""
+    combinators_of = ""
+    while (base := canonical_name(name)) is None:
+        split = split_combinator(name)
+        if split is None:
+            return None
+        name, combinators_of = split[0], split[1] + combinators_of
+    kept = _RESPECTING_NULLS.get(base)
+    return None if kept is None else kept + combinators_of
+
+
+_RESPECTING_NULLS = MappingProxyType(
+    {
+        "any": "any_respect_nulls",
+        "first_value": "any_respect_nulls",
+        "any_respect_nulls": "any_respect_nulls",
+        "anyLast": "anyLast_respect_nulls",
+        "last_value": "anyLast_respect_nulls",
+        "anyLast_respect_nulls": "anyLast_respect_nulls",
+    }
+)
 
 
 def joins_texts(name: str) -> bool:
@@ -292,6 +323,8 @@ _HANDLING_NULLS = (
             "argMin",
             "argMax",
             "anyLast",
+            "any_respect_nulls",
+            "anyLast_respect_nulls",
             "first_value",
             "last_value",
         }

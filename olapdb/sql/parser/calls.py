@@ -8,10 +8,11 @@ from typing import Literal, TypeAlias
 from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import expressions, operands, queries, stars, type_names, windows
-from olapdb.sql.parser.cursor import TokenCursor, whole_number
-from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS, words
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.intervals import parse_interval
+from olapdb.sql.parser.keywords import INTERVAL_UNITS, words
 from olapdb.sql.parser.lookahead import bare_lambda_follows, count_commas, query_follows
-from olapdb.sql.parser.precedence import COMPARE, LAMBDA, NOT
+from olapdb.sql.parser.precedence import COMPARE, NOT
 from olapdb.sql.tokens import Token
 
 NullTreatment = Literal["RESPECT", "IGNORE"]
@@ -44,7 +45,6 @@ _DATE_ARITHMETIC = {
 _DATE_DIFFERENCE = words("DATE_DIFF DATEDIFF TIMESTAMP_DIFF TIMESTAMPDIFF")
 _TRIMMED = {"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
 _SHORT_TRIM = {"TRIM": "trimBoth", "LTRIM": "trimLeft", "RTRIM": "trimRight"}
-_BEGINS_OPERAND = ("(", "-", "+", "?", ":", "{", "%")
 
 
 def parse_special_form(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
@@ -91,55 +91,6 @@ def _parse_case(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
     arguments.append(operands.parse_aliased(cursor) if has_else else nodes.Literal(None))
     cursor.expect("END")
     return nodes.Function(name, tuple(arguments), position=cursor.position(token))
-
-
-def _parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
-    """Parse `INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`.
-
-    If INTERVAL is the name of a column here, return None and leave the cursor where it is."""
-    start, question_marks = cursor.at, cursor.question_marks
-    cursor.advance()
-    first = cursor.token
-    if first.kind == "string" and cursor.key_after(1) not in INTERVAL_UNITS:
-        return _parse_interval_text(cursor, token)
-    if _begins_operand(cursor):
-        amount = expressions.parse_expression(cursor, LAMBDA)
-        unit = INTERVAL_UNITS.get(cursor.key)
-        if unit is not None:
-            cursor.advance()
-            number = whole_number(first.text) if first.kind == "string" else None
-            if number is not None and isinstance(amount, nodes.Literal):
-                amount = nodes.Literal(number, first.text, position=amount.position)
-            return nodes.IntervalLiteral(amount, unit, position=cursor.position(token))
-    # a column of that name, as in `interval - 1`
-    cursor.move_to(start)
-    cursor.question_marks = question_marks
-    return None
-
-
-def _begins_operand(cursor: TokenCursor) -> bool:
-    """Return whether the next token begins an operand."""
-    token = cursor.token
-    if token.kind == "operator":
-        return token.key in _BEGINS_OPERAND
-    return token.kind != "end" and (token.key not in NOT_AN_ALIAS or cursor.key_after(1) == "(")
-
-
-def _parse_interval_text(cursor: TokenCursor, token: Token) -> nodes.IntervalLiteral:
-    """Parse the string of `INTERVAL '1 day'`."""
-    parts = cursor.token.text.split()
-    amount_text = parts[0] if parts else ""
-    magnitude = whole_number(amount_text[1:] if amount_text[:1] in ("-", "+") else amount_text)
-    unit = INTERVAL_UNITS.get(parts[1].upper()) if len(parts) == 2 else None
-    if unit is None or magnitude is None:
-        if len(parts) > 2:
-            raise cursor.refused("An INTERVAL of several units", "Add one INTERVAL for each unit.")
-        raise cursor.expected("an interval such as '1 day'")
-    cursor.advance()
-    position = cursor.position(token)
-    number = -magnitude if amount_text.startswith("-") else magnitude
-    amount = nodes.Literal(number, str(number), position=position)
-    return nodes.IntervalLiteral(amount, unit, position=position)
 
 
 def _parse_typed_string(cursor: TokenCursor, token: Token) -> nodes.Function | None:
@@ -386,7 +337,7 @@ def _parse_nulls(cursor: TokenCursor) -> NullTreatment | None:
 _OPERANDS: dict[str, SpecialForm] = {
     "NOT": _parse_not,
     "CASE": _parse_case,
-    "INTERVAL": _parse_interval,
+    "INTERVAL": parse_interval,
     "DATE": _parse_typed_string,
     "TIMESTAMP": _parse_typed_string,
     "EXISTS": _parse_exists,

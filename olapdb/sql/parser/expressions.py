@@ -7,6 +7,7 @@ names (see `nodes.Function`), so what comes after the parser knows functions onl
 
 from __future__ import annotations
 
+from olapdb.errors import Position
 from olapdb.sql import nodes
 from olapdb.sql.parser import operands, queries, type_names
 from olapdb.sql.parser.cursor import TokenCursor
@@ -66,8 +67,17 @@ _SPECIAL = {
     "[": POSTFIX,
     "::": POSTFIX,
 }
-_QUANTIFIED = {("equals", "ANY"): False, ("notEquals", "ALL"): True}
-"""Whether a comparison with ANY or ALL rows of a query is NOT IN; absent: neither IN nor NOT IN."""
+_BOUNDS = {
+    ("less", "ANY"): "max",
+    ("lessOrEquals", "ANY"): "max",
+    ("less", "ALL"): "min",
+    ("lessOrEquals", "ALL"): "min",
+    ("greater", "ANY"): "min",
+    ("greaterOrEquals", "ANY"): "min",
+    ("greater", "ALL"): "max",
+    ("greaterOrEquals", "ALL"): "max",
+}
+"""The aggregate of a query's rows with which a comparison with ANY or ALL of them compares."""
 
 
 def parse_expression(cursor: TokenCursor, power: int = 0) -> nodes.Expression:
@@ -124,20 +134,46 @@ def _parse_escape(cursor: TokenCursor) -> tuple[nodes.Expression, ...]:
 
 def _parse_quantified(
     cursor: TokenCursor, left: nodes.Expression, name: str, operator: Token
-) -> nodes.In:
-    """Parse `ANY (query)` or `ALL (query)` behind a comparison: `= ANY` is IN, `!= ALL` NOT IN."""
-    quantifier = cursor.advance().key
-    negated = _QUANTIFIED.get((name, "ANY" if quantifier == "SOME" else quantifier))
-    if negated is None:
-        written = cursor.source.text[operator.start : operator.end]
-        raise cursor.refused(
-            f"The comparison {written} {quantifier} (query)",
-            "Compare with (SELECT min(…) …) or (SELECT max(…) …).",
-            operator,
-        )
-    query = queries.parse_in_parentheses(cursor)
+) -> nodes.Expression:
+    """Parse `ANY (query)` or `ALL (query)` behind a comparison into one with an aggregate.
+
+    As in ClickHouse, `= ANY` is IN, `!= ALL` NOT IN, and `> ALL` compares with the largest value,
+    which of no rows is the type's default; `= ALL` and `!= ANY` ask for the only value."""
+    word = cursor.advance().key
+    quantifier = "ANY" if word == "SOME" else word
+    bound = _BOUNDS.get((name, quantifier))
     position = cursor.position(operator)
-    return nodes.In(left, nodes.Subquery(query, position=position), negated, position=position)
+    if bound is None and name not in ("equals", "notEquals"):
+        written = cursor.source.text[operator.start : operator.end]
+        raise cursor.refused(f"The comparison {written} {word} (query)", "", operator)
+    query = queries.parse_in_parentheses(cursor)
+    if bound is not None:
+        extreme = nodes.Function(bound, (nodes.Star(position=position),), position=position)
+        right = _aggregated(query, extreme, position)
+        return nodes.Function(name, (left, right), position=position)
+    if (name, quantifier) in (("equals", "ALL"), ("notEquals", "ANY")):
+        right = _aggregated(query, _only_value(position), position)
+    else:
+        right = nodes.Subquery(query, position=position)
+    return nodes.In(left, right, name == "notEquals", position=position)
+
+
+def _aggregated(
+    query: nodes.Query, aggregate: nodes.Expression, position: Position | None
+) -> nodes.Subquery:
+    """Return `(SELECT aggregate FROM (query))`."""
+    select = nodes.Select((aggregate,), source=nodes.SubqueryRelation(query))
+    return nodes.Subquery(select, position=position)
+
+
+def _only_value(position: Position | None) -> nodes.Function:
+    """Return the value of `*` if there is one only, else NULL."""
+    star = nodes.Star(position=position)
+    single = nodes.Function(
+        "equals", (nodes.Function("uniqExact", (star,)), nodes.Literal(1, "1")), position=position
+    )
+    value = nodes.Function("any", (star,), position=position)
+    return nodes.Function("if", (single, value, nodes.Literal(None)), position=position)
 
 
 def _parse_chain(

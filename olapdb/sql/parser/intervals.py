@@ -1,0 +1,134 @@
+"""INTERVAL with its forms: an operand with a unit, a text with units, a text with a range of units."""
+
+from __future__ import annotations
+
+import re
+
+from olapdb.errors import Position
+from olapdb.sql import nodes
+from olapdb.sql.parser import expressions
+from olapdb.sql.parser.cursor import TokenCursor, whole_number
+from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS
+from olapdb.sql.parser.precedence import LAMBDA
+from olapdb.sql.tokens import Token
+
+_RANGES = {
+    ("Year", "Month"): r"(\d+)-(\d+)",
+    ("Day", "Hour"): r"(\d+) (\d+)",
+    ("Day", "Minute"): r"(\d+) (\d+):(\d+)",
+    ("Day", "Second"): r"(\d+) (\d+):(\d+):(\d+)",
+    ("Hour", "Minute"): r"(\d+):(\d+)",
+    ("Hour", "Second"): r"(\d+):(\d+):(\d+)",
+    ("Minute", "Second"): r"(\d+):(\d+)",
+}
+"""The numbers in the text of `INTERVAL '…' first TO last`, by its units."""
+_UNITS_OF_RANGES = ("Year", "Month", "Day", "Hour", "Minute", "Second")
+_LARGEST = {"Month": 11, "Hour": 23, "Minute": 59, "Second": 59}
+"""The largest number of a unit that is not the first of its range."""
+
+
+_BEGINS_OPERAND = ("(", "-", "+", "?", ":", "{", "%")
+
+
+def parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None:
+    """Parse INTERVAL with an operand and a unit, a text of units, or a text with a range of units.
+
+    Several units make a tuple of intervals.
+
+    If INTERVAL is the name of a column here, return None and leave the cursor where it is."""
+    start, question_marks = cursor.at, cursor.question_marks
+    cursor.advance()
+    first = cursor.token
+    if first.kind == "string" and cursor.key_after(1) not in INTERVAL_UNITS:
+        return _parse_text(cursor, token)
+    if first.kind == "string" and cursor.key_after(2) == "TO":
+        return _parse_range(cursor, token)
+    if _begins_operand(cursor):
+        amount = expressions.parse_expression(cursor, LAMBDA)
+        unit = INTERVAL_UNITS.get(cursor.key)
+        if unit is not None:
+            cursor.advance()
+            number = whole_number(first.text) if first.kind == "string" else None
+            if number is not None and isinstance(amount, nodes.Literal):
+                amount = nodes.Literal(number, first.text, position=amount.position)
+            return nodes.IntervalLiteral(amount, unit, position=cursor.position(token))
+    # a column of that name, as in `interval - 1`
+    cursor.move_to(start)
+    cursor.question_marks = question_marks
+    return None
+
+
+def _begins_operand(cursor: TokenCursor) -> bool:
+    """Return whether the next token begins an operand."""
+    token = cursor.token
+    if token.kind == "operator":
+        return token.key in _BEGINS_OPERAND
+    return token.kind != "end" and (token.key not in NOT_AN_ALIAS or cursor.key_after(1) == "(")
+
+
+def _parse_text(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    """Parse the string of `INTERVAL '1 day'`, or of several numbers each with its unit."""
+    parts = cursor.token.text.split()
+    position = cursor.position(token)
+    intervals: list[nodes.Expression] = []
+    for amount_text, unit_text in zip(parts[::2], parts[1::2], strict=False):
+        unit = INTERVAL_UNITS.get(unit_text.upper())
+        number = _truncated(amount_text)
+        if unit is None or number is None:
+            raise cursor.expected("an interval such as '1 day'")
+        amount = nodes.Literal(number, str(number), position=position)
+        intervals.append(nodes.IntervalLiteral(amount, unit, position=position))
+    if not intervals or len(parts) % 2:
+        raise cursor.expected("an interval such as '1 day' or '1 day 2 hours'")
+    cursor.advance()
+    return _together(intervals, position)
+
+
+def _truncated(text: str) -> int | None:
+    """Return the number without its fraction; None for other texts."""
+    number = re.fullmatch(r"([-+]?\d+)(\.\d*)?", text)
+    return int(number[1]) if number else None
+
+
+def _parse_range(cursor: TokenCursor, token: Token) -> nodes.Expression:
+    """Parse `'1-2' YEAR TO MONTH` behind INTERVAL: a number for each unit from the first to the last.
+
+    A sign belongs to all of them."""
+    text = cursor.token.text.strip()
+    position = cursor.position(token)
+    cursor.advance()
+    first = INTERVAL_UNITS[cursor.advance().key]
+    cursor.expect("TO")
+    last = INTERVAL_UNITS.get(cursor.key, "")
+    pattern = _RANGES.get((first, last))
+    if pattern is None:
+        raise cursor.expected("a smaller unit, as in INTERVAL '1-2' YEAR TO MONTH")
+    parts = re.fullmatch(f"([-+]?){pattern}", text)
+    if parts is None:
+        raise cursor.expected(f"a text such as '1-2' or '1 2:03:04', not {text!r},")
+    start = _UNITS_OF_RANGES.index(first)
+    units = _UNITS_OF_RANGES[start : _UNITS_OF_RANGES.index(last) + 1]
+    numbers = [int(part) for part in parts.groups()[1:]]
+    for unit, number in list(zip(units, numbers, strict=True))[1:]:
+        if number > _LARGEST[unit]:
+            raise cursor.expected(f"at most {_LARGEST[unit]} {unit.lower()}s in {text!r}")
+    cursor.advance()
+    sign = -1 if parts[1] == "-" else 1
+    return _together(
+        [
+            nodes.IntervalLiteral(
+                nodes.Literal(sign * number, str(sign * number), position=position),
+                unit,
+                position=position,
+            )
+            for unit, number in zip(units, numbers, strict=True)
+        ],
+        position,
+    )
+
+
+def _together(intervals: list[nodes.Expression], position: Position | None) -> nodes.Expression:
+    """Return one interval as it is, several as a tuple."""
+    if len(intervals) == 1:
+        return intervals[0]
+    return nodes.Function("tuple", tuple(intervals), position=position)
