@@ -94,6 +94,11 @@ ROWS_PER_LATE_ROW_MIN = 16
 """Pick the rows that conditions keep out of the other columns, in place of filtering these, where
 there are so many rows for each."""
 
+SHARED_DICTIONARY_ROWS_MIN = 65_536
+SHARED_DICTIONARY_ROWS_PER_TEXT_MIN = 3
+"""Keep text columns of a part of at least so many rows as codes of one dictionary, where a text has so
+many rows on average. With fewer, codes save little and the dictionary is large."""
+
 JOINED_PIECE_ROWS_MIN = 16_384
 """Join the chunks of a block that are smaller than this on average: a batch has its own cost."""
 
@@ -162,6 +167,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
         "MANY_ROWS": _NEVER,
+        "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
         "JOINED_PIECE_ROWS_MIN": 0,
         "LISTED_VALUES_MAX": 0,
         "MONOTONIC_ROWS_MIN": _NEVER,
@@ -199,6 +205,8 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
         "MANY_ROWS": 8,
+        "SHARED_DICTIONARY_ROWS_MIN": 1,
+        "SHARED_DICTIONARY_ROWS_PER_TEXT_MIN": 0,
         "JOINED_PIECE_ROWS_MIN": _NEVER,
         "LISTED_VALUES_MAX": _NEVER,
         "MONOTONIC_ROWS_MIN": 1,

@@ -170,11 +170,13 @@ def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Some row groups of a part (`numbers` None: all), and their number of rows."""
+    """Some row groups of a part (`numbers` None: all), and their number of rows; `shared` names text
+    columns that may come as codes of one dictionary of the file."""
 
     reader: PartReader
     numbers: Sequence[int] | None
     rows: int
+    shared: Collection[str] = ()
 
 
 def read_filled(
@@ -193,7 +195,9 @@ def read_filled(
     `defaults` is called only if a column is missing. Columns in `coded` may come as
     dictionaries."""
     reader = part.reader
-    stored_table = reader.read(names, part.numbers, coded=coded, use_threads=use_threads)
+    stored_table = reader.read(
+        names, part.numbers, coded=coded, shared=part.shared, use_threads=use_threads
+    )
     columns = {name: stored_table.column(name) for name in stored_table.column_names}
     if len(columns) == len(set(names)):
         return columns

@@ -47,11 +47,13 @@ class FileKey(NamedTuple):
 
 
 class ChunkKey(NamedTuple):
-    """A column's row group in a file. `coded`: kept as a dictionary."""
+    """A column's row group in a file. `coded`: kept as a dictionary. `shared`: kept as codes of a
+    dictionary of the whole file, see `shared_codes`."""
 
     column_id: int
     row_group: int
     coded: bool
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,16 @@ class ColumnCache:
         """Return the most bytes that the cache keeps; 0 turns it off."""
         return self._bytes_max
 
+    @property
+    def entry_bytes_max(self) -> int:
+        """Return the most bytes that an entry may have."""
+        return self._bytes_max // _NEW_SHARE
+
+    def has(self, file: FileKey, *keys: ChunkKey) -> bool:
+        """Return whether the cache has all of the chunks. No lookup is counted, no entry used."""
+        entries = self._files.get(file, {})
+        return all(key in entries for key in keys)
+
     def get(self, file: FileKey, keys: Sequence[ChunkKey]) -> list[pa.Array | None]:
         """Return the chunks' values, None for those that are not in the cache."""
         entries = self._files.get(file, {})
@@ -135,7 +147,7 @@ class ColumnCache:
     def put(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
         """Keep a chunk, unless it is there already or larger than the queue of new entries."""
         entry = _Entry(file, key, values)
-        if entry.nbytes > self._bytes_max // _NEW_SHARE:
+        if entry.nbytes > self.entry_bytes_max:
             return
         with self._lock:
             while self._abandoned:
@@ -300,6 +312,8 @@ class StoreColumns:
     def __init__(self, columns: ColumnCache | None = None) -> None:
         self.shared = columns or process_columns()
         self.store = next(_stores)
+        self.making: set[tuple[str, int]] = set()
+        """The path and column of shared codes that a thread makes now."""
         weakref.finalize(self, self.shared.forget_store_soon, self.store)
 
     def file(self, path: str) -> FileKey:

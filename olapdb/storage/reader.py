@@ -31,6 +31,7 @@ from olapdb.storage.checksum import (
 )
 from olapdb.storage.column_cache import ChunkKey, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
+from olapdb.storage.shared_codes import share_codes, shared_column
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.threads import refuse_if_ending
@@ -132,11 +133,13 @@ class PartReader:
         *,
         use_threads: bool = False,
         coded: Collection[str] = (),
+        shared: Collection[str] = (),
     ) -> pa.Table:
         """Return the named columns of the row groups (None: all) in order, with the table's types.
 
         Text columns named in `coded` come as dictionaries where the part has them so, which is much
-        faster: no text is made for each row.
+        faster: no text is made for each row. Those in `shared` come as codes of one dictionary of
+        the file, where the column cache has them so (see `shared_codes`).
 
         Columns that the part lacks are left out. If no column is left, so is the number of rows;
         take it from `part.rows` or `row_groups`. Raises FileDoesntExist, ChecksumDoesntMatch or
@@ -149,7 +152,7 @@ class PartReader:
         rows = (
             self._inline(requested)
             if self._part.inline
-            else self._file(requested, row_groups, use_threads, coded)
+            else self._file(requested, row_groups, use_threads, (coded, shared))
         )
         if row_groups is not None and self._part.inline and 0 not in row_groups:
             return rows.slice(0, 0)
@@ -272,26 +275,33 @@ class PartReader:
         requested: Sequence[Column],
         row_groups: Sequence[int] | None,
         use_threads: bool,
-        coded: Collection[str],
+        dictionaries: tuple[Collection[str], Collection[str]],
     ) -> pa.Table:
         """Return the requested columns and row groups (None: all) of the part's file, from the
-        cache where it has them. Columns that the part lacks are missing in the result. `coded`
-        names columns to return as dictionaries, if their type is unchanged."""
+        cache where it has them. Columns that the part lacks are missing in the result.
+        `dictionaries` are `coded` and `shared` of `read`, for columns whose type is unchanged."""
         footer = self._footer()
         stored = [(c, footer.columns[c.id]) for c in requested if c.id in footer.columns]
         if not stored:
             return pa.table({})
         groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups
-        as_dictionaries = frozenset(
-            s.id for c, s in stored if c.name in coded and self._is_unchanged(c, s.type_name)
+        as_dictionaries, may_share = (
+            frozenset(
+                s.id for c, s in stored if c.name in names and self._is_unchanged(c, s.type_name)
+            )
+            for names in dictionaries
         )
+        shared = self._shared(may_share, groups)
         cached = {
             s.id: self._cached(ChunkKey(s.id, 0, s.id in as_dictionaries), groups)
             for _, s in stored
+            if s.id not in shared
         }
         # Columns that lack the same row groups are read at once.
         unread: dict[tuple[int, ...], list[FileColumn]] = {}
         for _, column in stored:
+            if column.id in shared:
+                continue
             missing = tuple(g for g, c in zip(groups, cached[column.id], strict=True) if c is None)
             if missing:
                 unread.setdefault(missing, []).append(column)
@@ -302,8 +312,27 @@ class PartReader:
                 whole = cached[column.id]
                 cached[column.id] = [next(chunks) if c is None else c for c in whole]
         return self._with_table_names(
-            [(c, _chunked(cached[s.id], s), s.type_name) for c, s in stored]
+            [
+                (c, shared[s.id] if s.id in shared else _chunked(cached[s.id], s), s.type_name)
+                for c, s in stored
+            ]
         )
+
+    def _shared(
+        self, column_ids: Collection[int], groups: Sequence[int]
+    ) -> dict[int, pa.ChunkedArray]:
+        """Return the row groups of those columns that the cache has as codes of one dictionary;
+        make these of what it has."""
+        columns, path = self._store.cache.columns, self._part.path
+        shared = {}
+        for column_id in column_ids if groups else ():
+            sizes = [group.rows for group in self.row_groups]
+            if self._caches:
+                share_codes(columns, path, column_id, sizes)
+            values = shared_column(columns, path, column_id, groups)
+            if values is not None:
+                shared[column_id] = pa.chunked_array([values])
+        return shared
 
     def _cached(self, key: ChunkKey, groups: Sequence[int]) -> list[pa.Array | None]:
         """Return the row groups of the column that `key` names, None for those that the cache

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from olapdb.model.schema import Table
+from olapdb.storage.shared_codes import is_dictionary
 from olapdb.storage.store import LocalStore
 from olapdb.system.registry import Row, SystemContext, SystemTable
 
@@ -61,7 +62,7 @@ def _uncompressed_cache(context: SystemContext) -> Iterator[Row]:
     columns = context.services.store.cache.columns
     for path, key, _, rows, size in columns.shared.entries(columns.store):
         total = sums.setdefault((path, key.column_id, key.coded), [0, 0, 0])
-        for at, value in enumerate((1, rows, size)):
+        for at, value in enumerate((1, 0 if is_dictionary(key) else rows, size)):
             total[at] += value
     for (path, column_id, coded), (cells, rows, size) in sorted(sums.items()):
         database = table_name = part_name = column_name = ""

@@ -20,11 +20,13 @@ from olapdb.types import DataType
 
 @dataclass(frozen=True)
 class Source:
-    """A column of a scan: its unique name in the plan, its name in the table, its type."""
+    """A column of a scan: its unique name in the plan, its name in the table, its type. `shared`: a
+    text column that may come as codes of one dictionary of its part's file."""
 
     unique: str
     name: str
     type: DataType
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,13 @@ def read_task(
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
-    context.statistics.add_read(0, batch.nbytes)
+    context.statistics.add_read(0, sum(map(_bytes_of_rows, arrays)))
     return batch
+
+
+def _bytes_of_rows(column: pa.Array) -> int:
+    """Return the size of a column, without its dictionary."""
+    return int((column.indices if isinstance(column, pa.DictionaryArray) else column).nbytes)
 
 
 def _joined(chunks: list[pa.Array]) -> pa.Array:
@@ -165,11 +172,15 @@ def _joined(chunks: list[pa.Array]) -> pa.Array:
 
 
 def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Return the arrays, with dictionaries decoded if the arrays differ in type.
+    """Return the arrays, with dictionaries decoded if the arrays differ in type, or have more values
+    in their dictionaries than rows.
 
     Parts in the catalog have no dictionaries.
     """
-    if len({array.type for array in arrays}) == 1:
+    dictionaries = [array.dictionary for array in arrays if isinstance(array, pa.DictionaryArray)]
+    # Arrow joins dictionaries by hashing their values.
+    texts = sum(map(len, dictionaries)) if len(dictionaries) == len(arrays) else 0
+    if len({array.type for array in arrays}) == 1 and texts <= sum(map(len, arrays)):
         return arrays
     return [a.dictionary_decode() if isinstance(a, pa.DictionaryArray) else a for a in arrays]
 
@@ -190,7 +201,9 @@ def _read(
         return cached_defaults(table, context.require_snapshot(), context.environment, cache)
 
     columns = read_filled(
-        RowGroups(piece.selection.reader, piece.groups, piece.rows),
+        RowGroups(
+            piece.selection.reader, piece.groups, piece.rows, [s.name for s in sources if s.shared]
+        ),
         table,
         stored,
         defaults,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error, InternalError
+from olapdb.execute.operators.coded_conditions import CodedConditions, decoded
 from olapdb.execute.operators.final import final_batches
 from olapdb.execute.operators.part_scan import (
     TASK_ROW,
@@ -32,6 +34,7 @@ from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, columns_of
 from olapdb.plan.nodes import Scan
+from olapdb.types import String, plain
 
 
 def scan_batches(
@@ -138,6 +141,10 @@ class TaskReader:
         used = frozenset().union(*(columns_of(e) for e in self._conditions))
         # A row's position in the task is that among all of its rows: it is read with the conditions.
         first = [s.unique in used or s.name == TASK_ROW for s in sources]
+        texts = frozenset(s.unique for s in sources if isinstance(plain(s.type), String))
+        self._coded_conditions = CodedConditions(self._conditions, texts, context)
+        may_be_coded = self._coded_conditions.columns.union(coded)
+        sources = [replace(s, shared=s.unique in may_be_coded) for s in sources]
         self._filter_columns = [s for s, is_first in zip(sources, first, strict=True) if is_first]
         self._other_columns = [
             s for s, is_first in zip(sources, first, strict=True) if not is_first
@@ -155,12 +162,12 @@ class TaskReader:
         context.count_read(rows, 0)
         if not self._conditions:
             batch = read_task(task, self._all, table, context, self._coded)
-            return _output(self._node, batch, coded=bool(self._coded))
+            return _output(self._node, batch, None, self._coded)
         if not self._other_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
             batch = read_task(task, self._all, table, context, self._coded)
-            return _filtered(self._node, batch, context, coded=bool(self._coded))
+            return _output(self._node, batch, self._mask(batch), self._coded)
         first = read_task(task, self._filter_columns, table, context)
-        keep = _mask(self._conditions, first, context)
+        keep = self._mask(first)
         if keep is not None and not keep.true_count:
             empty = [pa.array([], data_type.arrow) for data_type in self._node.types]
             return make_batch(empty, self._node.schema, 0)
@@ -174,26 +181,26 @@ class TaskReader:
         batch = pa.RecordBatch.from_arrays(
             [*first.columns, *rest.columns], names=[s.unique for s in self._all]
         )
-        batch = _output(self._node, batch, coded=bool(self._coded))
-        return batch if keep is None else filter_rows(batch, keep)
+        return _output(self._node, batch, keep, self._coded)
+
+    def _mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Return a mask of the rows that meet the conditions; None without conditions."""
+        return _mask(*self._coded_conditions.over(batch), self._context)
 
 
-def _output(node: Scan, batch: pa.RecordBatch, *, coded: bool) -> pa.RecordBatch:
-    """Return the columns of the node's schema; with `coded` some may be dictionaries."""
-    names = [unique for unique, _ in node.columns]
-    if coded:
-        return batch.select(names)
-    return make_batch([batch.column(name) for name in names], node.schema, batch.num_rows)
-
-
-def _filtered(
-    node: Scan, batch: pa.RecordBatch, context: ExecutionContext, *, coded: bool
+def _output(
+    node: Scan, batch: pa.RecordBatch, keep: pa.BooleanArray | None, coded: Collection[str]
 ) -> pa.RecordBatch:
-    """Return the node's columns of the rows that meet all conditions; with `coded` some may be
+    """Return the columns of the node's schema, of the rows that `keep` marks; those in `coded` may be
     dictionaries."""
-    keep = _mask(scan_conditions(node), batch, context)
-    batch = _output(node, batch, coded=coded)
-    return batch if keep is None else filter_rows(batch, keep)
+    names = [unique for unique, _ in node.columns]
+    if not names:
+        return rows_only(batch.num_rows if keep is None else keep.true_count)
+    batch = batch.select(names)
+    if keep is not None:
+        batch = filter_rows(batch, keep)
+    batch = decoded(batch, coded)
+    return batch if coded else make_batch(batch.columns, node.schema, batch.num_rows)
 
 
 def _mask(
@@ -230,7 +237,8 @@ def _block_batches(
 
     def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the scan's output columns of the rows that meet the conditions."""
-        return _filtered(node, batch, context, coded=bool(coded))
+        keep = _mask(scan_conditions(node), batch, context)
+        return _output(node, batch, keep, coded)
 
     batches = (
         batch

@@ -1,0 +1,120 @@
+"""Conditions over texts that the column cache keeps as codes: equal answers, less work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+import olapdb
+from olapdb.config import tuning
+from olapdb.execute.operators import coded_conditions
+
+pytestmark = pytest.mark.feature("select", "storage")
+
+ROWS, TEXTS = 6_000, 7
+CONDITIONS = [
+    "t LIKE '%3%'",
+    "t = 'text 2' OR n = 5",
+    "lower(t) IN ('text 1', 'text 4') AND k % 3 = 1",
+    "t > 'text 4' AND length(t) = 6 AND maybe != 'x1'",
+    "maybe IS NULL",
+    "coalesce(maybe, 'none') IN ('none', 'x2')",
+    "maybe LIKE 'x%' OR t LIKE '%5'",
+    "NOT (maybe = 'x0')",
+    "concat(t, ifNull(maybe, '')) = 'text 2x2'",
+    "t = low",
+    "low NOT IN ('text 1', 'text 2')",
+    "t IN (SELECT t FROM rows WHERE k < 3)",
+    "arrayExists(x -> x = t, ['text 3', 'text 9'])",
+    "k > 10 AND toUInt8(substring(t, 6)) = 3",
+    "t != 'text 6' AND toUInt8(replaceOne(t, 'text ', '')) < 9",
+    "rand() >= 0 AND t = 'text 1'",
+    "n IN (0, 3) AND throwIf(t = 'text 2') = 0",
+]
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[olapdb.Connection]:
+    """Three parts; `n` is the number in the text."""
+    with (
+        patch.multiple(tuning, SHARED_DICTIONARY_ROWS_MIN=100, READ_AT_ONCE_ROWS_MAX=100),
+        olapdb.connect(tmp_path, settings={"inline_bytes_max": 0}) as opened,
+    ):
+        opened.execute(
+            "CREATE TABLE rows (k UInt32, n UInt8, t String, maybe Nullable(String), "
+            "low LowCardinality(String)) ENGINE = MergeTree ORDER BY k SETTINGS index_granularity = 512"
+        )
+        for part in range(3):
+            opened.execute(
+                f"INSERT INTO rows SELECT number AS k, number % {TEXTS} AS n, concat('text ', "
+                f"toString(n)), if(k % 4 = 0, NULL, concat('x', toString(k % 5))), concat('text ', "
+                f"toString(k % 3)) FROM numbers({part * ROWS}, {ROWS})"
+            )
+        yield opened
+
+
+def answer(connection: olapdb.Connection, condition: str) -> list[tuple[object, ...]]:
+    sql = f"SELECT count(), sum(k), min(t), max(maybe), any(low) FROM rows WHERE {condition}"
+    return connection.execute(sql).fetchall()
+
+
+def forms(connection: olapdb.Connection) -> dict[str, int]:
+    """The bytes of each column that the cache has as a dictionary."""
+    sql = "SELECT column, sum(bytes) FROM system.uncompressed_cache WHERE is_dictionary GROUP BY column"
+    return {str(name): int(str(size)) for name, size in connection.execute(sql).fetchall()}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_codes_change_no_answer(connection: olapdb.Connection, condition: str) -> None:
+    with patch.multiple(tuning, SHARED_DICTIONARY_ROWS_MIN=1 << 62):
+        expected = answer(connection, condition)
+    assert forms(connection) == {}
+    for _ in range(3):
+        assert answer(connection, condition) == expected
+
+
+def test_a_condition_is_computed_once_for_each_text(connection: olapdb.Connection) -> None:
+    sql = "SELECT count() FROM rows WHERE t LIKE '%3%' AND n > 0"
+    expected = connection.execute(sql).fetchall()
+    computed: list[int] = []
+    evaluate = coded_conditions.evaluate_array
+
+    def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
+        computed.append(batch.num_rows)
+        return evaluate(expression, batch, *rest)
+
+    connection.execute("SET max_threads = 1")
+    with patch.object(coded_conditions, "evaluate_array", counted):
+        assert connection.execute(sql).fetchall() == expected
+    assert computed == [TEXTS], "the three parts are one task"
+
+
+def test_codes_and_dictionaries_count_in_the_cache(connection: olapdb.Connection) -> None:
+    for _ in range(2):
+        answer(connection, "t LIKE '%3%'")
+    dictionaries = 3 * (TEXTS * len("text 0") + 4 * TEXTS)
+    assert forms(connection) == {"t": 3 * 4 * ROWS + dictionaries}
+    connection.execute("SYSTEM DROP UNCOMPRESSED CACHE")
+    assert forms(connection) == {}
+    assert answer(connection, "t LIKE '%3%'")[0][0] == 3 * ROWS // TEXTS
+
+
+def test_texts_that_do_not_repeat_get_no_codes(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE unique_texts (t String) ENGINE = MergeTree ORDER BY t")
+    connection.execute("INSERT INTO unique_texts SELECT toString(number) FROM numbers(1000)")
+    for _ in range(3):
+        sql = "SELECT count() FROM unique_texts WHERE t LIKE '%7%'"
+        assert connection.execute(sql).fetchall() == [(271,)]
+    (size,) = forms(connection).values()
+    assert size == 0, "only the note that there are none"
+
+
+def test_keys_are_grouped_by_codes(connection: olapdb.Connection) -> None:
+    sql = "SELECT t, maybe, count() FROM rows WHERE low LIKE '%1%' GROUP BY t, maybe ORDER BY t, maybe"
+    expected = connection.execute(sql).fetchall()
+    assert len(expected) == TEXTS * 6
+    for _ in range(2):
+        assert connection.execute(sql).fetchall() == expected
