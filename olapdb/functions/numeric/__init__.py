@@ -25,6 +25,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         readable_numbers,
         readable_sizes,
         reinterpret,
+        value_hashes,
     )
 
     modules = (
@@ -35,6 +36,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         bits,
         byte_order,
         hashes,
+        value_hashes,
         maths,
         random,
         readable_numbers,

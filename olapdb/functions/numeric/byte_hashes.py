@@ -1,14 +1,14 @@
-"""Hashes of byte strings, many at once: CityHash64 1.0.2, SipHash-2-4 and XXH64, bit for bit.
+"""Hashes of byte strings, many at once: CityHash64 1.0.2 and XXH64, bit for bit.
 
 All values advance side by side: a step of the algorithm is one numpy operation on the values that
 are long enough for it.  So the number of Python steps grows with the longest value, not with the
-number of values.  Sources: Pike and Alakuijala, CityHash 1.0.2 (2011); Aumasson and Bernstein,
-"SipHash: a fast short-input PRF" (2012); Collet, xxHash specification (XXH64).
+number of values.  Sources: Pike and Alakuijala, CityHash 1.0.2 (2011); Collet, xxHash
+specification (XXH64).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,14 @@ class HashedValues:
     starts: np.ndarray
     lengths: np.ndarray
 
+    @classmethod
+    def of_width(cls, raw: np.ndarray) -> HashedValues:
+        """Return the rows of an array, as their bytes in memory."""
+        data = np.ascontiguousarray(raw).view(np.uint8).reshape(-1)
+        width = len(data) // max(len(raw), 1)
+        starts = np.arange(len(raw), dtype=np.int64) * width
+        return cls(_padded(data), starts, np.full(len(raw), width, np.int64))
+
     @property
     def count(self) -> int:
         """The number of values."""
@@ -39,6 +47,14 @@ class HashedValues:
     def chosen(self, rows: np.ndarray) -> HashedValues:
         """Return the values at these positions."""
         return HashedValues(self.data, self.starts[rows], self.lengths[rows])
+
+    def blocks(self, size: int) -> Iterator[tuple[np.ndarray, HashedValues, int]]:
+        """Yield each whole block of `size` bytes: the positions of the values that have it, these
+        values, and where it begins in them."""
+        counts = self.lengths // size
+        for block in range(int(counts.max(initial=0))):
+            rows = np.flatnonzero(counts > block)
+            yield rows, self.chosen(rows), block * size
 
     def word(self, at: np.ndarray | int, size: int = 8) -> np.ndarray:
         """Return the little-endian word of `size` bytes from `at` in each value, as uint64."""
@@ -53,23 +69,14 @@ class HashedValues:
 
 
 def values_of(array: pa.Array) -> HashedValues:
-    """Return the values of a binary, string or fixed-width array without nulls, as their bytes in
-    memory.
-    """
-    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
-        offsets, data = columns.bytes_of(array)
-        return HashedValues(_padded(data), offsets[:-1], np.diff(offsets))
-    raw = np.ascontiguousarray(columns.numpy_values(array))
-    width = raw.dtype.itemsize
-    starts = np.arange(len(raw), dtype=np.int64) * width
-    return HashedValues(_padded(raw.view(np.uint8)), starts, np.full(len(raw), width, np.int64))
+    """Return the values of a string or binary array without nulls."""
+    offsets, data = columns.bytes_of(array)
+    return HashedValues(_padded(data), offsets[:-1], np.diff(offsets))
 
 
 def pairs_of(first: np.ndarray, second: np.ndarray) -> HashedValues:
-    """Return two uint64 of each row as one value of 16 bytes."""
-    data = np.ascontiguousarray(np.stack([first, second], axis=1)).view(np.uint8).reshape(-1)
-    starts = np.arange(len(first), dtype=np.int64) * 16
-    return HashedValues(_padded(data), starts, np.full(len(first), 16, np.int64))
+    """Return two hashes of each row as one value; hashes have shape (rows,) or (rows, words)."""
+    return HashedValues.of_width(np.hstack([h.reshape(len(h), -1) for h in (first, second)]))
 
 
 def _padded(data: np.ndarray) -> np.ndarray:
@@ -77,7 +84,7 @@ def _padded(data: np.ndarray) -> np.ndarray:
     return np.concatenate((data, np.zeros(64, np.uint8)))
 
 
-def _by_length(
+def by_length(
     values: HashedValues, ranges: tuple[tuple[int, int, Callable[[HashedValues], np.ndarray]], ...]
 ) -> np.ndarray:
     """Hash each value by the function for its length; `ranges` holds (low, high, function).
@@ -100,9 +107,44 @@ def rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
     return np.asarray((value >> shift) | (value << left) * (shift > 0))
 
 
-def _rotated_left(value: np.ndarray, places: int) -> np.ndarray:
+def rotated_left(value: np.ndarray, places: int) -> np.ndarray:
     """Return words rotated to the left by 1 to 63 places."""
     return np.asarray((value << U64(places)) | (value >> U64(64 - places)))
+
+
+def tail_word(values: HashedValues, size: int, skipped: int = 0) -> np.ndarray:
+    """Return the bytes behind the last whole block of `size` bytes of each value, as uint64.
+
+    Of more than 8 bytes these are the first; `skipped` bytes before them are left out.
+    """
+    begin = values.lengths // size * size + skipped
+    remaining = np.clip(values.lengths - begin, 0, 8)
+    word = values.word(np.minimum(begin, values.lengths))
+    kept = np.where(remaining < 8, remaining, 0).astype(U64) * U64(8)
+    mask = (U64(1) << kept) - U64(1)
+    return np.where(remaining == 8, word, word & mask)
+
+
+def int_hash64(values: np.ndarray) -> np.ndarray:
+    """Return the finalizer of MurmurHash3, which is ClickHouse's intHash64 without its key."""
+    with np.errstate(over="ignore"):
+        x = values
+        x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+        x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+        return np.asarray(x ^ (x >> np.uint64(33)))
+
+
+def int_hash32(values: np.ndarray) -> np.ndarray:
+    """Return ClickHouse's intHash32 of uint64 values, the low 32 bits of a mixed key; uint32."""
+    with np.errstate(over="ignore"):
+        key = values ^ np.uint64(0x75D9543DE018BF45)
+        key = ~key + (key << np.uint64(18))
+        key = key ^ rotated_right(key, 31)
+        key = key * np.uint64(21)
+        key = key ^ rotated_right(key, 11)
+        key = key + (key << np.uint64(6))
+        key = key ^ rotated_right(key, 22)
+    return np.asarray(key.astype(np.uint32))
 
 
 # --- CityHash64 1.0.2
@@ -124,7 +166,7 @@ def city_combined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def city_hash64(values: HashedValues) -> np.ndarray:
     """Return CityHash64 1.0.2 of each value; uint64."""
-    return _by_length(
+    return by_length(
         values,
         (
             (0, 1, lambda v: np.full(v.count, _K2)),
@@ -202,7 +244,7 @@ def _city_half(
     return a + z, b + rotated_right(a, 31) + c
 
 
-def _city_weak(
+def weak_hash(
     v: HashedValues, at: np.ndarray | int, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weak hash of the 32 bytes from `at`, with the seeds `a` and `b`, as two words."""
@@ -220,8 +262,8 @@ def _city_long(v: HashedValues) -> np.ndarray:
     end, length = v.lengths, v.lengths.astype(U64)
     x, y = v.word(0), v.word(end - 16) ^ _K1
     z: np.ndarray = v.word(end - 56) ^ _K0
-    v0, v1 = _city_weak(v, end - 64, length, y)
-    w0, w1 = _city_weak(v, end - 32, length * _K1, np.full(v.count, _K0, U64))
+    v0, v1 = weak_hash(v, end - 64, length, y)
+    w0, w1 = weak_hash(v, end - 32, length * _K1, np.full(v.count, _K0, U64))
     z = z + _mixed(v1) * _K1
     x = rotated_right(z + x, 39) * _K1
     y = rotated_right(y, 33) * _K1
@@ -244,63 +286,9 @@ def _city_block(v: HashedValues, at: int, state: list[np.ndarray]) -> list[np.nd
     x = x ^ w1
     y = y ^ v0
     z = rotated_right(z ^ w0, 33)
-    v0, v1 = _city_weak(v, at, v1 * _K1, x + w0)
-    w0, w1 = _city_weak(v, at + 32, z + w1, y)
+    v0, v1 = weak_hash(v, at, v1 * _K1, x + w0)
+    w0, w1 = weak_hash(v, at + 32, z + w1, y)
     return [z, y, x, v0, v1, w0, w1]
-
-
-# --- SipHash-2-4
-
-
-def sip_hash64(values: HashedValues) -> np.ndarray:
-    """Return SipHash-2-4 of each value with the key 0, 0; uint64."""
-    count = values.count
-    starts = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
-    state = [np.full(count, start, U64) for start in starts]
-    words = values.lengths // 8
-    with np.errstate(over="ignore"):
-        for at in range(int(words.max(initial=0))):
-            rows = np.flatnonzero(words > at)
-            word = values.chosen(rows).word(8 * at)
-            new = _sip_absorbed([part[rows] for part in state], word)
-            for part, changed in zip(state, new, strict=True):
-                part[rows] = changed
-        state = _sip_absorbed(state, _sip_last_word(values))
-        state[2] = state[2] ^ U64(0xFF)
-        for _ in range(4):
-            state = _sip_round(state)
-    return np.asarray(state[0] ^ state[1] ^ state[2] ^ state[3])
-
-
-def _sip_last_word(values: HashedValues) -> np.ndarray:
-    """Return the bytes behind the last whole word, with the length in the highest byte."""
-    remaining, begin = values.lengths % 8, values.lengths // 8 * 8
-    word = values.word(begin)
-    mask = (U64(1) << (remaining.astype(U64) * U64(8))) - U64(1)
-    return np.asarray((word & mask) | (values.lengths.astype(U64) << U64(56)))
-
-
-def _sip_absorbed(state: list[np.ndarray], word: np.ndarray) -> list[np.ndarray]:
-    """Return the state of four words after one word of the message."""
-    state = [state[0], state[1], state[2], state[3] ^ word]
-    state = _sip_round(_sip_round(state))
-    return [state[0] ^ word, state[1], state[2], state[3]]
-
-
-def _sip_round(state: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the state of four words after one SipRound."""
-    v0, v1, v2, v3 = state
-    v0 = v0 + v1
-    v1 = _rotated_left(v1, 13) ^ v0
-    v0 = _rotated_left(v0, 32)
-    v2 = v2 + v3
-    v3 = _rotated_left(v3, 16) ^ v2
-    v0 = v0 + v3
-    v3 = _rotated_left(v3, 21) ^ v0
-    v2 = v2 + v1
-    v1 = _rotated_left(v1, 17) ^ v2
-    v2 = _rotated_left(v2, 32)
-    return [v0, v1, v2, v3]
 
 
 # --- XXH64
@@ -325,18 +313,18 @@ def xx_hash64(values: HashedValues) -> np.ndarray:
             if len(rows):
                 word = values.chosen(rows).word(at[rows])
                 mixed = total[rows] ^ _xx_round(np.zeros(len(rows), U64), word)
-                total[rows] = _rotated_left(mixed, 27) * _P1 + _P4
+                total[rows] = rotated_left(mixed, 27) * _P1 + _P4
                 at[rows] += 8
         rows = np.flatnonzero(lengths - at >= 4)
         if len(rows):
             word = values.chosen(rows).word(at[rows], 4)
-            total[rows] = _rotated_left(total[rows] ^ word * _P1, 23) * _P2 + _P3
+            total[rows] = rotated_left(total[rows] ^ word * _P1, 23) * _P2 + _P3
             at[rows] += 4
         for _ in range(3):
             rows = np.flatnonzero(lengths > at)
             if len(rows):
                 byte = values.chosen(rows).byte(at[rows])
-                total[rows] = _rotated_left(total[rows] ^ byte * _P5, 11) * _P1
+                total[rows] = rotated_left(total[rows] ^ byte * _P5, 11) * _P1
                 at[rows] += 1
         total = (total ^ (total >> U64(33))) * _P2
         total = (total ^ (total >> U64(29))) * _P3
@@ -345,7 +333,7 @@ def xx_hash64(values: HashedValues) -> np.ndarray:
 
 def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
     """Return XXH64's lanes after one more word each."""
-    return np.asarray(_rotated_left(lane + word * _P2, 31) * _P1)
+    return np.asarray(rotated_left(lane + word * _P2, 31) * _P1)
 
 
 def _xx_stripes(v: HashedValues) -> np.ndarray:
@@ -360,7 +348,7 @@ def _xx_stripes(v: HashedValues) -> np.ndarray:
             lane[rows] = _xx_round(lane[rows], active.word(32 * stripe + 8 * at))
     total = np.zeros(v.count, U64)
     for lane, places in zip(lanes, (1, 7, 12, 18), strict=True):
-        total = total + _rotated_left(lane, places)
+        total = total + rotated_left(lane, places)
     for lane in lanes:
         total = (total ^ _xx_round(np.zeros(v.count, U64), lane)) * _P1 + _P4
     return np.asarray(total)
