@@ -13,13 +13,13 @@ from olapdb.sql.parser.precedence import LAMBDA
 from olapdb.sql.tokens import Token
 
 _RANGES = {
-    ("Year", "Month"): r"(\d+)-(\d+)",
-    ("Day", "Hour"): r"(\d+) (\d+)",
-    ("Day", "Minute"): r"(\d+) (\d+):(\d+)",
-    ("Day", "Second"): r"(\d+) (\d+):(\d+):(\d+)",
-    ("Hour", "Minute"): r"(\d+):(\d+)",
-    ("Hour", "Second"): r"(\d+):(\d+):(\d+)",
-    ("Minute", "Second"): r"(\d+):(\d+)",
+    ("Year", "Month"): r"([0-9]+)-([0-9]+)",
+    ("Day", "Hour"): r"([0-9]+) ([0-9]+)",
+    ("Day", "Minute"): r"([0-9]+) ([0-9]+):([0-9]+)",
+    ("Day", "Second"): r"([0-9]+) ([0-9]+):([0-9]+):([0-9]+)",
+    ("Hour", "Minute"): r"([0-9]+):([0-9]+)",
+    ("Hour", "Second"): r"([0-9]+):([0-9]+):([0-9]+)",
+    ("Minute", "Second"): r"([0-9]+):([0-9]+)",
 }
 """The numbers in the text of `INTERVAL '…' first TO last`, by its units."""
 _UNITS_OF_RANGES = ("Year", "Month", "Day", "Hour", "Minute", "Second")
@@ -85,9 +85,12 @@ def _parse_text(cursor: TokenCursor, token: Token) -> nodes.Expression:
 
 
 def _truncated(text: str) -> int | None:
-    """Return the number without its fraction; None for other texts."""
-    number = re.fullmatch(r"([-+]?\d+)(\.\d*)?", text)
-    return int(number[1]) if number else None
+    """Return the number without its fraction; None for other texts and beyond 64 bits."""
+    parts = re.fullmatch(r"([-+]?)([0-9]+)(\.[0-9]*)?", text)
+    magnitude = whole_number(parts[2]) if parts else None
+    if parts is None or magnitude is None or magnitude >> 64:
+        return None
+    return -magnitude if parts[1] == "-" else magnitude
 
 
 def _parse_range(cursor: TokenCursor, token: Token) -> nodes.Expression:
@@ -108,7 +111,9 @@ def _parse_range(cursor: TokenCursor, token: Token) -> nodes.Expression:
         raise cursor.expected(f"a text such as '1-2' or '1 2:03:04', not {text!r},")
     start = _UNITS_OF_RANGES.index(first)
     units = _UNITS_OF_RANGES[start : _UNITS_OF_RANGES.index(last) + 1]
-    numbers = [int(part) for part in parts.groups()[1:]]
+    numbers = [number for part in parts.groups()[1:] if (number := _truncated(part)) is not None]
+    if len(numbers) < len(units):
+        raise cursor.expected(f"numbers of 64 bits in {text!r}")
     for unit, number in list(zip(units, numbers, strict=True))[1:]:
         if number > _LARGEST[unit]:
             raise cursor.expected(f"at most {_LARGEST[unit]} {unit.lower()}s in {text!r}")
