@@ -93,6 +93,10 @@ class ValueOutOfBound(DataError, name="ARGUMENT_OUT_OF_BOUND", code=69):
     """A value outside the range of its type."""
 
 
+class CannotPrintNumber(DataError, name="CANNOT_PRINT_FLOAT_OR_DOUBLE_NUMBER", code=28):
+    """A number that cannot be written with so many digits."""
+
+
 class IllegalDivision(DataError, name="ILLEGAL_DIVISION", code=153):
     """An integer division by zero, or of the least integer by -1."""
 

@@ -17,6 +17,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     from olapdb.functions.arrays import (
         array_edits,
         array_reduce,
+        array_statistics,
         bitmaps,
         construction,
         element_access,
@@ -60,5 +61,6 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         vectors,
         bitmaps,
         array_edits,
+        array_statistics,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

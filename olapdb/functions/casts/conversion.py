@@ -396,6 +396,7 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
                 name,
                 _plain_conversion(conversion),
                 count=(1 + low, 1 + high),
+                aliases=("DATE",) if name == "toDate" else (),
                 insensitive=insensitive,
             )
         )
@@ -449,6 +450,6 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("toFixedString", _plain_conversion(_Conversion(_fixed_string, (1, 1))), count=2),
     custom("toBool", _to_bool),
     custom("toInterval", _to_interval, count=2),
-    custom("toTimeZone", _to_time_zone, count=2),
+    custom("toTimeZone", _to_time_zone, count=2, aliases=("toTimezone",)),
     custom("toLowCardinality", _to_low_cardinality),
 )

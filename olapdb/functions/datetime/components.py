@@ -218,7 +218,9 @@ def _with_mode(
     return define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=insensitive)
 
 
-def _fraction(name: str, digits: int, result: DataType) -> ScalarDefinition:
+def _fraction(
+    name: str, digits: int, result: DataType, aliases: tuple[str, ...]
+) -> ScalarDefinition:
     """Define a function that returns the fraction of the second in units of 10^-digits seconds."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -227,7 +229,8 @@ def _fraction(name: str, digits: int, result: DataType) -> ScalarDefinition:
         fraction = columns.numpy_values(arrays[0]) % ticks
         return columns.from_values(calendar.rescaled(fraction, ticks, 10**digits), result.arrow)
 
-    return define(name, fixed_rule(result, CLOCKS, "a DateTime or DateTime64"), kernel)
+    rule = fixed_rule(result, CLOCKS, "a DateTime or DateTime64")
+    return define(name, rule, kernel, aliases=aliases, insensitive=True)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
@@ -298,7 +301,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _with_mode("toDayOfWeek", _weekday_kernel, UINT8, ("DAYOFWEEK",)),
     _with_mode("toWeek", _week_kernel, UINT8, ("week",)),
     _with_mode("toYearWeek", _year_week_kernel, UINT32, ("yearweek",)),
-    _fraction("toMillisecond", 3, UINT16),
-    _fraction("toMicrosecond", 6, UINT32),
-    _fraction("toNanosecond", 9, UINT32),
+    _fraction("toMillisecond", 3, UINT16, ("MILLISECOND",)),
+    _fraction("toMicrosecond", 6, UINT32, ("MICROSECOND",)),
+    _fraction("toNanosecond", 9, UINT32, ("NANOSECOND",)),
 )

@@ -17,6 +17,8 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         byte_order,
         comparison,
         conditional,
+        exact_decimals,
+        finance,
         guarded,
         hashes,
         logical,
@@ -25,6 +27,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         readable_numbers,
         readable_sizes,
         reinterpret,
+        samples,
         value_hashes,
     )
 
@@ -43,5 +46,8 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         readable_sizes,
         reinterpret,
         guarded,
+        exact_decimals,
+        finance,
+        samples,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -1,47 +1,104 @@
-"""Arithmetic that guards its arguments or composes other functions: …OrNull, clamp, max2, midpoint,
-multiplyDecimal; special functions; widthBucket; rounding to given values."""
+"""Arithmetic that guards its arguments or composes other functions: …OrNull, clamp, max2, midpoint;
+special functions; widthBucket; rounding to given values."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.composition import Part, call, compose, literal
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
-from olapdb.functions.kernels.supertypes import as_number, common_type
+from olapdb.functions.kernels.supertypes import NULL_TYPE, as_number, common_type
 from olapdb.functions.numeric.maths import floats
 from olapdb.types import (
     FLOAT64,
+    INT8,
     STRING,
     UINT8,
     UINT16,
     UINT64,
     Boolean,
     DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
     Decimal,
     Float,
     Integer,
     is_nullable,
+    plain,
 )
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def _or_null(operation: str) -> Callable[[Part, Part], Part]:
-    """Return the composition of a division that gives NULL for a divisor of 0."""
+    """Return the composition of a division that gives NULL where it has no result: for a divisor
+    of 0, and for the least integer by -1."""
 
     def build(left: Part, right: Part) -> Part:
-        """Divide by the divisor, or by NULL where it is 0."""
-        return call(operation, left, call("nullIf", right, literal(0, UINT8)))
+        """Divide by the divisor, or by NULL where there is no result."""
+        divisor = call("nullIf", right, literal(0, UINT8))
+        kinds = plain(left.type), plain(right.type)
+        if operation != "divide" and all(isinstance(k, Integer) and k.signed for k in kinds):
+            least = -(1 << (8 * kinds[0].arrow.byte_width - 1))
+            without = call(
+                "and",
+                call("equals", right, literal(-1, INT8)),
+                call("equals", left, literal(least, kinds[0])),
+            )
+            divisor = call("if", without, literal(None, NULL_TYPE), divisor)
+        return call(operation, left, divisor)
 
     return build
+
+
+def _middle(*values: Part) -> Part:
+    """Return the mean of values in their common type; of integers and times it is truncated.
+
+    NULLs are left out; the mean of nothing is NULL."""
+    common = common_type([part.type for part in values])
+    kind = plain(common)
+    if not is_nullable(common):
+        count = literal(len(values), UINT64)
+    else:
+        present = (call("toUInt64", call("isNotNull", part)) for part in values)
+        count = functools.reduce(lambda a, b: call("plus", a, b), present)
+        count = call("nullIf", count, literal(0, UINT8))
+        zero = call("CAST", literal(0, UINT8), literal(kind.name, STRING))
+        values = tuple(call("ifNull", part, zero) for part in values)
+    if isinstance(kind, Float | Decimal):
+        wide = [call("CAST", part, literal(common.name, STRING)) for part in values]
+        mean = call("divide", functools.reduce(lambda a, b: call("plus", a, b), wide), count)
+        return call("CAST", mean, literal(common.name, STRING))
+    if not isinstance(kind, Integer | Date | Date32 | DateTime | DateTime64):
+        raise IllegalTypeOfArgument(f"The middle of values of type {common} is not known.")
+    same = [call("CAST", part, literal(common.name, STRING)) for part in values]
+    if isinstance(kind, DateTime64):
+        whole = [call("reinterpretAsInt64", part) for part in same]
+    elif isinstance(kind, Date | Date32 | DateTime):
+        whole = [call("toInt64", part) for part in same]
+    elif kind.arrow.byte_width == 8:
+        whole = [call("toDecimal128", part, literal(0, UINT8)) for part in same]
+    else:
+        whole = [call("toInt64", part) for part in same]
+    total = functools.reduce(lambda a, b: call("plus", a, b), whole)
+    if isinstance(plain(total.type), Decimal):
+        mean = call("trunc", call("divide", total, count))
+    else:
+        mean = call("intDiv", total, count)
+    if isinstance(kind, DateTime64):
+        mean = call("reinterpret", mean, literal(kind.name, STRING))
+    return call("CAST", mean, literal(common.name, STRING))
 
 
 def _is_zero_or_null(value: Part) -> Part:
@@ -250,6 +307,8 @@ _NUMBER = scalar.fixed_rule(FLOAT64, _NUMBERS, "a number")
 _INTEGER = scalar.fixed_rule(UINT64, (Integer,), "an integer")
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    compose("avg2", _middle, count=2, insensitive=True),
+    compose("midpoint", _middle, count=(1, None), insensitive=True),
     compose("divideOrNull", _or_null("divide"), count=2),
     compose("intDivOrNull", _or_null("intDiv"), count=2),
     compose("moduloOrNull", _or_null("modulo"), count=2, aliases=("modOrNull",)),

@@ -14,8 +14,19 @@ from olapdb.errors import BadArguments, IllegalTypeOfArgument, TooLargeStringSiz
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.hashing import mix
-from olapdb.functions.scalar import ScalarDefinition, custom
-from olapdb.types import FLOAT64, STRING, UINT8, UINT32, UINT64, UUID_TYPE, DataType, Integer, plain
+from olapdb.functions.scalar import ScalarDefinition, constant_integer, custom
+from olapdb.types import (
+    FLOAT64,
+    STRING,
+    UINT8,
+    UINT32,
+    UINT64,
+    UUID_TYPE,
+    DataType,
+    FixedString,
+    Integer,
+    plain,
+)
 
 
 def _random(result: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
@@ -148,6 +159,62 @@ def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], Sca
 _RANDOM_BYTES_MAX = 1 << 24
 
 
+def _fixed_bytes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve randomFixedString(length[, tag]) of a constant length."""
+    length = constant_integer(name, arguments, 0, "the length")
+    result = FixedString(length)
+    tag = arguments[1].constant if len(arguments) > 1 else None
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Draw the bytes of each row."""
+        data = _generator(environment, name, tag).integers(0, 256, rows * length, dtype=np.uint8)
+        buffers = [None, pa.py_buffer(data.tobytes())]
+        return pa.Array.from_buffers(result.arrow, rows, buffers)
+
+    return ScalarCall(name, result, kernel, "row")
+
+
+def _characters(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve randomStringUTF8(length): random characters of Unicode but surrogates."""
+    if not isinstance(plain(arguments[0].type), Integer):
+        raise IllegalTypeOfArgument(f"{name} takes a length, not {arguments[0].type}.")
+    tag = arguments[1].constant if len(arguments) > 1 else None
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Draw the characters of each row; raise TooLargeStringSize for an impossible length."""
+        lengths = columns.numpy_values(columns.as_array(values[0], rows)).astype(np.int64)
+        if len(lengths) and (lengths.min() < 0 or lengths.max() > _RANDOM_BYTES_MAX):
+            raise TooLargeStringSize(f"{name} makes texts of 0 to {_RANDOM_BYTES_MAX} characters.")
+        offsets = columns.offsets_from_counts(lengths)
+        drawn = _generator(environment, name, tag).integers(
+            0, _CODE_POINTS - _SURROGATES, int(offsets[-1]), dtype=np.uint32
+        )
+        points = np.where(drawn >= _FIRST_SURROGATE, drawn + _SURROGATES, drawn)
+        sizes = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
+        places = columns.offsets_from_counts(sizes)
+        text = points.astype("<u4").tobytes().decode("utf-32-le").encode()
+        return columns.strings_from(places[offsets], np.frombuffer(text, np.uint8))
+
+    return ScalarCall(name, STRING, kernel, "row")
+
+
+_CODE_POINTS = 0x110000
+_FIRST_SURROGATE = 0xD800
+_SURROGATES = 0x800
+
+
+def _constant_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve randConstant([x]): one random number for all rows of a query."""
+    tag = arguments[0].constant if arguments else None
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Draw the number; it follows from the query's seed."""
+        number = _generator(environment, name, tag).integers(0, 2**32, dtype=np.uint32)
+        return pa.scalar(int(number), UINT32.arrow)
+
+    return ScalarCall(name, UINT32, kernel, "query")
+
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("rand", _random(UINT32), count=(0, 1), aliases=("rand32",), insensitive=True),
     custom("rand64", _random(UINT64), count=(0, 1)),
@@ -157,5 +224,8 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         for name, (count, result, draw) in _DISTRIBUTIONS.items()
     ),
     custom("randomString", _random_bytes(printable=False), count=(1, 2)),
+    custom("randomFixedString", _fixed_bytes, count=(1, 2)),
+    custom("randomStringUTF8", _characters, count=(1, 2)),
+    custom("randConstant", _constant_number, count=(0, 1)),
     custom("randomPrintableASCII", _random_bytes(printable=True), count=(1, 2)),
 )

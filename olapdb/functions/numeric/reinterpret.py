@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
+from olapdb.functions.aggregates.registry import state_representation
+from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings import rendering
 from olapdb.types import (
@@ -33,6 +38,8 @@ from olapdb.types import (
     Float,
     Integer,
     String,
+    parse_type,
+    plain,
 )
 
 _FIXED = (Integer, Float, Date, DateTime, DateTime64, UUID)
@@ -97,6 +104,52 @@ def _as_string(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return pc.ascii_rtrim(whole, characters="\0")
 
 
+def _width(data_type: DataType) -> int:
+    """Return the bytes that ClickHouse stores for a value of a type of fixed width."""
+    if isinstance(data_type, FixedString):
+        return data_type.length
+    if isinstance(data_type, UUID):
+        return 16
+    arrow = data_type.arrow
+    stored = _STORED.get(type(data_type))
+    return stored.itemsize if stored is not None else arrow.bit_width // 8
+
+
+def _fixed_bytes_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    """Return the FixedString of a value's width; raise IllegalTypeOfArgument for a text."""
+    scalar.require(name, types[:1], (*_FIXED, FixedString), "a value of fixed width")
+    return FixedString(_width(types[0]))
+
+
+def _as_fixed_bytes(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Take the bytes of a value, with as many zeros behind them as the result has room for."""
+    assert isinstance(call.result, FixedString)
+    raw = _first_bytes(arrays[0], call.types[0], call.result.length)
+    buffers = [None, pa.py_buffer(raw.tobytes())]
+    return pa.Array.from_buffers(call.result.arrow, len(arrays[0]), buffers)
+
+
+def _as_type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve reinterpret(x, type): the bytes of x as a value of the type, a constant name."""
+    target = parse_type(scalar.constant_text(name, arguments, 1, "the type"), state_representation)
+    source = plain(arguments[0].type)
+    scalar.require(name, [source], _SOURCES, "a number, date, UUID or text")
+    if isinstance(target, String):
+        kernel: scalar.Kernel = _as_string
+    elif isinstance(target, UUID):
+        kernel = _as_uuid
+    elif isinstance(target, FixedString) and not isinstance(source, String):
+        kernel = _as_fixed_bytes
+    elif isinstance(target, _FIXED):
+        dtype = _STORED.get(type(target)) or np.dtype(columns.dtype_of(target.arrow))
+        kernel = _as_number(target, dtype.newbyteorder("<"))
+    else:
+        raise IllegalTypeOfArgument(f"{name} of a {source} as {target} is not possible.")
+    return scalar.standard_call(name, arguments, target, kernel)
+
+
 def _definition(name: str, result: DataType, kernel: scalar.Kernel) -> scalar.ScalarDefinition:
     """Define a function of one value of fixed width or text."""
     rule = scalar.fixed_rule(result, _SOURCES, "a number, date, UUID or String")
@@ -115,4 +168,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(_definition(t.name, t, _as_number(t, dtype)) for t, dtype in _NUMBERS),
     _definition("UUID", UUID_TYPE, _as_uuid),
     _definition("String", STRING, _as_string),
+    scalar.define("reinterpretAsFixedString", _fixed_bytes_rule, _as_fixed_bytes),
+    scalar.custom("reinterpret", _as_type, count=2),
 )

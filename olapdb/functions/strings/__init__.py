@@ -31,6 +31,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         simple_json,
         split,
         substring,
+        time_deltas,
         tokens,
         unicode_text,
         url_hosts,
@@ -57,6 +58,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         similarity,
         search_many,
         pieces,
+        time_deltas,
     )
     return tuple(
         reading_enums(definition) if definition.name in _READ_ENUMS else definition

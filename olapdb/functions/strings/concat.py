@@ -96,6 +96,7 @@ def _parse_template(template: str, count: int) -> list[str | int]:
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("concat", _concat, count=(0, None), insensitive=True),
+    scalar.custom("concatAssumeInjective", _concat, count=(0, None)),
     scalar.define(
         "concatWithSeparator",
         _text_first_rule,
@@ -103,6 +104,9 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         count=(1, None),
         aliases=("concat_ws",),
         insensitive=True,
+    ),
+    scalar.define(
+        "concatWithSeparatorAssumeInjective", _text_first_rule, _concat_with, count=(1, None)
     ),
     scalar.custom("format", _format, count=(1, None)),
 )
