@@ -111,6 +111,10 @@ class NumberOfArgumentsDoesntMatch(
     """A call with the wrong number of arguments."""
 
 
+class TooManyArguments(ProgrammingError, name="TOO_MANY_ARGUMENTS_FOR_FUNCTION", code=34):
+    """A function was called with more arguments than it takes."""
+
+
 class TooFewArguments(ProgrammingError, name="TOO_FEW_ARGUMENTS_FOR_FUNCTION", code=35):
     """A call with fewer arguments than the function requires."""
 

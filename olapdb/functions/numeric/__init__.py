@@ -28,6 +28,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         readable_sizes,
         reinterpret,
         samples,
+        space_curves,
         value_hashes,
     )
 
@@ -39,6 +40,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         bits,
         byte_order,
         hashes,
+        space_curves,
         value_hashes,
         maths,
         random,

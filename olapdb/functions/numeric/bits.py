@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound
 from olapdb.functions.base import Argument, Column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number
+from olapdb.functions.numeric import bit_strings
 from olapdb.functions.scalar import (
     Invocation,
     Kernel,
@@ -121,6 +123,8 @@ def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Shift the first argument's bits; a shift by the whole width gives 0."""
+        if isinstance(call.types[0], String | FixedString):
+            return bit_strings.shifted(arrays, call, left=left)
         value, positions = (columns.numpy_values(a) for a in arrays)
         positions = positions.astype(np.int64)
         bits = value.dtype.itemsize * 8
@@ -132,6 +136,14 @@ def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
         return columns.from_values(np.where(all_shifted_out, 0, moved), call.result.arrow)
 
     return kernel
+
+
+def _shift_rule_of_all(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    """Return the type of shifted bits, of texts or of integers."""
+    texts = isinstance(types[0], String | FixedString)
+    return (bit_strings.shift_rule if texts else _shift_rule)(name, types, arguments)
 
 
 def _complement(values: list[Column], call: Invocation) -> Column:
@@ -146,8 +158,9 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("bitOr", bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
     define("bitXor", bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),
     define("bitNot", _shift_rule, native=_complement),
-    define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
-    define("bitShiftRight", _shift_rule, _shift(left=False), count=2),
+    define("bitShiftLeft", _shift_rule_of_all, _shift(left=True), count=2),
+    define("bitShiftRight", _shift_rule_of_all, _shift(left=False), count=2),
+    define_by_value("bitSlice", bit_strings.slice_rule, bit_strings.slice_of, count=(2, 3)),
     define("bitCount", _count_rule, _count),
     define("bitTest", _TEST_RULE, _testing(np.bitwise_and), count=2),
     define("bitTestAll", _TEST_RULE, _testing(np.bitwise_and), count=(2, None)),

@@ -23,6 +23,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         encodings,
         ip_addresses,
         letters,
+        machine_ids,
         padding,
         pieces,
         search_many,
@@ -41,6 +42,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     modules = (
         substring,
         letters,
+        machine_ids,
         padding,
         concat,
         search_replace,

@@ -8,20 +8,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import CannotParse
+from olapdb.errors import CannotParse, UnsupportedMethod
 from olapdb.functions.base import Argument
 from olapdb.functions.casts.parsing import unhexed
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
+from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal, require
 from olapdb.functions.strings import rendering
-from olapdb.functions.strings.arguments import (
-    TEXT_TYPES,
-    integers,
-    integers_rule,
-    text_kernel,
-    text_rule,
+from olapdb.functions.strings.arguments import TEXT_TYPES, integers, text_kernel, text_rule
+from olapdb.types import (
+    INT32,
+    STRING,
+    UUID,
+    AggregateFunction,
+    Array,
+    DataType,
+    Date,
+    DateTime,
+    Decimal,
+    Float,
+    Integer,
+    IPv6,
+    Map,
 )
-from olapdb.types import INT32, STRING, UUID, Array, DataType, Date, DateTime, Decimal, IPv6, Map
 
 
 def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -37,8 +45,15 @@ def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.from_values(out, pa.int32())
 
 
+def _char_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise IllegalTypeOfArgument unless all arguments are numbers."""
+    require(name, types, (Integer, Float), "a number")
+    return STRING
+
+
 def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the strings of the bytes with these codes, modulo 256: the kernel of char."""
+    """Return the strings of the bytes with these codes, modulo 256 and without their digits behind
+    the point: the kernel of char."""
     matrix = np.stack([integers(a).astype(np.uint8) for a in arrays], axis=1)
     offsets = np.arange(call.rows + 1, dtype=np.int64) * len(arrays)
     return columns.strings_from(offsets, matrix.reshape(-1))
@@ -101,6 +116,10 @@ def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
 
 def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return String; raise IllegalTypeOfArgument for arrays and maps."""
+    if isinstance(types[0], AggregateFunction):
+        raise UnsupportedMethod(
+            f"{name} of {types[0]} is not supported: a state has no bytes here."
+        )
     if isinstance(types[0], Array | Map):
         raise illegal(name, types[0], "a String, number or date")
     return STRING
@@ -121,7 +140,7 @@ def _unhex(array: pa.Array) -> pa.Array:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("ascii", text_rule(INT32), _ascii, insensitive=True),
-    define("char", integers_rule, _char, count=(1, None), insensitive=True),
+    define("char", _char_rule, _char, count=(1, None), insensitive=True),
     define("hex", _hex_rule, _hex, insensitive=True),
     define("unhex", text_rule(STRING), text_kernel(_unhex), insensitive=True),
 )
