@@ -119,6 +119,12 @@ class TooFewArguments(ProgrammingError, name="TOO_FEW_ARGUMENTS_FOR_FUNCTION", c
     """A call with fewer arguments than the function requires."""
 
 
+class CannotCreateCharsetConverter(
+    ProgrammingError, name="CANNOT_CREATE_CHARSET_CONVERTER", code=360
+):
+    """A character set that there is not."""
+
+
 class ArgumentOutOfBound(ProgrammingError, name="ARGUMENT_OUT_OF_BOUND", code=69):
     """An argument outside the range that the function or type accepts."""
 

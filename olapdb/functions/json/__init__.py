@@ -14,6 +14,6 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     The modules are imported at the first call: `import olapdb` and a process that only inserts do
     not need them.
     """
-    from olapdb.functions.json import extract, sql_json, write
+    from olapdb.functions.json import extract, merge, sql_json, write
 
-    return (*extract.DEFINITIONS, *write.DEFINITIONS, *sql_json.DEFINITIONS)
+    return (*extract.DEFINITIONS, *write.DEFINITIONS, *sql_json.DEFINITIONS, *merge.DEFINITIONS)

@@ -18,6 +18,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
     from olapdb.functions.strings import (
         bars,
         byte_codes,
+        charsets,
         concat,
         distances,
         encodings,
@@ -47,6 +48,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         concat,
         search_replace,
         byte_codes,
+        charsets,
         split,
         tokens,
         simple_json,

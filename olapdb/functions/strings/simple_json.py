@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from olapdb.functions.base import Argument
 from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.functions.scalar import (
     Invocation,
     Kernel,
@@ -139,6 +140,35 @@ def _decode_string(quoted: str) -> str:
     return text
 
 
+_RAW_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|["{}\[\],]', re.DOTALL)
+
+
+def _raw(array: pa.Array, call: Invocation) -> pa.Array:
+    """Return the field's value as it is written, up to the comma or bracket behind it.
+
+    Python is called once for each distinct text.
+    """
+    label = _label(call).encode("utf-8", "surrogateescape")
+
+    def read(text: bytes) -> bytes:
+        """Return one text's value, '' if there is none or it does not end."""
+        begin = text.find(label)
+        if begin < 0:
+            return b""
+        begin += len(label)
+        depth = 0
+        for token in _RAW_TOKEN.finditer(text, begin):
+            mark = token.group()
+            if depth == 0 and mark in b"},":
+                return text[begin : token.start()]
+            if mark == b'"':  # a text that does not end
+                return b""
+            depth = max(depth + (mark in (b"{", b"[")) - (mark in (b"}", b"]")), 0)
+        return b""
+
+    return values_by_row([array], read, pa.string())
+
+
 def _define_both_names(name: str, result: DataType, kernel: Kernel) -> ScalarDefinition:
     """Define a function as simpleJSON… and visitParam…."""
     return define(
@@ -152,5 +182,6 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _define_both_names("ExtractUInt", UINT64, _number(_INTEGER, UINT64, 0)),
     _define_both_names("ExtractFloat", FLOAT64, _number(_FLOAT, FLOAT64, 0.0)),
     _define_both_names("ExtractBool", UINT8, _is_true),
+    _define_both_names("ExtractRaw", STRING, lambda arrays, call: _raw(arrays[0], call)),
     _define_both_names("ExtractString", STRING, _string),
 )
