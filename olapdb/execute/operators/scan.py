@@ -18,7 +18,8 @@ from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error, InternalError
-from olapdb.execute.operators.coded_conditions import CodedConditions, decoded
+from olapdb.execute.operators.coded_conditions import CodedConditions
+from olapdb.execute.operators.coded_texts import decoded
 from olapdb.execute.operators.final import final_batches
 from olapdb.execute.operators.part_scan import (
     TASK_ROW,

@@ -10,7 +10,7 @@ import pytest
 
 import olapdb
 from olapdb.config import tuning
-from olapdb.execute.operators import coded_conditions
+from olapdb.execute.operators import coded_texts
 
 pytestmark = pytest.mark.feature("select", "storage")
 
@@ -80,14 +80,14 @@ def test_a_condition_is_computed_once_for_each_text(connection: olapdb.Connectio
     sql = "SELECT count() FROM rows WHERE t LIKE '%3%' AND n > 0"
     expected = connection.execute(sql).fetchall()
     computed: list[int] = []
-    evaluate = coded_conditions.evaluate_array
+    evaluate = coded_texts.evaluate_array
 
     def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
         computed.append(batch.num_rows)
         return evaluate(expression, batch, *rest)
 
     connection.execute("SET max_threads = 1")
-    with patch.object(coded_conditions, "evaluate_array", counted):
+    with patch.object(coded_texts, "evaluate_array", counted):
         assert connection.execute(sql).fetchall() == expected
     assert computed == [TEXTS], "the three parts are one task"
 
