@@ -16,6 +16,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
 from olapdb.execute.operators.array_join import array_join_batches
+from olapdb.execute.operators.coded_inputs import shared_texts
 from olapdb.execute.operators.distinct import distinct_batches, set_difference_batches
 from olapdb.execute.operators.files import file_batches
 from olapdb.execute.operators.fill import fill_batches
@@ -169,7 +170,8 @@ def _input(
     """Yield the input of an aggregation.
 
     It is one batch without columns if only the number of rows matters. Text columns that are only
-    keys come as dictionaries if they are stored so, which differs from the child's schema.
+    keys come as dictionaries if they are stored so, others that the aggregation can take so if the
+    column cache has them so; both differ from the child's schema.
     """
     if not isinstance(child, nodes.Scan):
         return run_child(child, context)
@@ -179,10 +181,12 @@ def _input(
     elif (counted := counted_batch(child, context)) is not None:
         return context.watched(iter((counted,)), child)
     coded = coded_keys(node, child)
-    if not coded:
+    shared = shared_texts(node, child)
+    if not coded and not shared:
         return run_child(child, context)
-    context.note(child, "Codes: text keys come as the parts' dictionaries have them")
-    return context.watched(scan_batches(child, context, coded), child)
+    if coded:
+        context.note(child, "Codes: text keys come as the parts' dictionaries have them")
+    return context.watched(scan_batches(child, context, coded, shared), child)
 
 
 def _output(

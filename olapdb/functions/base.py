@@ -163,6 +163,12 @@ class Aggregate(ABC):
         rows first would cost more."""
         return False
 
+    @property
+    def ignores_repeats(self) -> bool:
+        """Return whether the states of one argument depend on the set of its values that are not NULL
+        alone, so that each may be given once."""
+        return False
+
     @abstractmethod
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return one state for each group, of `state_type.arrow`, shape (groups.count,)."""

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from olapdb.compute.batches import cut, single_chunk
 from olapdb.compute.context import ExecutionContext
-from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import Factorised, factorise
+from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
 from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, totals_row
 from olapdb.execute.operators.partials import Partial, empty_group, finalized
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions.base import AceroAggregation
 from olapdb.native.library import library
-from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
+from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
 from olapdb.types import String, plain
 
@@ -89,6 +89,7 @@ class _Grouping:
         self._node = node
         self._context = context
         self._calls = calls
+        self._inputs = CodedInputs(node, context)
         passes = [call.aggregate.acero() for call in self._calls]
         self._passes = (
             None if any(leaves is None for leaves in passes) else [p or () for p in passes]
@@ -102,14 +103,8 @@ class _Grouping:
 
         It uses the codes shared by the views of a block if possible, else Acero, else its own codes."""
         context = self._context
-        keys = [self._key(expression, batch) for _, expression in self._node.keys]
-        arguments = [
-            [
-                evaluate_array(argument, batch, context.environment, context.subqueries)
-                for argument in call.arguments
-            ]
-            for call in self._calls
-        ]
+        keys = [self._inputs.key(expression, batch) for _, expression in self._node.keys]
+        arguments = [self._inputs.arguments(call, batch) for call in self._calls]
         shared = None
         if context.codes is not None:
             shared = context.codes.factorise(
@@ -146,18 +141,9 @@ class _Grouping:
     def _states(self, groups: Factorised, arguments: list[list[pa.Array]]) -> list[pa.Array]:
         """Return one array of states for each aggregate call, a state for each group."""
         return [
-            single_chunk(call.aggregate.state(values, groups.groups))
+            state_of(call, values, groups.groups)
             for call, values in zip(self._calls, arguments, strict=True)
         ]
-
-    def _key(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
-        """Return the values of a group key for the batch; a dictionary column stays encoded."""
-        if isinstance(expression, ColumnRef):
-            values = batch.column(expression.name)
-            if isinstance(values, pa.DictionaryArray):
-                return values
-        context = self._context
-        return evaluate_array(expression, batch, context.environment, context.subqueries)
 
     def _by_acero(
         self,
@@ -173,7 +159,9 @@ class _Grouping:
         aggregations: list[tuple[str | list[str], str, object]] = []
         for values, leaves in zip(arguments, passes, strict=True):
             base = len(columns)
-            columns.extend(values)
+            columns.extend(
+                v.dictionary_decode() if isinstance(v, pa.DictionaryArray) else v for v in values
+            )
             for leaf in leaves:
                 at = leaf.argument
                 target: str | list[str] = [] if at is None else f"c{base + at}"

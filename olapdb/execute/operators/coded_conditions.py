@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext
-from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text, taken
+from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, with_children
 
 
@@ -72,5 +72,5 @@ class CodedConditions:
             values = self._values.of(part, column)
             if values is None:
                 return None
-            computed[replacement.name] = taken(values, column.indices)
+            computed[replacement.name] = values
         return computed or None

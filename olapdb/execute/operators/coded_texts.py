@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -15,9 +15,13 @@ from olapdb.errors import Error
 from olapdb.functions.kernels import columns as arrow_columns
 from olapdb.plan import expressions
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of, walk
+from olapdb.types import is_nullable
 
 _DICTIONARIES_MAX = 32
 """Dictionaries whose values an operator keeps: those that its threads read now, and some more."""
+
+_TEXTS_PER_ROW_MAX = 2
+"""Compute the values of all texts of a dictionary at once where it has fewer for a row of the batch."""
 
 _OVER_TEXTS = (
     expressions.Call,
@@ -36,62 +40,133 @@ volatile."""
 _Identity: TypeAlias = tuple[int, int, int, int]
 
 
-@dataclass
-class _Dictionary:
-    """A dictionary, the values of expressions over it, and the rows that were read with it. Holding
-    the texts keeps their addresses from being used again."""
-
-    texts: pa.Array
-    values: dict[Expression, pa.Array | None] = field(default_factory=dict)
-    rows: int = 0
-
-
 class TextValues:
-    """The values of expressions for each text of the dictionaries that batches have. For many threads."""
+    """The values of expressions for the texts that occur, by the dictionaries that batches have. For many
+    threads."""
 
     def __init__(self, context: ExecutionContext) -> None:
         self._context = context
-        self._dictionaries: dict[_Identity, _Dictionary] = {}
+        self._known: dict[_Identity, dict[Expression, _Computed]] = {}
+        self._lock = threading.Lock()
 
     def of(self, expression: Expression, column: pa.DictionaryArray) -> pa.Array | None:
-        """Return the value of an expression over one column for each text of its dictionary, then, if
-        the column has NULLs, that of NULL.
+        """Return the values of an expression over one column, for each row of it: a dictionary of
+        distinct values if they are texts.
 
-        Returns None while fewer rows were read than there are texts, and where a text fails: it may
-        be that no row has it."""
-        known = self._known(column.dictionary)
-        has_null = column.null_count > 0
-        if expression in known.values:
-            values = known.values[expression]
-            if values is None or not has_null or len(values) > len(known.texts):
-                return values
-        known.rows += len(column)
-        if len(known.texts) > known.rows:
+        Returns None where it fails for a text: a condition before it may leave out its rows."""
+        computed = self._computed(expression, column.dictionary)
+        codes = column.indices
+        if codes.null_count:
+            codes = codes.fill_null(len(column.dictionary))
+        numbers = arrow_columns.numpy_values(codes)
+        lacks_null = column.null_count > 0 and computed.count == len(column.dictionary)
+        if (lacks_null or not computed.has_all) and not self._compute(
+            expression, computed, numbers
+        ):
             return None
-        texts = known.texts
-        if has_null:
-            texts = pa.concat_arrays([texts, pa.nulls(1, texts.type)])
-        batch = pa.RecordBatch.from_arrays([texts], list(columns_of(expression)))
+        return computed.at(numbers, by_code=computed.has_all and not lacks_null)
+
+    def _compute(self, expression: Expression, computed: _Computed, numbers: np.ndarray) -> bool:
+        """Compute what is not known for the codes; return False where that fails.
+
+        A batch that may have most texts computes all at once, if none fails."""
+        missing = numbers[computed.positions[numbers] < 0]
+        if not len(missing):
+            return True
+        count = computed.count
+        has_codes_of_all = int(missing.max()) < count <= _TEXTS_PER_ROW_MAX * len(numbers)
+        if has_codes_of_all and not len(computed.values):
+            values = self._values(expression, computed.texts, np.arange(count))
+            if values is not None:
+                with self._lock:
+                    computed.add(np.arange(count), values)
+                return True
+        occurs = np.zeros(len(computed.positions), bool)
+        occurs[missing] = True
+        new = np.flatnonzero(occurs)
+        values = self._values(expression, computed.texts, new)
+        if values is None:
+            return False
+        with self._lock:
+            computed.add(new, values)
+        return True
+
+    def _values(
+        self, expression: Expression, texts: pa.Array, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return the values of the expression for these codes; None where it fails."""
+        if len(codes) == len(texts) and codes[-1] == len(texts) - 1:
+            inputs = texts
+        else:
+            inputs = texts.take(pa.array(codes, mask=codes == len(texts)))
+        batch = pa.RecordBatch.from_arrays([inputs], list(columns_of(expression)))
         try:
-            values = evaluate_array(
+            return evaluate_array(
                 expression, batch, self._context.environment, self._context.subqueries
             )
         except Error:
-            values = None
-        known.values[expression] = values
-        return values
+            return None
 
-    def _known(self, texts: pa.Array) -> _Dictionary:
-        """Return what is known of a dictionary."""
+    def _computed(self, expression: Expression, texts: pa.Array) -> _Computed:
+        """Return what is known of the expression over a dictionary."""
         addresses = [0 if buffer is None else buffer.address for buffer in texts.buffers()[1:]]
         identity = (addresses[0], addresses[-1], texts.offset, len(texts))
-        known = self._dictionaries.get(identity)
-        if known is None:
-            known = _Dictionary(texts)
-            if len(self._dictionaries) >= _DICTIONARIES_MAX:
-                self._dictionaries = {}
-            self._dictionaries[identity] = known
-        return known
+        with self._lock:
+            if identity not in self._known and len(self._known) >= _DICTIONARIES_MAX:
+                self._known.clear()
+            by_expression = self._known.setdefault(identity, {})
+            if expression not in by_expression:
+                by_expression[expression] = _Computed(texts, expression)
+            return by_expression[expression]
+
+
+class _Computed:
+    """The values of an expression over the texts of a dictionary that occurred so far.
+
+    `positions[code]` is the position of a text's value in `values`, -1 where it is not known; the last
+    code is that of NULL. What is known stays: a thread may read `positions`, then `values`, while another
+    one adds to them."""
+
+    def __init__(self, texts: pa.Array, expression: Expression) -> None:
+        self.texts = texts  # keeps the addresses that identify the dictionary from being used again
+        columns = (one for one in walk(expression) if isinstance(one, ColumnRef))
+        self.count = len(texts) + any(is_nullable(column.type) for column in columns)
+        """The codes that may occur: those of the texts, and that of NULL if there may be one."""
+        self.positions = np.full(len(texts) + 1, -1, np.int32)
+        self.values = pa.array([], expression.type.arrow)
+        self.has_all = False
+        """Whether all values are known, each at the position of its code unless they are texts."""
+
+    def add(self, codes: np.ndarray, values: pa.Array) -> None:
+        """Add the values of codes, unless another thread did."""
+        is_new = self.positions[codes] < 0
+        if not is_new.all():
+            codes, values = codes[is_new], values.filter(pa.array(is_new))
+        if not len(codes):
+            return
+        known = len(self.values)
+        both = pa.concat_arrays([self.values, values]) if known else values
+        if pa.types.is_string(values.type):
+            encoded = both.dictionary_encode("encode")
+            self.values = encoded.dictionary
+            self.positions[codes] = arrow_columns.numpy_values(encoded.indices)[known:]
+        else:
+            self.values = both
+            self.positions[codes] = np.arange(known, len(both))
+        self.has_all = known == 0 and len(codes) == self.count
+
+    def at(self, codes: np.ndarray, *, by_code: bool) -> pa.Array:
+        """Return the values of the codes, which are known; texts, which are distinct, as a
+        dictionary. `by_code`: codes are the positions of values that are not texts."""
+        is_text = pa.types.is_string(self.values.type)
+        positions = codes if by_code and not is_text else self.positions[codes]
+        values = self.values
+        if is_text:
+            return pa.DictionaryArray.from_arrays(pa.array(positions), values, safe=False)
+        if values.null_count or values.type != pa.uint8():
+            return values.take(pa.array(positions))
+        numbers = arrow_columns.numpy_values(values)[positions]
+        return arrow_columns.from_values(np.asarray(numbers), pa.uint8())
 
 
 def decoded(batch: pa.RecordBatch, keep: Collection[str] = ()) -> pa.RecordBatch:
@@ -121,13 +196,3 @@ def is_over_one_text(expression: Expression, texts: frozenset[str]) -> bool:
             for one in walk(expression)
         )
     )
-
-
-def taken(values: pa.Array, codes: pa.Array) -> pa.Array:
-    """Return the value of each code; the last value is that of NULL, if there are any."""
-    if codes.null_count:
-        codes = codes.fill_null(len(values) - 1)
-    if values.null_count or values.type != pa.uint8():
-        return values.take(codes)
-    numbers = arrow_columns.numpy_values(values)[arrow_columns.numpy_values(codes)]
-    return arrow_columns.from_values(np.asarray(numbers), pa.uint8())

@@ -39,19 +39,20 @@ from olapdb.types import String, plain
 
 
 def scan_batches(
-    node: Scan, context: ExecutionContext, coded: Collection[str] = ()
+    node: Scan, context: ExecutionContext, coded: Collection[str] = (), shared: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Yield the table's rows that the conditions keep.
 
     The rows are those of the context's block for the table, if there is one, else those of the
     snapshot's parts (with FINAL, combined). Text columns in `coded`, which no condition may read,
-    come as dictionaries where the parts or the block have them so."""
+    come as dictionaries where the parts or the block have them so, those in `shared` where the column
+    cache has the codes of a part."""
     block = context.blocks.get(node.table.id)
     if block is not None:
         return _block_batches(node, block, context, coded)
     if node.final and node.table.engine.combines:
         return final_batches(node, context)
-    return _part_batches(node, context, coded)
+    return _part_batches(node, context, coded, shared)
 
 
 def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
@@ -84,7 +85,7 @@ def scan_conditions(node: Scan) -> list[Expression]:
 
 
 def _part_batches(
-    node: Scan, context: ExecutionContext, coded: Collection[str]
+    node: Scan, context: ExecutionContext, coded: Collection[str], shared: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the table's live parts that the scan's conditions may keep.
 
@@ -94,7 +95,7 @@ def _part_batches(
     if counted is not None:
         yield from cut(counted, context.batch_rows)
         return
-    reader = TaskReader(node, context, coded)
+    reader = TaskReader(node, context, coded, shared)
     for batch in context.parallel(reader.read, scan_tasks(node, context)):
         yield from cut(batch, context.batch_rows)
 
@@ -133,9 +134,16 @@ def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bo
 class TaskReader:
     """A reader and filter of tasks; thread-safe."""
 
-    def __init__(self, node: Scan, context: ExecutionContext, coded: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        node: Scan,
+        context: ExecutionContext,
+        coded: Collection[str] = (),
+        shared: Collection[str] = (),
+    ) -> None:
         self._node = node
         self._coded = coded
+        self._output_codes = frozenset(coded).union(shared)
         self._context = context
         self._conditions = scan_conditions(node)
         sources = scan_sources(node)
@@ -144,7 +152,7 @@ class TaskReader:
         first = [s.unique in used or s.name == TASK_ROW for s in sources]
         texts = frozenset(s.unique for s in sources if isinstance(plain(s.type), String))
         self._coded_conditions = CodedConditions(self._conditions, texts, context)
-        may_be_coded = self._coded_conditions.columns.union(coded)
+        may_be_coded = self._coded_conditions.columns | self._output_codes
         sources = [replace(s, shared=s.unique in may_be_coded) for s in sources]
         self._filter_columns = [s for s, is_first in zip(sources, first, strict=True) if is_first]
         self._other_columns = [
@@ -163,10 +171,10 @@ class TaskReader:
         context.count_read(rows, 0)
         if not self._conditions:
             batch = read_task(task, self._all, table, context, self._coded)
-            return _output(self._node, batch, None, self._coded)
+            return _output(self._node, batch, None, self._output_codes)
         if not self._other_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
             batch = read_task(task, self._all, table, context, self._coded)
-            return _output(self._node, batch, self._mask(batch), self._coded)
+            return _output(self._node, batch, self._mask(batch), self._output_codes)
         first = read_task(task, self._filter_columns, table, context)
         keep = self._mask(first)
         if keep is not None and not keep.true_count:
@@ -182,7 +190,7 @@ class TaskReader:
         batch = pa.RecordBatch.from_arrays(
             [*first.columns, *rest.columns], names=[s.unique for s in self._all]
         )
-        return _output(self._node, batch, keep, self._coded)
+        return _output(self._node, batch, keep, self._output_codes)
 
     def _mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return a mask of the rows that meet the conditions; None without conditions."""

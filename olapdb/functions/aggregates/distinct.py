@@ -51,6 +51,11 @@ class UniqExact(Aggregate):
 
     State: Array(T) of the distinct values, sorted; of Tuples for several arguments."""
 
+    @property
+    def ignores_repeats(self) -> bool:
+        """Return True."""
+        return True
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's distinct values, sorted; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
@@ -86,6 +91,11 @@ class Uniq(Aggregate):
     least for which at most 65,536 hashes remain (Bar-Yossef et al. 2002, as in ClickHouse), so the
     state depends on the set of values alone. Result: the number of hashes times 2^skip.
     """
+
+    @property
+    def ignores_repeats(self) -> bool:
+        """Return True."""
+        return True
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Hash the rows without NULLs and return each group's sample of the hashes."""

@@ -56,6 +56,11 @@ class Extreme(Aggregate):
         return True
 
     @property
+    def ignores_repeats(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
     def largest(self) -> bool:
         """Return whether the aggregate takes the largest value, not the smallest."""
         return self.merge_function == "max"

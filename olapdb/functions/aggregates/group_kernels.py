@@ -337,6 +337,18 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
     return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ascending
 
 
+def distinct_codes(column: pa.DictionaryArray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Return each group's distinct codes that are not NULL, sorted: the offsets of the groups and the
+    codes."""
+    (codes,), groups = drop_null_rows([column.indices], groups)
+    numbers = distinct_integers(codes, groups)
+    if numbers is None:
+        texts = np.arange(len(column.dictionary))
+        ranking = Ranking(columns.numpy_values(codes).astype(np.int64), texts)
+        numbers = distinct_ranks(ranking, groups)
+    return numbers
+
+
 def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """Return each group's distinct values by sorting every group by itself, which is faster than
     one sort for a few large groups.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
@@ -11,8 +12,10 @@ import pytest
 import olapdb
 from olapdb.config import tuning
 from olapdb.execute.operators import coded_texts
+from olapdb.functions.aggregates.distinct import UniqExact
+from olapdb.native.library import without_kernels
 
-pytestmark = pytest.mark.feature("select", "storage")
+pytestmark = pytest.mark.feature("select", "aggregates", "storage")
 
 ROWS, TEXTS = 6_000, 7
 CONDITIONS = [
@@ -93,13 +96,14 @@ def test_a_condition_is_computed_once_for_each_text(connection: olapdb.Connectio
 
 
 def test_codes_and_dictionaries_count_in_the_cache(connection: olapdb.Connection) -> None:
+    sql = "SELECT count() FROM rows WHERE t LIKE '%3%' AND n < 9"
     for _ in range(2):
-        answer(connection, "t LIKE '%3%'")
+        connection.execute(sql)
     dictionaries = 3 * (TEXTS * len("text 0") + 4 * TEXTS)
     assert forms(connection) == {"t": 3 * 4 * ROWS + dictionaries}
     connection.execute("SYSTEM DROP UNCOMPRESSED CACHE")
     assert forms(connection) == {}
-    assert answer(connection, "t LIKE '%3%'")[0][0] == 3 * ROWS // TEXTS
+    assert connection.execute(sql).fetchall() == [(3 * ROWS // TEXTS,)]
 
 
 def test_texts_that_do_not_repeat_get_no_codes(connection: olapdb.Connection) -> None:
@@ -118,3 +122,45 @@ def test_keys_are_grouped_by_codes(connection: olapdb.Connection) -> None:
     assert len(expected) == TEXTS * 6
     for _ in range(2):
         assert connection.execute(sql).fetchall() == expected
+
+
+AGGREGATIONS = [
+    "SELECT n, uniqExact(t), uniq(maybe), min(maybe), max(t), groupUniqArray(low) FROM rows GROUP BY n",
+    "SELECT upper(t) AS u, substring(t, 1, 4) AS s, count(), min(t) FROM rows GROUP BY u, s",
+    "SELECT substring(maybe, 1, 1) AS m, sum(length(maybe)), any(upper(maybe)) FROM rows GROUP BY m",
+    "SELECT count(DISTINCT t), count(DISTINCT maybe, low), uniqIf(t, n > 2), min(lower(t)) FROM rows",
+    "SELECT low, count(DISTINCT t), avg(length(t)), sum(k) FROM rows WHERE t != 'text 3' GROUP BY low",
+    "SELECT if(n < 3, 'few', t) AS e, uniqExact(length(t)), max(maybe) FROM rows GROUP BY e",
+    "SELECT t, finalizeAggregation(uniqExactState(maybe)) FROM rows WHERE n IN (1, 2) GROUP BY t",
+    "SELECT sum(toUInt8(substring(t, 6))), min(t) FROM rows WHERE n != 4 AND t != 'text 5'",
+    "SELECT n, uniqExact(t) FROM rows GROUP BY n WITH TOTALS",
+    "SELECT uniqExact(t), min(maybe), max(upper(low)) FROM rows WHERE n > 100",
+]
+
+
+@pytest.mark.parametrize("sql", AGGREGATIONS)
+@pytest.mark.parametrize("has_kernels", [True, False])
+def test_codes_change_no_aggregate(
+    connection: olapdb.Connection, sql: str, has_kernels: bool
+) -> None:
+    sql = f"SELECT * FROM ({sql}) ORDER BY ALL" if "TOTALS" not in sql else sql
+    with nullcontext() if has_kernels else without_kernels():
+        with patch.multiple(tuning, SHARED_DICTIONARY_ROWS_MIN=1 << 62):
+            expected = sorted(map(str, connection.execute(sql).fetchall()))
+        for _ in range(3):
+            assert sorted(map(str, connection.execute(sql).fetchall())) == expected
+
+
+def test_an_aggregate_takes_each_text_of_a_group_once(connection: olapdb.Connection) -> None:
+    sql = "SELECT n % 2 AS odd, uniqExact(t), min(upper(t)) FROM rows GROUP BY odd ORDER BY odd"
+    expected = connection.execute(sql).fetchall()
+    given: list[int] = []
+    state = UniqExact.state
+
+    def counted(self, arguments, groups):  # type: ignore[no-untyped-def]
+        given.append(len(arguments[0]))
+        return state(self, arguments, groups)
+
+    with patch.object(UniqExact, "state", counted):
+        assert connection.execute(sql).fetchall() == expected
+    assert given == [TEXTS]

@@ -1,0 +1,113 @@
+"""Keys and arguments of a GROUP BY in the code domain.
+
+An expression over one text column is computed once for each text of its dictionary. An aggregate that
+repeats do not change takes each text of a group once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.batches import single_chunk
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.base import Groups
+from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
+from olapdb.plan.nodes import Aggregate, Scan
+from olapdb.types import String, plain
+
+
+def shared_texts(node: Aggregate, scan: Scan) -> frozenset[str]:
+    """Return the unique names of the scan's text columns that the aggregation can take as codes of a
+    dictionary that batches share: its rows need no text of their own."""
+    texts = frozenset(
+        unique
+        for (unique, _), data_type in zip(scan.columns, scan.types, strict=True)
+        if isinstance(plain(data_type), String)
+    )
+    served: set[str] = set()
+    for _, key in node.keys:
+        served |= _served(key, texts)
+    for _, call in node.aggregates:
+        for argument in call.arguments:
+            if isinstance(argument, ColumnRef) and call.aggregate.ignores_repeats:
+                served |= columns_of(argument) & texts
+            else:
+                served |= _served(argument, texts)
+    return frozenset(served)
+
+
+def _served(expression: Expression, texts: frozenset[str]) -> frozenset[str]:
+    """Return the text column that an expression over one reads, else nothing."""
+    return columns_of(expression) if is_over_one_text(expression, texts) else frozenset()
+
+
+class CodedInputs:
+    """The keys and arguments of an aggregation over batches whose texts may be dictionaries. For many
+    threads."""
+
+    def __init__(self, node: Aggregate, context: ExecutionContext) -> None:
+        self._context = context
+        self._values = TextValues(context)
+        expressions = [key for _, key in node.keys]
+        expressions += [a for _, call in node.aggregates for a in call.arguments]
+        texts = frozenset().union(*map(columns_of, expressions))
+        self._over_one = frozenset(e for e in expressions if is_over_one_text(e, texts))
+
+    def key(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of a key; texts may be a dictionary."""
+        if isinstance(expression, ColumnRef):
+            values = batch.column(expression.name)
+            if isinstance(values, pa.DictionaryArray):
+                return values
+        values = self._of_texts(expression, batch)
+        return self._evaluated(expression, batch) if values is None else values
+
+    def arguments(self, call: AggregateCall, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the arguments of a call; one is a dictionary only if `state_of` takes it."""
+        if len(call.arguments) == 1 and call.aggregate.ignores_repeats:
+            (argument,) = call.arguments
+            if isinstance(argument, ColumnRef):
+                return [single_chunk(batch.column(argument.name))]
+        values = []
+        for argument in call.arguments:
+            coded = self._of_texts(argument, batch)
+            values.append(self._evaluated(argument, batch) if coded is None else coded)
+        if len(values) == 1 and call.aggregate.ignores_repeats:
+            return values
+        return [v.dictionary_decode() if isinstance(v, pa.DictionaryArray) else v for v in values]
+
+    def _of_texts(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array | None:
+        """Return the values of an expression over a column that is a dictionary; None for others."""
+        if expression not in self._over_one:
+            return None
+        (name,) = columns_of(expression)
+        column = batch.column(name)
+        if not isinstance(column, pa.DictionaryArray):
+            return None
+        return self._values.of(expression, column)
+
+    def _evaluated(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of an expression over the batch without dictionaries."""
+        if pa.DictionaryType in map(type, batch.schema.types):
+            read = columns_of(expression)
+            if read:
+                batch = decoded(batch.select([n for n in batch.schema.names if n in read]))
+        return evaluate_array(
+            expression, batch, self._context.environment, self._context.subqueries
+        )
+
+
+def state_of(call: AggregateCall, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+    """Return the states of the groups. Of a dictionary, each group's texts count once."""
+    (column,) = arguments if len(arguments) == 1 else (None,)
+    if isinstance(column, pa.DictionaryArray):
+        offsets, codes = group_kernels.distinct_codes(column, groups)
+        arguments = [column.dictionary.take(pa.array(codes))]
+        groups = Groups(np.repeat(np.arange(groups.count), np.diff(offsets)), groups.count)
+    return single_chunk(call.aggregate.state(arguments, groups))
