@@ -194,7 +194,7 @@ _SITE = re.compile(rb"[a-z0-9]+://[^/?#]*")
 _LEVEL = re.compile(rb"[/?#]*[^/?#]+[/?#]?")
 
 
-def _levels(url: bytes, *, path_only: bool) -> list[bytes]:
+def levels_of(url: bytes, *, path_only: bool = False) -> list[bytes]:
     """Return a URL up to each of its separators `/`, `?` and `#`;
     without a protocol the whole URL.
 
@@ -285,6 +285,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("extractURLParameters", _LIST, _parameter_list),
     scalar.define("extractURLParameterNames", _LIST, _parameter_names),
     scalar.define("cutURLParameter", _cut_rule, _cut_parameter, count=2),
-    define_by_value("URLHierarchy", _LIST, partial(_levels, path_only=False)),
-    define_by_value("URLPathHierarchy", _LIST, partial(_levels, path_only=True)),
+    define_by_value("URLHierarchy", _LIST, levels_of),
+    define_by_value("URLPathHierarchy", _LIST, partial(levels_of, path_only=True)),
 )
