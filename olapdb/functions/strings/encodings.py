@@ -96,7 +96,7 @@ def _crc(value: bytes, table: Sequence[int]) -> int:
     return total
 
 
-def _crc_table(polynomial: int) -> tuple[int, ...]:
+def crc_table(polynomial: int) -> tuple[int, ...]:
     """Return the checksums of all single bytes for a reflected polynomial."""
     table = []
     for byte in range(256):
@@ -106,8 +106,8 @@ def _crc_table(polynomial: int) -> tuple[int, ...]:
     return tuple(table)
 
 
-_CRC32_IEEE = _crc_table(0xEDB88320)
-_CRC64 = _crc_table(0xC96C5795D7870F42)
+_CRC32_IEEE = crc_table(0xEDB88320)
+_CRC64 = crc_table(0xC96C5795D7870F42)
 
 
 def _crc32_ieee(value: bytes) -> int:
