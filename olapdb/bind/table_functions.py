@@ -35,7 +35,7 @@ _ELSEWHERE = {
     "url": "Fetch the data, and INSERT them.",
     "remote": "A warehouse is shared by opening its folder; there are no servers.",
     "cluster": "A warehouse is shared by opening its folder; there are no servers.",
-    "view": "Write the query in parentheses.",
+    "view": "Its argument is a query: view(SELECT …).",
 }
 
 

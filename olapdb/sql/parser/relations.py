@@ -150,8 +150,8 @@ def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
     return nodes.SubqueryRelation(query, alias, columns, position=position)
 
 
-def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction:
-    """Parse `values('a UInt8', 1)`, `view(SELECT 1)`, `a_view(p = 1)`."""
+def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction | nodes.SubqueryRelation:
+    """Parse `values('a UInt8', 1)`, `a_view(p = 1)`; `view(SELECT 1)` is a subquery."""
     position = cursor.position()
     name = cursor.dotted_name("a table")
     distinct, arguments, nulls = calls.parse_arguments(cursor)
@@ -159,6 +159,8 @@ def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction:
         raise cursor.expected("the arguments of a table function")
     alias = _parse_alias(cursor)
     _refuse_final(cursor)
+    if name.lower() == "view" and len(arguments) == 1 and isinstance(arguments[0], nodes.Subquery):
+        return nodes.SubqueryRelation(arguments[0].query, alias, position=position)
     return nodes.TableFunction(name, arguments, alias, position=position)
 
 

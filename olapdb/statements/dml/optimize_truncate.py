@@ -125,12 +125,18 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     return Result()
 
 
-_NO_OPS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
+_NO_OPS = (
+    "SYNC REPLICA",
+    "FLUSH LOGS",
+    "FLUSH ASYNC INSERT QUEUE",
+    *(f"DROP {cache} CACHE" for cache in ("DNS", "MARK", "QUERY", "COMPILED EXPRESSION")),
+)
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
     """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART, DROP
-    UNCOMPRESSED CACHE (of the process). Do nothing for commands about replicas and logs, which have nothing to wait for here."""
+    UNCOMPRESSED CACHE (of the process). Do nothing
+    for commands about replicas, logs and caches that olapdb does not have."""
     if statement.command in _NO_OPS:
         return Result()
     if statement.command.endswith("MERGES"):
