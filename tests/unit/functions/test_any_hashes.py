@@ -1,4 +1,4 @@
-"""Types that hash functions refuse; tests/oracle/features/hashes.sql has the values of others."""
+"""What hash functions refuse; tests/sql/value_hashes.slt has the values of others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ import olapdb
 pytestmark = pytest.mark.feature("functions")
 
 
-def test_arrays_and_decimals_are_refused() -> None:
+def test_states_of_aggregates_are_refused() -> None:
     connection = olapdb.connect()
-    for argument in ("[1, 2]", "toDecimal32(1, 2)"):
+    for argument in ("sumState(1)", "[sumState(1)]", "tuple(1, sumState(1))"):
         with pytest.raises(olapdb.errors.IllegalTypeOfArgument, match="cityHash64"):
             connection.execute(f"SELECT cityHash64({argument})")
+    connection.close()
+
+
+def test_farm_hash_refuses_texts_whose_hash_depends_on_the_processor() -> None:
+    connection = olapdb.connect()
+    connection.execute("SELECT farmHash64(repeat('a', 511))").fetchall()
+    with pytest.raises(olapdb.errors.UnsupportedMethod, match="512"):
+        connection.execute("SELECT farmHash64(repeat('a', 512))").fetchall()
     connection.close()
