@@ -20,6 +20,7 @@ from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
 from olapdb.functions.aggregates.events import delta_sum, retention, window_funnel
 from olapdb.functions.aggregates.exact_quantile import ExactQuantiles, InterpolatedQuantiles
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
+from olapdb.functions.aggregates.gathered import intervals, moving_sum, rank_correlation
 from olapdb.functions.aggregates.higher_moments import HigherMoment
 from olapdb.functions.aggregates.limited_arrays import limited_array
 from olapdb.functions.aggregates.ordered import GroupArray, Positional, PositionalWithNulls
@@ -577,6 +578,11 @@ FACTORIES: Mapping[str, AggregateFactory] = MappingProxyType(
         "retention": retention,
         "windowFunnel": window_funnel,
         "deltaSum": delta_sum,
+        **dict.fromkeys(("groupArrayMovingSum", "groupArrayMovingAvg"), moving_sum),
+        **dict.fromkeys(
+            ("maxIntersections", "maxIntersectionsPosition", "intervalLengthSum"), intervals
+        ),
+        "rankCorr": rank_correlation,
         "groupArraySorted": limited_array,
         "groupArrayLast": limited_array,
         **dict.fromkeys(REGRESSIONS, regression),

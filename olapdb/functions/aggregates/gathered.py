@@ -1,0 +1,229 @@
+"""Aggregates whose state is the rows themselves: moving sums, overlaps of intervals, rank correlation.
+
+Each computes its result from all the rows of a group, so a state is as large as the group.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, IllegalTypeOfArgument
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
+from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.kernels import columns
+from olapdb.types import FLOAT64, INT64, UINT64, Array, DataType, Date, Float, Integer, Tuple, plain
+
+
+@dataclass(frozen=True)
+class Gathered(Aggregate):
+    """An aggregate of all rows of a group. State: Array(Tuple of the arguments), in row order."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's rows without NULL, in their order."""
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        rows = pa.array(groups.order)
+        element = self.state_type.arrow.value_type
+        tuples = columns.structs_from([a.take(rows) for a in arguments], element)
+        return columns.lists_from(columns.offsets_from_counts(groups.sizes), tuples)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Join the rows of each group's states, in the order of the states."""
+        offsets, tuples = columns.elements_of(states)
+        owners = group_kernels.element_groups(offsets, groups)
+        return self.state(columns.struct_fields(tuples), owners)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        """Compute the result of each group's rows."""
+        offsets, tuples = columns.elements_of(states)
+        arguments = [columns.numpy_values(f) for f in columns.struct_fields(tuples)]
+        return self._result(offsets, arguments)
+
+    @abstractmethod
+    def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
+        """Return one result for each group; row i of group g lies from offsets[g] on."""
+
+
+def _rows_type(types: Sequence[DataType]) -> Array:
+    """Return the state type of rows of these arguments."""
+    return Array(Tuple(tuple(plain(t) for t in types)))
+
+
+# --- moving sums
+
+
+@dataclass(frozen=True)
+class MovingSum(Gathered):
+    """groupArrayMovingSum and groupArrayMovingAvg([window]): for each row the sum of it and of the
+    rows before it, at most `window`; the average divides by the window, or by the group's rows."""
+
+    window: int | None = None
+
+    def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
+        """Return for each group an array of as many sums as it has rows."""
+        assert isinstance(self.result_type, Array)
+        inner = self.result_type.inner.arrow
+        averages = self.name.startswith("groupArrayMovingAvg")
+        dtype = np.dtype(np.float64) if averages else columns.dtype_of(inner)
+        values = arguments[0].astype(dtype)
+        owners = columns.parents_of(offsets)
+        with np.errstate(over="ignore", invalid="ignore"):
+            running = np.concatenate((np.zeros(1, dtype), np.cumsum(values, dtype=dtype)))
+            ends = np.arange(1, len(values) + 1)
+            starts = offsets[:-1][owners]
+            if self.window is not None:
+                starts = np.maximum(starts, ends - self.window)
+            sums = running[ends] - running[starts]
+            if averages:
+                sums = sums / (self.window or np.diff(offsets)[owners])
+        return columns.lists_from(offsets, columns.from_values(sums, inner))
+
+
+def moving_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve groupArrayMovingSum or groupArrayMovingAvg of one number that is not a decimal."""
+    require_count(name, types, 1)
+    window = parameters[0] if parameters else None
+    if len(parameters) > 1 or (
+        window is not None
+        and (not isinstance(window, int) or isinstance(window, bool) or window < 1)
+    ):
+        raise BadArguments(f"The parameter of {name}, the window, is a positive integer.")
+    number = plain(types[0])
+    if not isinstance(number, Integer | Float):
+        raise illegal_argument(name, types[0], "an integer or float")
+    wide: DataType = FLOAT64
+    if name == "groupArrayMovingSum" and isinstance(number, Integer):
+        wide = INT64 if number.signed else UINT64
+    state = state_type_of(name, parameters, types, _rows_type(types))
+    size = window if isinstance(window, int) else None
+    return MovingSum(
+        name, parameters, types, Array(wide), state, merge_class="ordered", window=size
+    )
+
+
+# --- overlaps of intervals
+
+
+@dataclass(frozen=True)
+class MaxIntersections(Gathered):
+    """maxIntersections(start, end) and maxIntersectionsPosition: the most intervals that overlap, or
+    the first start at which they do. An interval ends before others that start at its end."""
+
+    def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
+        """Return each group's largest number of open intervals, or its place; 0 for none."""
+        starts, ends = arguments
+        owners = columns.parents_of(offsets)
+        places = np.concatenate((starts, ends))
+        steps = np.concatenate((np.ones(len(starts), np.int64), np.full(len(ends), -1)))
+        codes = np.concatenate((owners, owners))
+        order = np.lexsort((steps, places, codes))
+        places, steps, codes = places[order], steps[order], codes[order]
+        open_now = np.cumsum(steps)  # each group opens as many as it closes
+        bounds = offsets * 2
+        filled = np.flatnonzero(np.diff(bounds) > 0)
+        most = np.zeros(len(offsets) - 1, np.int64)
+        if len(filled):
+            most[filled] = np.maximum(np.maximum.reduceat(open_now, bounds[:-1][filled]), 0)
+        if not self.name.startswith("maxIntersectionsPosition"):
+            return columns.from_values(most, pa.uint64())
+        reached = np.flatnonzero((open_now == most[codes]) & (most[codes] > 0))[::-1]
+        first = np.zeros(len(most), places.dtype)
+        first[codes[reached]] = places[reached]  # the first is written last
+        return columns.from_values(first, plain(self.result_type).arrow)
+
+
+@dataclass(frozen=True)
+class IntervalLengthSum(Gathered):
+    """intervalLengthSum(start, end): the length of what the intervals cover together."""
+
+    def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
+        """Return each group's covered length; bounds may be given in either order."""
+        codes = columns.parents_of(offsets)
+        starts, ends = np.minimum(*arguments), np.maximum(*arguments)
+        order = np.lexsort((ends, starts, codes))
+        starts, ends, codes = starts[order], ends[order], codes[order]
+        ranks = np.unique(ends, return_inverse=True)[1].reshape(-1)
+        span = int(ranks.max(initial=0)) + 1
+        furthest = np.maximum.accumulate(codes * span + ranks)  # groups follow one another
+        before = np.zeros_like(ends)
+        follows = np.zeros(len(ends), bool)
+        if len(ends):
+            sorted_ends = np.unique(ends)
+            follows[1:] = codes[1:] == codes[:-1]
+            before[1:] = sorted_ends[(furthest[:-1] % span)]
+        begins = np.where(follows, np.maximum(starts, before), starts)
+        lengths = np.where(ends > begins, ends - begins, 0)
+        totals = np.zeros(len(offsets) - 1, columns.dtype_of(plain(self.result_type).arrow))
+        np.add.at(totals, codes, lengths.astype(totals.dtype))
+        return columns.from_values(totals, plain(self.result_type).arrow)
+
+
+def intervals(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve maxIntersections, maxIntersectionsPosition or intervalLengthSum(start, end)."""
+    if parameters:
+        raise BadArguments(f"Aggregate function {name} takes no parameters.")
+    require_count(name, types, 2)
+    kinds = Integer | Float | Date if name == "intervalLengthSum" else Integer | Float
+    start, end = (plain(t) for t in types)
+    for kind in (start, end):
+        if not isinstance(kind, kinds):
+            raise illegal_argument(name, kind, "a number")
+    if start != end:
+        raise IllegalTypeOfArgument(f"The arguments of {name} are of one type, not {start}, {end}.")
+    state = state_type_of(name, (), types, _rows_type(types))
+    if name == "intervalLengthSum":
+        length = FLOAT64 if isinstance(start, Float) else UINT64
+        return IntervalLengthSum(name, (), types, length, state)
+    result = UINT64 if name == "maxIntersections" else start
+    return MaxIntersections(name, (), types, result, state)
+
+
+# --- rank correlation
+
+
+@dataclass(frozen=True)
+class RankCorrelation(Gathered):
+    """rankCorr(x, y): Spearman's coefficient 1 - 6 Σd² / (n³ - n); equal values share a mean rank."""
+
+    def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
+        """Return each group's coefficient; NaN for fewer than two rows."""
+        owners = columns.parents_of(offsets)
+        first, second = (_mean_ranks(values, owners, offsets) for values in arguments)
+        squares = np.bincount(owners, (first - second) ** 2, minlength=len(offsets) - 1)
+        count = np.diff(offsets).astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            result = 1 - 6 * squares / (count * (count**2 - 1))
+        return columns.from_values(result, pa.float64())
+
+
+def _mean_ranks(values: np.ndarray, owners: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return each value's rank in its group from 1; equal values have the mean of theirs."""
+    order = np.lexsort((values, owners))
+    values, codes = values[order], owners[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (codes[1:] != codes[:-1]) | (values[1:] != values[:-1])
+    begins = np.flatnonzero(new)
+    sizes = np.diff(np.append(begins, len(order)))
+    means = begins - offsets[:-1][codes[begins]] + (sizes + 1) / 2
+    ranks = np.empty(len(order))
+    ranks[order] = np.repeat(means, sizes)
+    return ranks
+
+
+def rank_correlation(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve rankCorr of two numbers."""
+    if parameters:
+        raise BadArguments(f"Aggregate function {name} takes no parameters.")
+    require_count(name, types, 2)
+    for data_type in types:
+        if not isinstance(plain(data_type), Integer | Float):
+            raise illegal_argument(name, data_type, "a number")
+    state = state_type_of(name, (), types, _rows_type(types))
+    return RankCorrelation(name, (), types, FLOAT64, state, merge_class="float")
