@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from olapdb.errors import (
@@ -11,7 +12,6 @@ from olapdb.errors import (
     BadArguments,
     IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
-    ParameterOutOfBound,
 )
 from olapdb.functions.aggregates.concatenation import GroupConcat
 from olapdb.functions.aggregates.counted_values import Entropy, TopK, TopKWeighted
@@ -31,11 +31,13 @@ from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     optional_type,
     optional_value_type,
+    quantile_levels,
     require_count,
     state_type_of,
 )
 from olapdb.functions.aggregates.sums import Average, Bitwise, Count, Sum, SumCount, WeightedAverage
 from olapdb.functions.aggregates.variance import Variance
+from olapdb.functions.aggregates.weighted_quantile import weighted_quantile
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels.supertypes import as_number, sum_type
 from olapdb.types import (
@@ -437,20 +439,10 @@ def _covariance(
     )
 
 
-def _levels(name: str, parameters: tuple[object, ...]) -> tuple[float, ...]:
-    """Return the levels of a quantile: at most one (0.5 if absent), of quantiles… one or more."""
-    several = name.startswith("quantiles")
-    if len(parameters) != 1 and several != bool(parameters):
-        raise NumberOfArgumentsDoesntMatch(
-            f"Aggregate function {name} takes {'at least' if several else 'at most'} one level."
-        )
-    return tuple(_level(name, p) for p in parameters) or (0.5,)
-
-
 def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32."""
     require_count(name, types, 1)
-    levels = _levels(name, parameters)
+    levels = quantile_levels(name, parameters)
     argument, kind = plain(types[0]), name.removeprefix("quantiles").removeprefix("quantile")
     result: DataType = FLOAT64 if not kind else FLOAT32
     if isinstance(argument, Date | Date32 | DateTime | DateTime64):
@@ -473,6 +465,19 @@ def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
     )
 
 
+def _deterministic_quantile(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws."""
+    require_count(name, types, 2)
+    if isinstance(plain(types[0]), Decimal) or not isinstance(plain(types[1]), Integer):
+        raise illegal_argument(name, types[0], "a number or date and an integer")
+    plain_name = name.replace("Deterministic", "")
+    aggregate = _quantile(plain_name, parameters, types[:1])
+    state = state_type_of(name, parameters, types, aggregate.state_type.state)
+    return replace(aggregate, name=name, argument_types=types, state_type=state)
+
+
 _QUANTILE_RULES: Mapping[str, Rule] = MappingProxyType(
     {"": "interpolated", "TDigest": "ranked", "Timing": "floored"}
 )
@@ -484,7 +489,7 @@ def _exact_quantile(
 ) -> Aggregate:
     """Resolve quantile(s)Exact, …ExactLow and …ExactHigh."""
     require_count(name, types, 1)
-    levels = _levels(name, parameters)
+    levels = quantile_levels(name, parameters)
     argument = plain(types[0])
     numeric_types = Integer | Float | Boolean | Decimal
     if not isinstance(argument, numeric_types | Date | Date32 | DateTime | DateTime64):
@@ -499,7 +504,7 @@ def _interpolated_quantile(
 ) -> Aggregate:
     """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates."""
     require_count(name, types, 1)
-    levels = _levels(name, parameters)
+    levels = quantile_levels(name, parameters)
     argument = plain(types[0])
     if not isinstance(argument, Integer | Float | Boolean | Date | Date32 | DateTime | DateTime64):
         raise illegal_argument(name, types[0], "a number or date")
@@ -508,13 +513,6 @@ def _interpolated_quantile(
     result = Array(FLOAT64) if name.startswith("quantiles") else FLOAT64
     state = state_type_of(name, parameters, types, Array(argument))
     return InterpolatedQuantiles(name, parameters, types, result, state, levels)
-
-
-def _level(name: str, value: object) -> float:
-    """Return the level of a quantile; raise ParameterOutOfBound unless it is from 0 to 1."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
-    return float(value)
 
 
 _QUANTILE_KINDS: Mapping[str, AggregateFactory] = MappingProxyType(
@@ -527,6 +525,8 @@ _QUANTILE_KINDS: Mapping[str, AggregateFactory] = MappingProxyType(
         "ExactHigh": _exact_quantile,
         "ExactInclusive": _interpolated_quantile,
         "ExactExclusive": _interpolated_quantile,
+        "ExactWeighted": weighted_quantile,
+        "Deterministic": _deterministic_quantile,
     }
 )
 """What follows `quantile` or `quantiles` in a name."""

@@ -49,7 +49,7 @@ class Gathered(Aggregate):
         """Return one result for each group; row i of group g lies from offsets[g] on."""
 
 
-def _rows_type(types: Sequence[DataType]) -> Array:
+def rows_type(types: Sequence[DataType]) -> Array:
     """Return the state type of rows of these arguments."""
     return Array(Tuple(tuple(plain(t) for t in types)))
 
@@ -99,7 +99,7 @@ def moving_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType,
     wide: DataType = FLOAT64
     if name == "groupArrayMovingSum" and isinstance(number, Integer):
         wide = INT64 if number.signed else UINT64
-    state = state_type_of(name, parameters, types, _rows_type(types))
+    state = state_type_of(name, parameters, types, rows_type(types))
     size = window if isinstance(window, int) else None
     return MovingSum(
         name, parameters, types, Array(wide), state, merge_class="ordered", window=size
@@ -175,7 +175,7 @@ def intervals(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
             raise illegal_argument(name, kind, "a number")
     if start != end:
         raise IllegalTypeOfArgument(f"The arguments of {name} are of one type, not {start}, {end}.")
-    state = state_type_of(name, (), types, _rows_type(types))
+    state = state_type_of(name, (), types, rows_type(types))
     if name == "intervalLengthSum":
         length = FLOAT64 if isinstance(start, Float) else UINT64
         return IntervalLengthSum(name, (), types, length, state)
@@ -225,5 +225,5 @@ def rank_correlation(
     for data_type in types:
         if not isinstance(plain(data_type), Integer | Float):
             raise illegal_argument(name, data_type, "a number")
-    state = state_type_of(name, (), types, _rows_type(types))
+    state = state_type_of(name, (), types, rows_type(types))
     return RankCorrelation(name, (), types, FLOAT64, state, merge_class="float")

@@ -92,6 +92,8 @@ _CANONICAL = MappingProxyType(
         "medianExact": "quantileExact",
         "medianExactLow": "quantileExactLow",
         "medianExactHigh": "quantileExactHigh",
+        "medianDeterministic": "quantileDeterministic",
+        "medianExactWeighted": "quantileExactWeighted",
         "medianTDigest": "quantileTDigest",
         "medianTiming": "quantileTiming",
         "covar_pop": "covarPop",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
+from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch, ParameterOutOfBound
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
 from olapdb.types import (
@@ -94,3 +94,20 @@ def distinct_set_type(types: Sequence[DataType]) -> Array:
     """Return the state type of a set of distinct values: an Array, of Tuples for several types."""
     elements = tuple(plain(t) for t in types)
     return Array(elements[0] if len(elements) == 1 else Tuple(elements))
+
+
+def quantile_levels(name: str, parameters: tuple[object, ...]) -> tuple[float, ...]:
+    """Return the levels of a quantile: at most one (0.5 if absent), of quantiles… one or more."""
+    several = name.startswith("quantiles")
+    if len(parameters) != 1 and several != bool(parameters):
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes {'at least' if several else 'at most'} one level."
+        )
+    return tuple(_level(name, p) for p in parameters) or (0.5,)
+
+
+def _level(name: str, value: object) -> float:
+    """Return the level of a quantile; raise ParameterOutOfBound unless it is from 0 to 1."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
+    return float(value)
