@@ -36,6 +36,19 @@ def end_of_lines(data: bytes) -> int:
     return data.rfind(b"\n") + 1
 
 
+def end_of_escaped_lines(data: bytes) -> int:
+    """Return the number of bytes up to the last line feed without a backslash, with it."""
+    end = data.rfind(b"\n")
+    while end > 0 and data[end - 1] == ord("\\"):
+        start = end
+        while start and data[start - 1] == ord("\\"):
+            start -= 1
+        if (end - start) % 2 == 0:
+            break
+        end = data.rfind(b"\n", 0, start)
+    return end + 1
+
+
 def take_lines(stream: BinaryIO, count: int) -> list[bytes]:
     """Read the next lines of the stream, fewer at its end; without their line ends."""
     lines = []

@@ -185,6 +185,8 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
             "The data are not CSV: a quoted value does not end.",
             hint="Is the file whole? A quote within a quoted value is written twice.",
         )
+    if b'"' in data:
+        _refuse_text_behind_quotes(data, layout, first_row)
     try:
         return csv.read_csv(
             io.BytesIO(_trimmed(data, layout.delimiter)),
@@ -204,6 +206,27 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
         )
     except pa.ArrowInvalid as error:
         raise _bad_row(data, layout, names, first_row, error) from None
+
+
+def _refuse_text_behind_quotes(data: bytes, layout: _Layout, first_row: int) -> None:
+    """Raise IncorrectData for a row with something between a closing quote and the delimiter."""
+    values = np.frombuffer(data, np.uint8)
+    inside = _inside_quotes(data, layout.delimiter)
+    closing = np.flatnonzero((values[1:] == _QUOTE) & ~inside[1:] & inside[:-1]) + 1
+    edges = np.isin(values, [ord(layout.delimiter), _NEWLINE, ord("\r"), _QUOTE])
+    blank = np.isin(values, _BLANKS) & (values != ord(layout.delimiter))
+    position = np.arange(len(values))
+    solid = np.minimum.accumulate(np.where(blank, len(values), position)[::-1])[::-1]
+    behind = np.append(solid, len(values))[closing + 1]
+    junk = np.flatnonzero((behind < len(values)) & ~np.append(edges, True)[behind])
+    if len(junk):
+        at = int(closing[junk[0]])
+        row = first_row + int(((values[:at] == _NEWLINE) & ~inside[:at]).sum())
+        text = bytes(values[at : at + 20]).decode("utf-8", "replace")
+        raise errors.IncorrectData(
+            f"Row {row} has {text!r} behind a quoted value, where a delimiter is expected.",
+            hint="A quote within a quoted value is written twice.",
+        )
 
 
 def _bad_row(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Input, Rows, Structure
-from olapdb.formats.blocks import blocks_of, end_of_lines, take_lines
+from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines, take_lines
 from olapdb.formats.inference import type_of_texts
 from olapdb.formats.texts import is_text
 from olapdb.functions import parse_type
@@ -22,7 +22,7 @@ _NEWLINE = ord("\n")
 _RETURN = ord("\r")
 _BACKSLASH = ord("\\")
 _LETTERS = np.arange(256, dtype=np.uint8)
-_IS_KNOWN = np.zeros(256, bool)
+_IS_KNOWN = np.arange(256) < 32  # a control character, such as a line feed, stands for itself
 for _letter, _byte in zip(b"abefnrtv0\\'\"`/=", b"\a\b\x1b\f\n\r\t\v\0\\'\"`/=", strict=True):
     _LETTERS[_letter] = _byte
     _IS_KNOWN[_letter] = True
@@ -119,7 +119,8 @@ def read_lines(source: Input, layout: Lines) -> Iterator[Rows]:
     Raises CannotParseInput or IncorrectData for a line with too few or too many values."""
     head = _read_head(source, layout)
     first_row = 1
-    for block in blocks_of(source.stream, end_of_lines):
+    end_of_rows = end_of_escaped_lines if layout.escapes else end_of_lines
+    for block in blocks_of(source.stream, end_of_rows):
         data = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8)
         if head is None:
             head = Head(_names_without_head(source, data, layout))
@@ -144,6 +145,8 @@ def _fields(
     is_mark = data == _NEWLINE
     if layout.separator:
         is_mark = is_mark | (data == ord(layout.separator))
+    if layout.escapes:
+        is_mark &= ~_escaped(data)
     marks = np.flatnonzero(is_mark)
     width = len(names)
     line_ends = np.flatnonzero(data[marks] == _NEWLINE)
@@ -159,6 +162,18 @@ def _fields(
         ends = ends.copy()
         ends[:, -1] -= has_return
     return starts, ends
+
+
+def _escaped(data: np.ndarray) -> np.ndarray:
+    """Return which bytes an odd number of backslashes stands right before."""
+    is_backslash = data == _BACKSLASH
+    if not is_backslash.any():
+        return np.zeros(len(data), bool)
+    position = np.arange(len(data))
+    other = np.maximum.accumulate(np.where(is_backslash, -1, position))
+    run = position - other  # the backslashes up to this byte, itself included
+    before = np.concatenate((np.zeros(1, np.int64), run[:-1]))
+    return before & 1 == 1
 
 
 def count_error(row: int, found: int, names: Sequence[str]) -> errors.DataError:

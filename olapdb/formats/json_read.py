@@ -144,6 +144,19 @@ class _StrictReader(ValueReader):
             )
         return super().values(tokens, data_type)
 
+    def _tuples(self, tokens: np.ndarray, data_type: types.Tuple) -> tuple[pa.Array, np.ndarray]:
+        """Return tuples; raise CannotParseInput for an array of another size."""
+        is_array = self.index.kind_of(tokens) == ARRAY
+        offsets, _ = paths.members_of(self.index, np.where(is_array, tokens, -1))
+        sizes = np.diff(offsets)
+        wrong = np.flatnonzero(is_array & (sizes != len(data_type.elements)))
+        if len(wrong):
+            token = int(tokens[wrong[0]])
+            raise errors.CannotParseInput(
+                f"Cannot read an array of {int(sizes[wrong[0]])} values as {data_type}."
+            ).at_row(int(self.index.row[token]))
+        return super()._tuples(tokens, data_type)
+
     def _integers(
         self, texts: pa.Array, readable: np.ndarray, data_type: types.Integer
     ) -> tuple[pa.Array, np.ndarray]:

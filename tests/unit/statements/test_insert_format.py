@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import olapdb
 from olapdb import errors
+from olapdb.formats.blocks import blocks_of, end_of_escaped_lines
 
 pytestmark = pytest.mark.feature("formats", "insert")
 
@@ -214,3 +216,13 @@ def test_what_each_insert_computes_reads_no_table(clause: str) -> None:
         connection.execute("CREATE TABLE d (a UInt8) ENGINE = MergeTree ORDER BY a")
         with pytest.raises(olapdb.Error, match="has a subquery"):
             connection.execute(f"CREATE TABLE t (a UInt8, {clause}) ENGINE = MergeTree ORDER BY a")
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 5, 100])
+def test_a_block_of_lines_does_not_end_within_an_escaped_line_end(block_bytes: int) -> None:
+    data = b"a\\\nb\\\\\nc\\\\\\\nd\ne\\"
+    blocks = list(blocks_of(io.BytesIO(data), end_of_escaped_lines, block_bytes))
+    assert b"".join(blocks) == data
+    lines = {b"a\\\nb\\\\\n", b"c\\\\\\\nd\n", b"e\\"}
+    assert all(any(line in block for line in lines) for block in blocks)
+    assert all(block in data and block.endswith((b"\\\\\n", b"d\n", b"e\\")) for block in blocks)
