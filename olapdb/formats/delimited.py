@@ -173,7 +173,7 @@ def _escaped(data: np.ndarray) -> np.ndarray:
     other = np.maximum.accumulate(np.where(is_backslash, -1, position))
     run = position - other  # the backslashes up to this byte, itself included
     before = np.concatenate((np.zeros(1, np.int64), run[:-1]))
-    return before & 1 == 1
+    return np.asarray(before & 1 == 1)
 
 
 def count_error(row: int, found: int, names: Sequence[str]) -> errors.DataError:
