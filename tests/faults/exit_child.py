@@ -156,7 +156,8 @@ def processes(method: str) -> None:
 
 
 def interrupt() -> None:
-    """Send Ctrl-C to this process."""
+    """Send Ctrl-C to this process, which a shell's background job would ignore."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
