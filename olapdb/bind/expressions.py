@@ -44,6 +44,13 @@ _REFUSED = {
     "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"
     " elements: t.1, t.2."
 }
+_OF_BLOCKS = {
+    "neighbor": "lagInFrame(x, n) OVER (ORDER BY …) or leadInFrame",
+    "runningAccumulate": "sum(x) OVER (ORDER BY …)",
+    "runningDifference": "x - lagInFrame(x, 1, x) OVER (ORDER BY …)",
+    "runningDifferenceStartingWithFirstValue": "x - lagInFrame(x, 1, 0) OVER (ORDER BY …)",
+}
+"""Functions of the rows before in a block, which ClickHouse deprecates, and what to write instead."""
 _ROW_NUMBER = sql.Function(
     "toUInt64",
     (
@@ -325,6 +332,12 @@ class ExpressionBinder:
             return self._window(node)
         if folded in _REFUSED:
             raise errors.NotSupportedError(_REFUSED[folded])
+        if node.name in _OF_BLOCKS:
+            raise errors.DeprecatedFunction(
+                f"The result of {node.name} depends on how rows are cut into blocks.",
+                hint=f"Write {_OF_BLOCKS[node.name]}.",
+                position=node.position,
+            )
         if folded == "getsetting":
             return constants.setting(node, self.context)
         if node.name in DICTIONARY_FUNCTIONS:

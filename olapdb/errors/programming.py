@@ -105,6 +105,10 @@ class IllegalTypeOfArgument(ProgrammingError, name="ILLEGAL_TYPE_OF_ARGUMENT", c
     """An argument of a type that the function does not accept."""
 
 
+class DeprecatedFunction(ProgrammingError, name="DEPRECATED_FUNCTION", code=721):
+    """A function whose result depends on how rows are cut into blocks."""
+
+
 class NumberOfArgumentsDoesntMatch(
     ProgrammingError, name="NUMBER_OF_ARGUMENTS_DOESNT_MATCH", code=42
 ):
