@@ -6,13 +6,14 @@ column is looked up by name here.
 
 from __future__ import annotations
 
+import decimal
 import ipaddress
 import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 import pyarrow as pa
@@ -32,7 +33,10 @@ from olapdb.types import (
     Map,
     Nullable,
     SimpleAggregateFunction,
+    Time,
+    Time64,
     Tuple,
+    WideNumber,
 )
 from olapdb.types.arrow import arrow_schema
 
@@ -321,7 +325,8 @@ def _chain(
 
 
 def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[object]:
-    """Return a column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date.
+    """Return a column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date,
+    timedelta for Time.
 
     A DateTime without a zone of its own is a naive datetime in the warehouse's zone, one with a
     zone an aware one.  Nanoseconds are truncated to microseconds, datetime's precision.  A String
@@ -373,6 +378,10 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
             return _to_address
         case Enum():
             return _enum_converter(data_type.texts)
+        case WideNumber():
+            return _to_int
+        case Time() | Time64():
+            return _timedelta_converter(data_type.precision)
         case DateTime(zone) | DateTime64(zone=zone):
             return _without_zone if zone is None else None
         case Nullable(inner) | LowCardinality(inner) | SimpleAggregateFunction(inner=inner):
@@ -392,6 +401,25 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
 def _enum_converter(texts: Mapping[int, str]) -> Callable[[object], object]:
     """Return the function from an Enum's number to its text."""
     return lambda number: texts.get(number) if isinstance(number, int) else number
+
+
+def _to_int(value: object) -> object:
+    """Convert a decimal without a fraction to an int; return any other value unchanged."""
+    return int(value) if isinstance(value, decimal.Decimal) else value
+
+
+def _timedelta_converter(precision: int) -> Callable[[object], object]:
+    """Return the function from a time's ticks to a timedelta; nanoseconds are truncated."""
+    per_second = 10**precision
+
+    def convert(ticks: object) -> object:
+        """Convert ticks; return any other value unchanged."""
+        if not isinstance(ticks, int):
+            return ticks
+        microseconds = abs(ticks) * 1_000_000 // per_second
+        return timedelta(microseconds=microseconds if ticks >= 0 else -microseconds)
+
+    return convert
 
 
 def _to_uuid(value: object) -> object:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from olapdb.bind.names import bare_function
 from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
 from olapdb.functions import registry
@@ -73,6 +74,12 @@ _NONDETERMINISTIC = frozenset(
         "uptime",
         "currentUser",
         "hostName",
+        "arrayShuffle",
+        "arrayPartialShuffle",
+        "arrayRandomSample",
+        "currentQueryID",
+        "initialQueryStartTime",
+        "tid",
     )
 )
 
@@ -93,8 +100,13 @@ def _canonical_name(name: str) -> str:
 
 
 def is_deterministic(query: sql.Query) -> bool:
-    """Return whether the query gives the same rows for the same data."""
-    return not nondeterministic_functions(query)
+    """Return whether the query gives the same rows for the same data.
+
+    A name that may mean the function without its parentheses, CURRENT_DATE, counts as a call."""
+    if nondeterministic_functions(query):
+        return False
+    names = (n.parts[0] for n in walk(query) if isinstance(n, sql.Identifier) and not n.parts[1:])
+    return not any(bare_function(name) in ("now", "today") for name in names)
 
 
 # --- tables

@@ -19,6 +19,7 @@ from olapdb.bind.decorrelation import SubqueryJoin
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.config import Settings
 from olapdb.errors import IllegalPrewhere, NotSupportedError, TypeMismatch
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
@@ -50,7 +51,8 @@ def bind_array_join(
     be used, but columns come before them.  Raises TypeMismatch for a value that is neither an Array
     nor a Map.
     """
-    columns_first = {**context.settings, "prefer_column_name_to_alias": 1}
+    changes = {"prefer_column_name_to_alias": 1}
+    columns_first = Settings.of(context.settings).with_changes(changes)
     binder = ExpressionBinder(queries, source, replace(context, settings=columns_first), aliases)
     array_join = _ArrayJoinBinder(queries, binder, source)
     for item in join.arrays:

@@ -16,6 +16,8 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    Time,
+    Time64,
     plain,
 )
 
@@ -94,5 +96,5 @@ def condition_of(
 
 def _is_ordered(data_type: DataType) -> bool:
     """Return whether ASOF JOIN can find the nearest value of this type."""
-    kinds = Integer | Float | Decimal | Date | DateTime | DateTime64 | Boolean
+    kinds = Integer | Float | Decimal | Date | DateTime | DateTime64 | Time | Time64 | Boolean
     return isinstance(plain(data_type), kinds)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from olapdb import functions, types
 from olapdb.bind.contracts import BindContext
 from olapdb.config.settings import Settings, lookup
-from olapdb.errors import Error, IllegalTypeOfArgument, InternalError, TypeMismatch
+from olapdb.errors import CannotParse, Error, IllegalTypeOfArgument, InternalError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels.columns import as_array
 from olapdb.functions.scalar import ScalarDefinition
@@ -238,6 +238,8 @@ def _compare_in_column_type(
                 | types.Date32
                 | types.DateTime
                 | types.DateTime64
+                | types.Time
+                | types.Time64
                 | types.UUID
                 | types.IPv4
                 | types.IPv6
@@ -245,9 +247,24 @@ def _compare_in_column_type(
             )
             and text.value.is_valid
         ):
-            converted = cast(text, target, environment, eager=True)
+            converted = _literal_of(text, target, environment)
             return (converted, other) if at == 0 else (other, converted)
     return arguments
+
+
+def _literal_of(text: Constant, target: types.DataType, environment: Environment) -> Expression:
+    """Return a text constant as a value of the type that it is compared with.
+
+    Raises TypeMismatch where a time is followed by other text, else the error of the cast."""
+    try:
+        return cast(text, target, environment, eager=True)
+    except CannotParse as error:
+        if not isinstance(target, types.Time | types.Time64):
+            raise
+        raise TypeMismatch(
+            f"Cannot convert string {text.value.as_py()!r} to type {target}.",
+            hint="Write hh:mm:ss.",
+        ) from error
 
 
 def is_decimal(data_type: types.DataType) -> bool:

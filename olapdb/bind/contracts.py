@@ -158,8 +158,8 @@ class QueryBinder(ABC):
         self.scope = scope
         self.names = NameAllocator()
         self.tables: dict[str, int] = {}
-        self.dictionaries: dict[str, object] = {}
-        """The dictionaries that the statement's calls read, by id, see `bind.dictionaries`."""
+        self.dictionaries: dict[object, object] = {}
+        """What the statement's calls of dictGet and joinGet look up, see `bind.dictionaries`."""
         self.momentary = ""
         """What the queries read by the state of this snapshot, see `Plan.momentary`."""
         self.correlated = False

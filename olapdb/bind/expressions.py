@@ -15,7 +15,6 @@ from olapdb.bind import constants
 from olapdb.bind.aggregates import resolve_aggregate_call, texts_to_join
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.correlations import outer_value
-from olapdb.bind.dictionaries import bind_dictionary_call
 from olapdb.bind.finished_states import takes_states
 from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
@@ -27,10 +26,11 @@ from olapdb.bind.lambdas import (
     refuse_parameters,
     with_lambda,
 )
-from olapdb.bind.names import located, suggestion
+from olapdb.bind.names import bare_function, located, suggestion
 from olapdb.bind.parameters import bind_argument, bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.scope import LambdaScopes
+from olapdb.bind.special_calls import special_call
 from olapdb.bind.stars import expand_star
 from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.subqueries import exists, scalar_subquery
@@ -38,7 +38,6 @@ from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
-from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 
 _REFUSED = {
     "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"
@@ -200,7 +199,8 @@ class ExpressionBinder:
         return bind_argument(node, arguments[node.name], self.environment)
 
     def _identifier(self, node: sql.Identifier) -> expressions.Expression:
-        """Bind a name: what `lookup` finds here, else a constant of an outer query.
+        """Bind a name: what `lookup` finds here, else a constant of an outer query, else a function
+        such as CURRENT_DATE that takes no parentheses.
 
         Raises UnknownIdentifier if there is neither."""
         expression = self.lookup(node.parts, node)
@@ -209,6 +209,8 @@ class ExpressionBinder:
         with located(node.position):
             if (constant := self._from_outer(node.parts)) is not None:
                 return constant
+        if len(node.parts) == 1 and (called := bare_function(node.parts[0])) is not None:
+            return self.bind(sql.Function(called, position=node.position))
         raise self._unknown(node)
 
     def lookup(
@@ -338,10 +340,8 @@ class ExpressionBinder:
                 hint=f"Write {_OF_BLOCKS[node.name]}.",
                 position=node.position,
             )
-        if folded == "getsetting":
-            return constants.setting(node, self.context)
-        if node.name in DICTIONARY_FUNCTIONS:
-            return bind_dictionary_call(self, node)
+        if (bound_call := special_call(self, node)) is not None:
+            return bound_call
         if node.name == "rowNumberInAllBlocks" and not node.arguments:
             return self.bind(_ROW_NUMBER)
         if (named := named_lambda(self, node.name)) is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 
 from olapdb import errors
@@ -15,7 +14,6 @@ from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.structures import parse_structure
 from olapdb.config import Settings
 from olapdb.formats.base import Input, Structure
-from olapdb.formats.csv import has_names
 from olapdb.formats.files import codec_of, matching_files
 from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
@@ -76,7 +74,13 @@ def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
     path, named, structure, compression = [*texts, *["auto"] * (4 - len(texts))]
     settings = Settings.of(queries.scope.settings)
     paths = tuple(matching_files(path, settings))
-    chosen = format_of_path(paths[0]) if named.lower() == "auto" else find_format(named)
+    known = named.lower() != "auto"
+    if not paths and (not known or structure.strip().lower() == "auto"):
+        raise errors.CannotExtractTableStructure(
+            f"No file matches {path!r}, so that nothing says the columns.",
+            hint="Give the format and the structure: file('path', 'format', 'a UInt8, b String').",
+        )
+    chosen = find_format(named) if known else format_of_path(paths[0])
     if chosen is None:
         raise errors.CannotDetectFormat(
             f"The format of {path} is not known by its ending.",
@@ -100,7 +104,7 @@ def _text_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
     chosen = find_format(texts[0])
     reader_of(chosen.name)
     data = texts[-1].encode("utf-8", "surrogateescape")
-    scan = plan.FileScan(chosen.name, (), (), (), data=data)
+    scan = plan.FileScan(chosen.name, (), (), (), ("",), data=data)
     return _with_structure(queries, scan, texts[1] if len(texts) == 3 else "auto")
 
 
@@ -108,18 +112,7 @@ def _with_structure(queries: QueryBinder, scan: plan.FileScan, text: str) -> pla
     """Return the scan with the columns of a structure, or with those of the data for 'auto'."""
     if text.strip().lower() != "auto":
         return _scan_of(scan, tuple(parse_structure(text)))
-    if scan.format == "CSV" and _has_names(queries, scan):
-        scan = replace(scan, format="CSVWithNames")
     return _scan_of(scan, _inferred(queries, scan))
-
-
-def _has_names(queries: QueryBinder, scan: plan.FileScan) -> bool:
-    """Return whether the first line of the first CSV file, or of the text, has names."""
-    path = scan.paths[0] if scan.paths else ""
-    stream = open_data(scan.format, path, scan.compression) if path else io.BytesIO(scan.data)
-    with closing(stream), decoding(scan.format):
-        settings = Settings.of(queries.scope.settings)
-        return has_names(Input(stream, settings, queries.scope.environment))
 
 
 def _scan_of(scan: plan.FileScan, structure: Structure) -> plan.FileScan:
@@ -133,7 +126,7 @@ def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
     Raises the error of the last one if none has."""
     settings = Settings.of(queries.scope.settings)
     refused: errors.Error | None = None
-    for path in scan.paths or ("",):
+    for path in scan.paths:
         stream = open_data(scan.format, path, scan.compression) if path else io.BytesIO(scan.data)
         with closing(stream), decoding(scan.format):
             try:

@@ -36,7 +36,8 @@ def with_fill(
     """Return the node under the Fill that the SELECT's WITH FILL asks for, unchanged without it.
 
     `keys` are those of ORDER BY; `outputs` the columns of SELECT by their result names. Raises
-    InvalidWithFillExpression for bounds that do not fit, NotSupportedError for two filled keys."""
+    InvalidWithFillExpression for bounds that do not fit, NotSupportedError for INTERPOLATE beside
+    several filled keys. The rows that fill a key are filled by the keys behind it."""
     filled = [at for at, (_, fill) in enumerate(keys) if fill is not None]
     if not filled:
         if select.interpolate is not None:
@@ -44,36 +45,32 @@ def with_fill(
                 "INTERPOLATE needs an ORDER BY … WITH FILL.", position=select.position
             )
         return node
-    at = filled[0]
-    key, fill = keys[at]
-    assert fill is not None
-    assert isinstance(key.expression, ColumnRef)
-    if len(filled) > 1:
+    if len(filled) > 1 and select.interpolate is not None:
         raise NotSupportedError(
-            "WITH FILL of several keys is not supported.",
-            hint="Fill the last key; the keys before it are its prefix.",
-            position=fill.position,
+            "INTERPOLATE beside WITH FILL of several keys is not supported.",
+            hint="Fill one key, or compute the columns in a SELECT around this one.",
+            position=select.position,
         )
-    clause = _Clause(binder, fill, key)
-    step, months = clause.step()
-    start, stop = clause.bound(fill.start, "FROM"), clause.bound(fill.stop, "TO")
-    clause.check_direction(start, stop)
-    prefix = tuple(k.expression for k, _ in keys[:at] if isinstance(k.expression, ColumnRef))
+    if filled != list(range(filled[0], filled[0] + len(filled))):
+        raise NotSupportedError(
+            "A key without WITH FILL between two that have it is not supported.",
+            hint="Fill keys that stand beside each other.",
+            position=select.position,
+        )
     ordered = {k.expression.name for k, _ in keys if isinstance(k.expression, ColumnRef)}
-    return plan.Fill(
-        node,
-        key.expression,
-        key.descending,
-        key.nulls_first,
-        prefix,
-        start,
-        stop,
-        step,
-        months,
-        clause.staleness(),
-        clause.ticks_per_day,
-        _interpolated(select, binder, outputs, ordered),
-    )
+    interpolated = _interpolated(select, binder, outputs, ordered)
+    clauses = {at: _Clause(binder, fill, key) for at, (key, fill) in enumerate(keys) if fill}
+    starts: dict[int, Number | None] = {at: clause.start() for at, clause in clauses.items()}
+    for at, clause in clauses.items():
+        # a row that fills this key begins where the keys behind it begin
+        begins = tuple(
+            (later.column.name, later.constant(start))
+            for place, later in clauses.items()
+            if place > at and (start := starts[place]) is not None
+        )
+        prefix = tuple(k.expression for k, _ in keys[:at] if isinstance(k.expression, ColumnRef))
+        node = clause.over(node, prefix, starts[at], (*interpolated, *begins))
+    return node
 
 
 class _Clause:
@@ -87,6 +84,51 @@ class _Clause:
         is_time = isinstance(self._type, DateTime | DateTime64)
         self._per_second = ticks_per_second(self._type) if is_time else 0
         self.ticks_per_day = self._per_second * _DAY_SECONDS or 1
+
+    @property
+    def column(self) -> ColumnRef:
+        """Return the column of the key."""
+        assert isinstance(self._key.expression, ColumnRef)
+        return self._key.expression
+
+    def start(self) -> Number | None:
+        """Return FROM in the units of the column, None where it was left out."""
+        return self.bound(self._fill.start, "FROM")
+
+    def constant(self, value: Number) -> Constant:
+        """Return a value in the units of the column as a constant of its type."""
+        arrow = self.column.type.arrow
+        if not pa.types.is_temporal(arrow):
+            return Constant(self.column.type, pa.scalar(value, arrow))
+        stored = pa.int32() if arrow.bit_width == 32 else pa.int64()
+        return Constant(self.column.type, pa.array([value], stored).view(arrow)[0])
+
+    def over(
+        self,
+        node: plan.Node,
+        prefix: tuple[ColumnRef, ...],
+        start: Number | None,
+        computed: tuple[tuple[str, Expression], ...],
+    ) -> plan.Fill:
+        """Return the node under the Fill of this clause; `computed` are the columns that a filled row
+        computes."""
+        step, months = self.step()
+        stop = self.bound(self._fill.stop, "TO")
+        self.check_direction(start, stop)
+        return plan.Fill(
+            node,
+            self.column,
+            self._key.descending,
+            self._key.nulls_first,
+            prefix,
+            start,
+            stop,
+            step,
+            months,
+            self.staleness(),
+            self.ticks_per_day,
+            computed,
+        )
 
     def _invalid(self, text: str) -> InvalidWithFillExpression:
         """Return the error of this clause."""

@@ -17,6 +17,7 @@ from olapdb.bind import asof, constants
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
+from olapdb.bind.join_tables import check_join, joined_table
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
     InternalError,
@@ -46,7 +47,12 @@ def bind_join(
     right = bind_source(queries, join.right, context)
     if join.natural:
         join = _with_common_columns(join, left, right)
-    return _JoinBinder(queries, join, context, _Side(left), _Side(right)).relation()
+    binder = _JoinBinder(queries, join, context, _Side(left), _Side(right))
+    relation = binder.relation()
+    stored = joined_table(queries, join.right, context)
+    if stored is not None:
+        check_join(stored, join, right, binder.right.keys, binder.nulls)
+    return relation
 
 
 def _refuse_unsupported(join: sql.Join) -> None:

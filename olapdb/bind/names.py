@@ -41,3 +41,28 @@ def located(position: Position | None) -> Iterator[None]:
         yield
     except Error as error:
         raise error.at(position) from error.__cause__
+
+
+_BARE_FUNCTIONS = {
+    "now": "now",
+    "current_timestamp": "now",
+    "localtimestamp": "now",
+    "today": "today",
+    "current_date": "today",
+    "curdate": "today",
+    "currentuser": "currentUser",
+    "current_user": "currentUser",
+    "session_user": "currentUser",
+    "user": "currentUser",
+    "currentdatabase": "currentDatabase",
+    "current_database": "currentDatabase",
+    "database": "currentDatabase",
+    "schema": "currentDatabase",
+}
+"""Names in lower case that mean a call where no column, alias or parameter has them."""
+
+
+def bare_function(name: str) -> str | None:
+    """Return the function that a name without parentheses means, as CURRENT_DATE; None for most
+    names. Columns and aliases of that name come first."""
+    return _BARE_FUNCTIONS.get(name.lower())

@@ -43,6 +43,7 @@ from olapdb.types import (
     Decimal,
     Map,
     Nullable,
+    Time64,
     Tuple,
     make_nullable,
 )
@@ -178,6 +179,8 @@ def type_of(value: object) -> DataType:
             return STRING
         case decimal.Decimal():
             return _decimal_type(value)
+        case datetime.timedelta() | datetime.time():
+            return Time64(6)
         case datetime.datetime():
             instant = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
             whole = value.microsecond == 0 and _EPOCH <= instant <= _DATETIME_LAST
@@ -213,6 +216,8 @@ _CLASSES = (
     bytes,
     decimal.Decimal,
     datetime.date,
+    datetime.time,
+    datetime.timedelta,
     uuid.UUID,
     ipaddress.IPv4Address,
     ipaddress.IPv6Address,
@@ -253,6 +258,13 @@ def _decimal_type(value: decimal.Decimal) -> DataType:
     return Decimal(width, scale)
 
 
+def _microseconds(span: datetime.timedelta) -> int:
+    """Return a span in microseconds; raise CannotConvertType for one that no Time64 holds."""
+    if abs(span) >= datetime.timedelta(hours=1000):
+        raise CannotConvertType(f"The span {span} is beyond 999:59:59, the most of a Time64.")
+    return span // datetime.timedelta(microseconds=1)
+
+
 def _plain_value(value: object, environment: Environment) -> object:
     """Return the value in the form that pyarrow takes: a dict as pairs, a tuple as a struct.
 
@@ -270,6 +282,17 @@ def _plain_value(value: object, environment: Environment) -> object:
             return value.packed
         case decimal.Decimal() if not value.is_finite():
             return float(value)
+        case datetime.time():
+            return _microseconds(
+                datetime.timedelta(
+                    hours=value.hour,
+                    minutes=value.minute,
+                    seconds=value.second,
+                    microseconds=value.microsecond,
+                )
+            )
+        case datetime.timedelta():
+            return _microseconds(value)
         case datetime.datetime() if value.tzinfo is None:
             return value.replace(tzinfo=ZoneInfo(environment.zone))
         case list() | set() | frozenset():

@@ -170,7 +170,7 @@ def _with_settings(query: sql.Query, context: BindContext) -> BindContext:
                 hint="Move it to the end of the statement.",
                 position=setting.position or query.position,
             )
-    return replace(context, settings={**context.settings, **changed})
+    return replace(context, settings=Settings.of(context.settings).with_changes(changed))
 
 
 def _outputs(first: BoundQuery, fields: plan.Schema) -> tuple[OutputColumn, ...]:

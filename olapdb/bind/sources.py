@@ -16,6 +16,7 @@ from olapdb.bind.called_views import bind_called_view, called_view, refuse_uncal
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
 from olapdb.bind.dictionary_rows import bind_dictionary_rows, distinct_rows, find_dictionary
 from olapdb.bind.finished_states import FinishedStates
+from olapdb.bind.join_tables import join_rows
 from olapdb.bind.joins import bind_join
 from olapdb.bind.merge_tables import NAMES, bind_merged
 from olapdb.bind.names import suggestion
@@ -119,6 +120,8 @@ def _table_reference(
     match table:
         case Table():
             relation = table_relation(queries, table, source, context)
+            if table.engine.name == "Join":
+                relation = join_rows(table, relation)
         case View() if table.merges:
             merged = merged_tables(_merge_arguments(table), context.database, source.position)
             bound = bind_merged(queries, merged, source, context, table)

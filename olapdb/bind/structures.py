@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from olapdb import errors, functions
 from olapdb.types import DataType
+
+_TOKEN = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|\"[^\"]*\"|.", re.DOTALL)
+_COLUMN = re.compile(
+    r"(?:[`\"](?P<quoted>[^`\"]+)[`\"]|(?P<plain>[^\s`\"]+))\s+(?P<type>.+)", re.DOTALL
+)
 
 
 def parse_structure(text: str) -> list[tuple[str, DataType]]:
@@ -12,14 +19,15 @@ def parse_structure(text: str) -> list[tuple[str, DataType]]:
     Raises BadArguments for a column without a name or a type."""
     columns: list[tuple[str, DataType]] = []
     depth, start = 0, 0
-    for at, character in enumerate(text + ","):
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
-            name, _, type_name = text[start:at].strip().partition(" ")
-            if not name or not type_name.strip():
+    for token in _TOKEN.finditer(text + ","):
+        depth += (token[0] == "(") - (token[0] == ")")
+        if token[0] == "," and depth == 0:
+            column = _COLUMN.match(text[start : token.start()].strip())
+            if column is None:
                 raise errors.BadArguments(
                     f"Cannot read the structure {text!r}.", hint="Write 'name Type, name Type'."
                 )
-            columns.append((name.strip("`"), functions.parse_type(type_name.strip())))
-            start = at + 1
+            name = column["quoted"] or column["plain"]
+            columns.append((name, functions.parse_type(column["type"])))
+            start = token.end()
     return columns

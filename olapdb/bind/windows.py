@@ -21,13 +21,8 @@ from olapdb.errors import (
     UnknownAggregateFunction,
 )
 from olapdb.functions.base import Aggregate, Argument
-from olapdb.functions.windows import (
-    WindowFunction,
-    casts_of,
-    edge_definition,
-    find_window,
-    resolve_window,
-)
+from olapdb.functions.window_definitions import WindowFunction
+from olapdb.functions.windows import casts_of, edge_definition, find_window, resolve_window
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
     ColumnRef,
@@ -118,7 +113,10 @@ def _function(
             raise BadArguments(f"{name} takes one argument, {len(typed)} given.")
         return edge.resolve(name, typed)
     if find_window(name) is not None:
-        return resolve_window(name, typed)
+        constants = [
+            Argument(p.type, p.value if isinstance(p, Constant) else None) for p in parameters
+        ]
+        return resolve_window(name, typed, constants)
     if node.nulls == "RESPECT":
         raise NotSupportedError(f"{name} with RESPECT NULLS is not supported yet.")
     if not functions.is_aggregate(name):

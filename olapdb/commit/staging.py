@@ -11,7 +11,7 @@ the table now.  Vacuum decides, once the lease has ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -25,7 +25,7 @@ from olapdb.errors import CommitUnknown, Error, InternalError
 from olapdb.model.changes import AddPart, Committed
 from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import Table
-from olapdb.storage.part_plan import PartPlan
+from olapdb.storage.part_plan import NOTHING_DERIVED, Derived, PartPlan
 from olapdb.storage.writer import write_part
 
 
@@ -61,13 +61,13 @@ class Staging:
         table: Table,
         part: Part,
         rows: pa.Table,
-        index_values: Mapping[str, pa.Array] | None = None,
+        derived: Derived = NOTHING_DERIVED,
         *,
         contributions: Sequence[Contribution] | None = None,
     ) -> AddPart:
         """Write a part of these rows that replaces `part`; `contributions` None keeps those of
         `part`."""
-        plan = PartPlan.replacing(part, table, index_values)
+        plan = PartPlan.replacing(part, table, derived)
         if contributions is not None:
             plan = replace(plan, contributions=contributions)
         return self.stage_part(table, rows, plan)

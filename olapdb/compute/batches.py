@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import InternalError, NotSupportedError
@@ -114,3 +115,13 @@ def checked(batches: Iterable[pa.RecordBatch], node: Node) -> Iterator[pa.Record
                 f"{type(node).__name__} made a batch of {batch.schema}, its schema is {expected}."
             )
         yield batch
+
+
+def overwritten(
+    values: pa.ChunkedArray, offsets: np.ndarray, new: pa.Array | pa.ChunkedArray
+) -> pa.Array:
+    """Return `values` with `new[i]`, converted to their type, at position `offsets[i]`."""
+    positions = np.arange(len(values))
+    positions[offsets] = len(values) + np.arange(len(offsets))
+    replacement = single_chunk(new).cast(values.type)
+    return pa.concat_arrays([single_chunk(values), replacement]).take(pa.array(positions))

@@ -38,6 +38,7 @@ __all__ = [
     "ExecutionContext",
     "MemoryTracker",
     "QueryStatistics",
+    "SharedRows",
     "Subqueries",
     "SystemReader",
 ]
@@ -148,6 +149,14 @@ class MemoryAccount:
 
 
 @dataclass
+class SharedRows:
+    """The rows of a subplan that occurs several times in a query, once all of them are there."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    is_complete: bool = False
+
+
+@dataclass
 class ExecutionContext:
     """The state of one running query, discarded at its end.
 
@@ -172,9 +181,15 @@ class ExecutionContext:
     totals: dict[int, pa.RecordBatch] = field(default_factory=dict)
     working: dict[str, pa.RecordBatch] = field(default_factory=dict)
     """The rows of the last step of each WITH RECURSIVE, by its key."""
+    shared: dict[int, SharedRows] = field(default_factory=dict)
+    """The rows of the plan's `Shared` nodes, by their number."""
     join_filters: bool = False
     """True if the keys of a join's held side drop rows where the other side is read. Views read
     their rows without, so that batches are cut alike wherever a view is computed."""
+    left_out: dict[int, frozenset[str]] = field(default_factory=dict)
+    """The ids of parts that a Scan, by its `id`, does not read: projections stand in for them."""
+    projections: bool = False
+    """True if projections may be read in place of parts. Views read the parts themselves."""
     profile: QueryProfile | None = None
     """The times and rows of the plan's nodes under EXPLAIN ANALYZE, else None."""
     batch_rows: int = BATCH_ROWS

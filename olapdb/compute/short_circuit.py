@@ -65,27 +65,27 @@ def needs_laziness(call: expressions.Call) -> bool:
     if not call.function.lazy:
         return False
     branches = call.arguments[1:]  # all rows need the first argument, a condition
-    return any(not _is_safe(branch) for branch in branches)
+    return any(not is_safe(branch) for branch in branches)
 
 
-def _is_safe(expression: expressions.Expression) -> bool:
+def is_safe(expression: expressions.Expression) -> bool:
     """Return whether the expression is cheap and cannot fail on any row."""
     match expression:
         case expressions.ColumnRef() | expressions.Constant() | expressions.ScalarSubquery():
             return True
         case expressions.InValues():
-            return _is_safe(expression.argument)
+            return is_safe(expression.argument)
         case expressions.Cast(type=target, argument=argument):
             return (
                 _is_simple(target)
                 and _is_simple(argument.type)
                 and (is_nullable(target) or not is_nullable(argument.type))
-                and _is_safe(argument)
+                and is_safe(argument)
             )
         case expressions.Call(name=name, arguments=arguments):
             return (
                 name in _SAFE
-                and all(_is_safe(argument) for argument in arguments)
+                and all(is_safe(argument) for argument in arguments)
                 and len({_comparison_kind(operand.type) for operand in arguments}) <= 1
             )
         case _:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,7 +60,7 @@ class SettingDefinition:
             if expected is bool:
                 return _boolean(value)
             if expected is int and not isinstance(value, bool):
-                return int(value)  # type: ignore[call-overload, no-any-return]
+                return _integer(value)
             if expected is float:
                 return float(value)  # type: ignore[arg-type]
             if expected is int:
@@ -68,6 +70,31 @@ class SettingDefinition:
             raise CannotParseSetting(
                 f"Setting {self.name} takes a value of type {self.type}, not {value!r}."
             ) from None
+
+
+def known_settings(text: str) -> Iterator[tuple[str, SettingValue]]:
+    """Yield the settings of a text of `name=default` separated by blanks: true, false, a number, or
+    a text in double quotes without blanks."""
+    for pair in text.split():
+        name, _, default = pair.partition("=")
+        if default in ("true", "false"):
+            yield name, default == "true"
+        elif default.startswith('"'):
+            yield name, default[1:-1]
+        else:
+            yield name, float(default) if "." in default or "e" in default else int(default)
+
+
+_WITH_UNIT = re.compile(r"([0-9]+)([KMGT]i?)")
+_UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY_UNITS = {f"{unit}i": 1 << 10 * power for power, unit in enumerate("KMGT", 1)}
+
+
+def _integer(value: object) -> int:
+    """Return a number, or a text such as 10Mi or 5K; raise ValueError or TypeError for others."""
+    if isinstance(value, str) and (written := _WITH_UNIT.fullmatch(value)) is not None:
+        return int(written[1]) * (_UNITS | _BINARY_UNITS)[written[2]]
+    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def _boolean(value: object) -> bool:

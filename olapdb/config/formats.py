@@ -66,6 +66,15 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
     ),
 )
 
+_DETECTED = (
+    ("input_format_csv_detect_header", True, "CSV may begin with names, and types, of columns."),
+    (
+        "input_format_tsv_detect_header",
+        True,
+        "TabSeparated may begin with names, and types, of columns.",
+    ),
+)
+
 _COUNTS: tuple[tuple[str, int, str], ...] = (
     ("output_format_pretty_max_rows", 1000, "Rows that Pretty formats and Vertical show."),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
@@ -120,7 +129,10 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
 )
 
 FORMAT_SETTINGS: tuple[SettingDefinition, ...] = (
-    *(SettingDefinition(name, default, text) for name, default, text in (*_TEXT, *_INPUT)),
+    *(
+        SettingDefinition(name, default, text)
+        for name, default, text in (*_TEXT, *_INPUT, *_DETECTED)
+    ),
     *(SettingDefinition(name, default, text, minimum=0) for name, default, text in _COUNTS),
     *(
         SettingDefinition(name, default, text, only=choices)

@@ -225,7 +225,6 @@ WAYS: tuple[tuple[str, SettingValue], ...] = (
     ("optimize_uniq_to_count", True),
     ("optimize_use_implicit_projections", True),
     ("optimize_use_projection_filtering", True),
-    ("optimize_use_projections", True),
     ("optimize_using_constraints", False),
     ("output_format_parallel_formatting", True),
     ("output_format_pretty_glue_chunks", "auto"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from olapdb.config.definition import SettingDefinition
+from olapdb.config.definition import SettingDefinition, known_settings
+from olapdb.config.fixed_settings import FIXED_AT_DEFAULT
 from olapdb.config.formats import FORMAT_SETTINGS
 from olapdb.config.neutral import NEUTRAL_SETTINGS
+from olapdb.config.server_settings import SERVER_SETTINGS
 
 
 def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDefinition]:
@@ -257,6 +259,11 @@ _DEFINED = (
         minimum=0,
     ),
     SettingDefinition(
+        "optimize_use_projections",
+        True,
+        "Whether SELECT reads projections of parts in place of the parts where that is less.",
+    ),
+    SettingDefinition(
         "use_skip_indexes", True, "Whether SELECT skips granules by the skip indexes."
     ),
     SettingDefinition(
@@ -270,6 +277,12 @@ _DEFINED = (
         "enable_join_runtime_filters",
         True,
         "Whether the keys of a join's right side drop rows where its left side is read.",
+    ),
+    SettingDefinition(
+        "share_common_subplans",
+        True,
+        "Whether a costly subplan (of a CTE, a view, a subquery) that a query has several times runs "
+        "once.",
     ),
     SettingDefinition("optimizer", True, "Whether plans are optimized; for tests that compare."),
     SettingDefinition(
@@ -451,7 +464,22 @@ _DEFINED = (
     ),
 )
 
+_OWN = {
+    definition.name: definition for definition in (*_DEFINED, *FORMAT_SETTINGS, *NEUTRAL_SETTINGS)
+}
+_KNOWN = (
+    *(
+        SettingDefinition(name, default, "Accepted; it means nothing in process.", neutral=True)
+        for name, default in known_settings(SERVER_SETTINGS)
+    ),
+    *(
+        SettingDefinition(
+            name, default, "Another value would change answers, formats or limits.", only=(default,)
+        )
+        for name, default in known_settings(FIXED_AT_DEFAULT)
+    ),
+)
 SESSION_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
-    {definition.name: definition for definition in (*_DEFINED, *FORMAT_SETTINGS, *NEUTRAL_SETTINGS)}
+    {definition.name: definition for definition in _KNOWN} | _OWN
 )
 """The settings of queries and sessions by name."""

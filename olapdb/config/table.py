@@ -33,6 +33,12 @@ _DEFINED = (
     SettingDefinition(
         "max_bytes_to_merge", 2_147_483_648, "A background merge makes no larger part.", minimum=1
     ),
+    SettingDefinition(
+        "deduplicate_merge_projection_mode",
+        "throw",
+        "Whether a table that combines rows may have projections, which its merges rebuild.",
+        only=("throw", "rebuild"),
+    ),
     SettingDefinition("allow_nullable_key", False, "Whether keys may be Nullable."),
     SettingDefinition(
         "deduplicate_by",
@@ -88,4 +94,4 @@ TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
 
 def is_deduplication(name: str) -> bool:
     """Return whether a table setting belongs to the deduplication of delivered rows."""
-    return name.startswith("deduplicate_")
+    return name.startswith("deduplicate_") and name != "deduplicate_merge_projection_mode"

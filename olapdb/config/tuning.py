@@ -63,6 +63,10 @@ JOIN_ORDER_ROWS_MIN = 20_000
 """Choose the order of inner joins from this many rows of all tables on. Of fewer any order is fast,
 and choosing takes longer."""
 
+SHARED_BYTES_MAX = 1 << 28
+"""Keep the rows of a subplan that a query has several times up to so many bytes; a larger one runs
+again for each place."""
+
 MEMBER_TABLE_BYTES_MAX = 1 << 22
 """Find integers and days in the set of an IN by a table of all numbers in its span up to this size:
 a tenth of the time of hashing them."""
@@ -71,6 +75,13 @@ JOIN_FILTER_ROWS_MIN = 16_384
 JOIN_FILTER_PASS_PERCENT_MAX = 20
 """Drop rows of a table of at least so many rows by the keys of a join's other side, if at most that
 part of the keys is expected to remain: each row that remains is looked up twice."""
+
+LEFT_FIRST_FACTOR = 4
+LEFT_FIRST_PASS_PERCENT_MAX = 50
+HELD_LEFT_BYTES_MAX = 1 << 26
+"""Read the left side of a join first, and drop rows of the right side by its keys, where the right side
+is expected to have at least so many times its rows, and at most that part of its keys is expected to
+remain; hold up to so many bytes of the left side."""
 
 # --- reading -------------------------------------------------------------------------------------
 
@@ -154,7 +165,9 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
     {
         "JOIN_ORDER_ROWS_MIN": _NEVER,
         "MEMBER_TABLE_BYTES_MAX": 0,
+        "SHARED_BYTES_MAX": -1,
         "JOIN_FILTER_ROWS_MIN": _NEVER,
+        "LEFT_FIRST_FACTOR": _NEVER,
         "DENSE_RADIX_MIN": 0,
         "SLICED_ROWS_MIN": _NEVER,
         "SHARED_CODES_ROWS_MIN": _NEVER,
@@ -189,6 +202,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "JOIN_ORDER_ROWS_MIN": 0,
         "MEMBER_TABLE_BYTES_MAX": 1 << 23,
         "JOIN_FILTER_ROWS_MIN": 0,
+        "LEFT_FIRST_FACTOR": 0,
         "JOIN_FILTER_PASS_PERCENT_MAX": _NEVER,
         "DENSE_RADIX_MIN": 1 << 16,
         "SLICED_ROWS_MIN": 2,

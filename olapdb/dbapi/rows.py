@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from olapdb.result import Result, python_values
 from olapdb.types import FixedString, plain
-from olapdb.types.arrow import exported, exported_schema, has_enum
+from olapdb.types.arrow import exported, exported_schema, is_exported
 
 
 class Rows:
@@ -44,8 +44,8 @@ class Rows:
 
 
 def _exported(batches: Iterator[pa.RecordBatch], result: Result) -> Iterator[pa.RecordBatch]:
-    """Return the batches as users get them: an Enum's texts instead of its numbers."""
-    if not any(map(has_enum, result.types)):
+    """Return the batches as users get them: an Enum's texts instead of its numbers, times as durations."""
+    if not any(map(is_exported, result.types)):
         return batches
     schema = exported_schema(result.names, result.types)
     return (

@@ -128,7 +128,7 @@ class Incoming:
             level=level,
             inline_bytes_max=inline_limit(self.target, (part,)),
             after=self.snapshot.next_block(self.target) - 1,
-            index_values=layout_of(self.target, context).index_values(rows),
+            derived=layout_of(self.target, context).derived(rows),
         )
         return self.staging.stage_part(self.target, rows, plan)
 

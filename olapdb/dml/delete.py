@@ -104,8 +104,8 @@ def remove_rows(
         removed += len(offsets)
         removal.add(part, rows.filter(mask), len(offsets))
         remaining = rows.filter(pc.invert(mask))
-        indexes = layout_of(table, context).index_values(remaining)
-        staged.append(staging.stage_replacement(table, part, remaining, indexes))
+        derived = layout_of(table, context).derived(remaining)
+        staged.append(staging.stage_replacement(table, part, remaining, derived))
         failpoint("delete.part_rewritten")
     ids = tuple(sorted(part.id for part in parts))
     changes: list[Change] = [RemoveParts(table.id, ids), *staged]

@@ -52,8 +52,8 @@ def matching_rows(
     names = ["_part", "_part_offset", *(name for name, _ in assignments)]
     types = dict(zip(names, plan.types, strict=True))
     for group in _part_groups(parts) if _reads_table_once(plan, table) else [parts]:
-        matches = _run_on_parts(plan, table, group, context).read_all().rename_columns(names)
-        matches = _convert_values(matches, table, types, context)
+        matches = run_on_parts(plan, table, group, context).read_all().rename_columns(names)
+        matches = converted_values(matches, table, types, context)
         matched = set(pc.unique(matches.column("_part")).to_pylist())
         for part in group:
             if part.name in matched:
@@ -73,7 +73,7 @@ def matching_offsets(
     by_name = {part.name: part for part in parts}
     offsets: dict[str, list[np.ndarray]] = {}
     plan = _plan(table, where, (), context, parameters)
-    for batch in _run_on_parts(plan, table, parts, context).batches():
+    for batch in run_on_parts(plan, table, parts, context).batches():
         names = batch.column(0).dictionary_encode()
         rows = batch.column(1).to_numpy(zero_copy_only=False).astype(np.int64)
         codes = names.indices.to_numpy(zero_copy_only=False)
@@ -100,6 +100,11 @@ def _plan(
         source=nodes.TableReference(nodes.TableName(table.name, table.database)),
         where=where,
     )
+    return query_plan(query, context, parameters)
+
+
+def query_plan(query: nodes.Select, context: TriggerContext, parameters: Parameters = None) -> Plan:
+    """Return the optimized plan of a query over the trigger's snapshot."""
     return optimize(bind_query(query, _scope(context, parameters)))
 
 
@@ -120,7 +125,7 @@ def _reads_table_once(plan: Plan, table: Table) -> bool:
     return sum(1 for scan in all_scans(plan.root) if scan.table.id == table.id) == 1
 
 
-def _run_on_parts(
+def run_on_parts(
     plan: Plan, table: Table, parts: Sequence[Part], context: TriggerContext
 ) -> Result:
     """Execute the plan on these parts, or on all of the table if a subquery reads it too."""
@@ -143,7 +148,7 @@ def _decimal_literal(value: nodes.Expression, target: DataType) -> nodes.Express
     return value
 
 
-def _convert_values(
+def converted_values(
     matches: pa.Table, table: Table, types: Mapping[str, DataType], context: TriggerContext
 ) -> pa.Table:
     """Convert the assigned values to their columns' types. Raise a DataError that names the

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
-from olapdb.compute.batches import single_chunk
+from olapdb.compute.batches import overwritten, single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.dml.find_rows import (
     Assignments,
@@ -108,7 +108,7 @@ class Mutation:
                 self._deduplicate(step)
             case MaterializeColumnStep():
                 self._materialize_column(step)
-            case RewriteStep(partition_id=partition, dropped_index=index):
+            case RewriteStep(partition_id=partition, omitted=index):
                 files = [part for part in self._parts() if not part.inline]
                 self._rewrite_unchanged(files, partition, index)
             case FillNullsStep():
@@ -189,8 +189,7 @@ class Mutation:
                 sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}
                 check_nested_sizes(self.table, sized, 0)
             new_rows = _with_columns(
-                rows,
-                {n: _overwritten(rows.column(n), offsets, arriving.column(n)) for n in written},
+                rows, {n: overwritten(rows.column(n), offsets, arriving.column(n)) for n in written}
             )
             self._invalidate(part, written, (leaving, arriving))
             self._stage(part, new_rows, leaving.num_rows)
@@ -246,17 +245,17 @@ class Mutation:
         self._rewrite_unchanged(parts, step.partition_id)
 
     def _rewrite_unchanged(
-        self, parts: Iterable[Part], partition_id: str | None = None, dropped_index: str = ""
+        self, parts: Iterable[Part], partition_id: str | None = None, omitted: str = ""
     ) -> None:
         """Rewrite the parts with unchanged rows.
 
-        `partition_id` limits them to one partition (None: all); `dropped_index` names a skip index
+        `partition_id` limits them to one partition (None: all); `omitted` names a skip index or projection
         to drop.
         """
         for part in parts:
             if partition_id in (None, part.partition_id):
                 rows = read_rows(self._context(), self.table, part)
-                self._stage(part, rows, 0, changes_rows=False, dropped_index=dropped_index)
+                self._stage(part, rows, 0, changes_rows=False, omitted=omitted)
 
     def _refuse_target(self, action: str) -> None:
         """Raise HaveDependentObjects if a view writes the table: its rows must stay the
@@ -329,20 +328,20 @@ class Mutation:
         count: int,
         *,
         changes_rows: bool = True,
-        dropped_index: str = "",
+        omitted: str = "",
     ) -> None:
         """Stage `rows` in place of the part, which is live, or was staged by an earlier step.
 
-        `count` rows changed, which the result counts if `changes_rows`. `dropped_index` names a
+        `count` rows changed, which the result counts if `changes_rows`. `omitted` names a
         skip index that the new part lacks. Without rows and contributions no part is staged.
         """
         self.origin.refuse_cancelled()
         origin, before = self._live_part(part)
         staged = None
-        indexes = layout_of(self.table, self._views.context).index_values(rows)
-        indexes.pop(dropped_index, None)
+        derived = layout_of(self.table, self._views.context).derived(rows)
+        derived = derived.without(omitted)
         if rows.num_rows or part.contributions:
-            plan = PartPlan.replacing(part, self.table, indexes)
+            plan = PartPlan.replacing(part, self.table, derived)
             plan = replace(plan, replaces=(origin.id,))
             staged = self.staging.stage_part(self.table, rows, plan)
             if staged.inline_rows is not None:
@@ -395,11 +394,3 @@ def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, name, values.cast(rows.schema.field(at).type))
     return rows
-
-
-def _overwritten(values: pa.ChunkedArray, offsets: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
-    """Return `values` with `new[i]` at position `at[i]`."""
-    take = np.arange(len(values))
-    take[offsets] = len(values) + np.arange(len(offsets))
-    both = pa.concat_arrays([single_chunk(values), single_chunk(new).cast(values.type)])
-    return both.take(pa.array(take))

@@ -42,11 +42,11 @@ class MaterializeColumnStep:
 
 @dataclass(frozen=True, slots=True)
 class RewriteStep:
-    """A step that writes every file again in the table's current layout, without the skip index
-    `dropped_index`: no row changes."""
+    """A step that writes every file again in the table's current layout, without the index or projection
+    `omitted`: no row changes."""
 
     partition_id: str | None = None
-    dropped_index: str = ""
+    omitted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

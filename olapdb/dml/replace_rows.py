@@ -290,8 +290,8 @@ class _Exchange:
         mask = pa.array(gone)
         removal.add(part, rows.filter(mask), int(gone.sum()))
         remaining = rows.filter(pc.invert(mask))
-        indexes = layout_of(self.table, self._around).index_values(remaining)
-        staged = self.staging.stage_replacement(self.table, part, remaining, indexes)
+        derived = layout_of(self.table, self._around).derived(remaining)
+        staged = self.staging.stage_replacement(self.table, part, remaining, derived)
         failpoint("delete.part_rewritten")
         return staged
 

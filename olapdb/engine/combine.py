@@ -20,6 +20,7 @@ from olapdb.engine.summing import is_default, wrapping_sums
 from olapdb.engine.summing_maps import merge_map, nested_maps
 from olapdb.errors import InternalError
 from olapdb.functions import resolve_aggregate
+from olapdb.functions.aggregates.registry import parse_parameter
 from olapdb.functions.base import Groups
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
@@ -47,7 +48,8 @@ def combine(
     key's columns and those of `columns_to_combine`. `unique`: no two rows have the same key.
 
     Summing adds numbers and nested maps, and drops a row whose sums are all zero, unless there are
-    states or maps.  Aggregating merges states.  Other columns keep their first value.  Replacing and
+    states or maps.  Aggregating merges states.  Other columns keep their first value.  Coalescing keeps
+    the last value of each column that is not NULL.  Replacing and
     Collapsing keep whole rows, see `replacing_collapsing`; FINAL hides some of them, see `visible`
     there.  Raises IncorrectData if a sign is not 1 or -1, or an is_deleted not 0 or 1.
     """
@@ -73,7 +75,7 @@ def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[s
         needed |= {column.name for column in summed_columns(layout)}
         for nested_map in nested_maps(layout):
             needed |= set(nested_map.names) if needed.intersection(nested_map.names) else set()
-    else:
+    elif table.engine.name != "CoalescingMergeTree":
         needed |= set(table.engine.arguments)
     return frozenset(needed)
 
@@ -141,7 +143,35 @@ def _aggregating(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Tabl
     return pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
 
 
+def _coalescing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """Combine the groups as CoalescingMergeTree does: the last value of each column that is not
+    NULL. If the engine names its columns, the others keep their first value."""
+    if groups.count == rows.num_rows:
+        return rows
+    columns = _merged_columns(layout, rows, groups)
+    named = layout.table.engine.arguments
+    for column in layout.table.stored_columns:
+        name = column.name
+        if name not in columns or name in layout.sorting_columns or (named and name not in named):
+            continue
+        if not isinstance(column.type, AggregateFunction | SimpleAggregateFunction):
+            values = single_chunk(rows.column(name))
+            columns[name] = values.take(_last_valid(values, groups))
+    return pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
+
+
+def _last_valid(values: pa.Array, groups: Groups) -> pa.Array:
+    """Return the row of each group's last value that is not NULL, of its last row if all are."""
+    last = np.append(groups.starts[1:], len(values)) - 1
+    if not values.null_count:
+        return pa.array(last)
+    rows = np.where(np.asarray(values.is_valid()), np.arange(len(values)), -1)
+    latest = np.maximum.reduceat(rows, groups.starts)
+    return pa.array(np.where(latest < 0, last, latest))
+
+
 _METHODS: Mapping[str, Combine] = {
+    "CoalescingMergeTree": _coalescing,
     "SummingMergeTree": _summing,
     "AggregatingMergeTree": _aggregating,
     "ReplacingMergeTree": replacing,
@@ -195,15 +225,7 @@ def merge_states(
 
 def parameter_values(parameters: Sequence[str]) -> list[object]:
     """Return the SQL literals of a type name ("0.9", "'x'") as Python values."""
-    values: list[object] = []
-    for literal in parameters:
-        if literal.startswith("'"):
-            values.append(literal[1:-1])
-        elif literal.lstrip("-").isdigit():
-            values.append(int(literal))
-        else:
-            values.append(float(literal))
-    return values
+    return [parse_parameter(literal) for literal in parameters]
 
 
 def _merge_values(function: str, inner: DataType, column: pa.Array, groups: Groups) -> pa.Array:

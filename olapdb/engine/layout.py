@@ -15,13 +15,29 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.ordering import OrderColumn, is_sorted, sort_indices
 from olapdb.engine.monotonic_keys import constant_value, key_values
+from olapdb.engine.projections import BoundProjection, bind_projection
+from olapdb.engine.text_preprocessing import preprocessed_values
 from olapdb.errors import CannotConvertType
 from olapdb.functions.base import Environment
 from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
 from olapdb.runtime.cache import Cache
 from olapdb.sql.parser import parse_expression
-from olapdb.types import DataType, Date, Date32, DateTime, DateTime64, Integer, String, Tuple, plain
+from olapdb.storage.part_plan import NOTHING_DERIVED, Derived
+from olapdb.storage.skip_indexes import indexed_type
+from olapdb.types import (
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Integer,
+    String,
+    Time,
+    Time64,
+    Tuple,
+    plain,
+)
 
 UNPARTITIONED = "all"
 
@@ -56,21 +72,42 @@ class TableLayout:
         """Return the skip indexes with their expressions over the table's columns."""
         return tuple((index, self._bind(index.expression)) for index in self.table.indexes)
 
-    def index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
+    @cached_property
+    def projections(self) -> tuple[BoundProjection, ...]:
+        """Return the projections over the table's columns."""
+        return tuple(bind_projection(p, self.table) for p in self.table.projections)
+
+    def derived(self, rows: pa.Table) -> Derived:
+        """Return what a part of these rows, in its order, holds besides them."""
+        if not rows.num_rows or not (self.table.indexes or self.table.projections):
+            return NOTHING_DERIVED
+        projected = {
+            bound.definition.name: bound.rows_of(rows, self._environment)
+            for bound in self.projections
+        }
+        return Derived(self._all_index_values(rows), projected)
+
+    def _all_index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
         """Return the values of each skip index's expression, by its name; in the rows' order."""
-        if not self.table.indexes or not rows.num_rows:
+        if not self.table.indexes:
             return {}
         used_columns = frozenset().union(
             *(columns_of(index_expression) for _, index_expression in self.index_expressions)
         )
         batch = _batch(rows, used_columns)
         return {
-            # Without the cast, list types may differ in the names of their items.
-            index.name: evaluate_array(expression, batch, self._environment).cast(
-                expression.type.arrow
-            )
+            index.name: self._index_values(index, expression, batch)
             for index, expression in self.index_expressions
         }
+
+    def _index_values(
+        self, index: SkipIndex, expression: Expression, batch: pa.RecordBatch
+    ) -> pa.Array:
+        """Return the values of one index's expression, preprocessed if it says so."""
+        values = evaluate_array(expression, batch, self._environment)
+        values = preprocessed_values(index, values, expression.type)
+        # Without the cast, list types may differ in the names of their items.
+        return values.cast(indexed_type(index, expression.type.arrow))
 
     @cached_property
     def key_columns(self) -> frozenset[str]:
@@ -246,11 +283,11 @@ class TableLayout:
 
 def shared_layout(table: Table, cache: Cache, zone: str) -> TableLayout:
     """Return the table's layout from the cache; its keys are bound once for each version."""
-    key = ("layout", table.id, table.version, table.indexes, zone)
+    key = ("layout", table.id, table.version, table.indexes, table.projections, zone)
     return cache.get_or_make(key, lambda: TableLayout(table, Environment(zone=zone)))
 
 
-_EXACT = (Integer, String, Date, Date32, DateTime, DateTime64)
+_EXACT = (Integer, String, Date, Date32, DateTime, DateTime64, Time, Time64)
 """Types whose equal values are identical, unlike 0.0 and -0.0."""
 
 

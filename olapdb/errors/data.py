@@ -65,6 +65,14 @@ class CannotReadArray(DataError, name="CANNOT_READ_ARRAY_FROM_TEXT", code=130):
     """A text that is not an array literal."""
 
 
+class CannotParseQuotedString(DataError, name="CANNOT_PARSE_QUOTED_STRING", code=26):
+    """A text that must stand in quotes, and does not."""
+
+
+class UnexpectedDataAfterValue(DataError, name="UNEXPECTED_DATA_AFTER_PARSED_VALUE", code=632):
+    """A text that goes on behind its value."""
+
+
 class CannotConvertType(DataError, name="CANNOT_CONVERT_TYPE", code=70):
     """A value that its target type cannot represent."""
 
@@ -75,6 +83,18 @@ class IllegalConversion(DataError, name="ILLEGAL_TYPE_OF_ARGUMENT", code=43):
 
 class SizesOfArraysDoNotMatch(DataError, name="SIZES_OF_ARRAYS_DONT_MATCH", code=190):
     """Arrays of one row that must have equal lengths, but differ."""
+
+
+class BadGet(DataError, name="BAD_GET", code=170):
+    """A parameter of another type than the one that its function reads."""
+
+
+class ZeroIndex(DataError, name="ZERO_ARRAY_OR_TUPLE_INDEX", code=135):
+    """A place 0 where places count from 1."""
+
+
+class TooLargeArray(DataError, name="TOO_LARGE_ARRAY_SIZE", code=128):
+    """An array that would have more elements than an array may have."""
 
 
 class UnequalMappedArrays(DataError, name="BAD_ARGUMENTS", code=36):

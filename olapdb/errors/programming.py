@@ -17,6 +17,10 @@ class UnknownTable(ProgrammingError, name="UNKNOWN_TABLE", code=60):
     """A table name that does not exist."""
 
 
+class CannotGetCreateTableQuery(ProgrammingError, name="CANNOT_GET_CREATE_TABLE_QUERY", code=390):
+    """A table that SHOW CREATE does not find."""
+
+
 class UnknownDatabase(ProgrammingError, name="UNKNOWN_DATABASE", code=81):
     """A database name that does not exist."""
 
@@ -133,6 +137,10 @@ class ArgumentOutOfBound(ProgrammingError, name="ARGUMENT_OUT_OF_BOUND", code=69
     """An argument outside the range that the function or type accepts."""
 
 
+class UnsupportedParameter(ProgrammingError, name="UNSUPPORTED_PARAMETER", code=2):
+    """A parameter of a type that its aggregate function does not take."""
+
+
 class ParameterOutOfBound(ProgrammingError, name="PARAMETER_OUT_OF_BOUND", code=12):
     """A parameter of an aggregate function outside its range."""
 
@@ -173,6 +181,16 @@ class InvalidJoinOnExpression(ProgrammingError, name="INVALID_JOIN_ON_EXPRESSION
     """A JOIN condition that cannot be executed."""
 
 
+class IndexOfPositionalArgument(
+    ProgrammingError, name="INDEX_OF_POSITIONAL_ARGUMENT_IS_OUT_OF_RANGE", code=353
+):
+    """The number of a group that a pattern does not have."""
+
+
+class IncompatibleTypeOfJoin(ProgrammingError, name="INCOMPATIBLE_TYPE_OF_JOIN", code=264):
+    """A join with a table of the engine Join that is not the join of that table."""
+
+
 class NumberOfColumnsDoesntMatch(ProgrammingError, name="NUMBER_OF_COLUMNS_DOESNT_MATCH", code=20):
     """Two lists of columns that must have equal lengths, but differ."""
 
@@ -209,6 +227,10 @@ class SamplingNotSupported(ProgrammingError, name="SAMPLING_NOT_SUPPORTED", code
 
 class IncorrectQuery(ProgrammingError, name="INCORRECT_QUERY", code=80):
     """A statement that contradicts itself or its table."""
+
+
+class IncorrectNumberOfColumns(ProgrammingError, name="INCORRECT_NUMBER_OF_COLUMNS", code=7):
+    """A text index over several columns."""
 
 
 class QueryNotSupportedInMaterializedView(
@@ -305,6 +327,14 @@ class CodecTakesNoArguments(ProgrammingError, name="DATA_TYPE_CANNOT_HAVE_ARGUME
 
 class IllegalCodecType(ProgrammingError, name="ILLEGAL_SYNTAX_FOR_CODEC_TYPE", code=431):
     """A compression codec that does not fit the column's type or takes no argument."""
+
+
+class IllegalProjection(ProgrammingError, name="ILLEGAL_PROJECTION", code=583):
+    """A projection that cannot be."""
+
+
+class NoSuchProjection(ProgrammingError, name="NO_SUCH_PROJECTION_IN_TABLE", code=582):
+    """A projection that the table does not have."""
 
 
 class IllegalIndex(ProgrammingError, name="ILLEGAL_INDEX", code=127):

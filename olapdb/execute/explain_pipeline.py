@@ -30,6 +30,7 @@ _OPERATORS: dict[type[nodes.Node], tuple[str, bool]] = {
     nodes.Distinct: ("distinct", False),
     nodes.RecursiveUnion: ("recursive", False),
     nodes.WorkingTable: ("working", False),
+    nodes.Shared: ("shared", False),
     nodes.Union: ("union", False),
     nodes.SetDifference: ("set_difference", False),
 }

@@ -5,23 +5,31 @@
 The join holds the orders of a day, and looks up every line.  Once it knows their keys, the scan of
 lineitem gets the condition `l_orderkey IN (those keys)`: granules are skipped by it, and the columns of
 other lines are not read.  The rows that remain, and their order, are those that the join would keep.
+
+    SELECT … FROM orders WHERE o_orderdate = '1995-01-01' AND EXISTS (… lineitem …)
+
+Here the held side is the larger one. Where the estimates say so, the few rows of the left side are read
+first, and their keys drop rows of the side that is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import pyarrow as pa
 
-from olapdb.compute.context import ExecutionContext
-from olapdb.compute.hash_table import Lookup
+from olapdb.compute.batches import single_batch, table_of
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.hash_table import Lookup, build_bytes
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.config import tuning
 from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.statistics import statistics_of
 from olapdb.plan import nodes
 from olapdb.plan.conditions import all_of, conjuncts
-from olapdb.plan.expressions import ColumnRef, InSubquery
+from olapdb.plan.expressions import ColumnRef, Expression, InSubquery
 from olapdb.plan.tree import with_inputs
 from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import UINT8, Nullable, is_nullable
@@ -42,6 +50,64 @@ class JoinFilter:
         """Take the keys of the right side."""
         self._lookup = lookup
 
+    def sides(
+        self, start: Start, right: Iterator[pa.RecordBatch], account: MemoryAccount
+    ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
+        """Return the rows of both sides, the right one to be read first. `start(node)` runs a plan,
+        `right` are the rows of the whole right side. The account counts left rows that are held."""
+        if not self._reduces_right():
+            return self.left_rows(start), right
+        join, context = self._join, self._context
+        left, held = start(join.left), RowBuffer(join.left.schema, account)
+        bytes_max = min(tuning.HELD_LEFT_BYTES_MAX, context.memory.available_bytes // 8)
+        for batch in left:
+            context.check()
+            held.add(batch)
+            if held.nbytes > bytes_max:  # the estimate was wrong
+                return chain(held.drain(), left), right
+        batches = held.drain()
+        rows = single_batch(table_of(batches, join.left.schema))
+        keys = [evaluate_in_batches(key, rows, context, account) for key in join.left_keys]
+        account.grow(build_bytes(keys, rows.num_rows))
+        lookup = Lookup(keys, rows.num_rows, threads=context.threads)
+        condition = _condition(_columns(join.right_keys), join.left)
+        filtered = self._filtered(join.right, condition, lookup, "left")
+        if filtered is None:
+            return iter(batches), right
+        return iter(batches), self._with_answer(condition, lookup, start(filtered))
+
+    def _reduces_right(self) -> bool:
+        """Return whether the keys of the left side are expected to drop most rows of the right side,
+        which is larger, and to cost little."""
+        join, context = self._join, self._context
+        if not _needs_partners_only(join):
+            return False
+        snapshot = context.require_snapshot()
+        condition = _condition(_columns(join.right_keys), join.left)
+        targets = list(_targets(join.right, condition))
+        if not targets:
+            return False
+        estimator = Estimator(
+            statistics_of(snapshot, distinct_counts(context.require_store(), snapshot))
+        )
+        rows = estimator.rows(join.left)
+        if tuning.LEFT_FIRST_FACTOR * rows > estimator.rows(join.right):
+            return False
+        return any(
+            scan.table.id not in context.blocks and self._pays(scan, below, rows, "left")
+            for scan, below in targets
+        )
+
+    def _with_answer(
+        self, condition: InSubquery, lookup: Lookup, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a plan with the condition, whose answer is there while it runs."""
+        self._context.subqueries[condition.number] = lookup
+        try:
+            yield from batches
+        finally:
+            del self._context.subqueries[condition.number]
+
     def left_rows(self, start: Start) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join's left side, without rows that the filter can drop where they
         are read. `start(node)` runs a plan with the schema of the left side."""
@@ -49,34 +115,25 @@ class JoinFilter:
         if lookup is None or not _drops_rows(self._join):
             yield from start(left)
             return
-        keys = [key for key in self._join.left_keys if isinstance(key, ColumnRef)]
-        plan = self._join.right
-        is_null = any(is_nullable(key.type) for key in keys)
-        condition = InSubquery(
-            Nullable(UINT8) if is_null and len(keys) == 1 else UINT8, tuple(keys), plan, False
-        )
-        filtered = self._filtered(left, condition, lookup)
+        condition = _condition(_columns(self._join.left_keys), self._join.right)
+        filtered = self._filtered(left, condition, lookup, "right")
         if filtered is None:
             yield from start(left)
             return
-        self._context.subqueries[condition.number] = lookup
-        try:
-            yield from start(filtered)
-        finally:
-            del self._context.subqueries[condition.number]
+        yield from self._with_answer(condition, lookup, start(filtered))
 
     def _filtered(
-        self, node: nodes.Node, condition: InSubquery, lookup: Lookup
+        self, node: nodes.Node, condition: InSubquery, lookup: Lookup, side: str
     ) -> nodes.Node | None:
         """Return the plan with the condition in the scan that has its columns. None if there is no
-        such scan, or the condition would keep most of its rows."""
+        such scan, or the condition would keep most of its rows. The keys are those of `side`, left or right."""
         if isinstance(node, nodes.Scan):
-            return self._filtered_scan(node, condition, lookup)
+            return self._filtered_scan(node, condition, lookup, side)
         for at, child in enumerate(node.children()):
             below = _below(node, at, condition)
             if below is None:
                 continue
-            filtered = self._filtered(child, below, lookup)
+            filtered = self._filtered(child, below, lookup, side)
             if filtered is not None:
                 inputs = list(node.children())
                 inputs[at] = filtered
@@ -87,11 +144,11 @@ class JoinFilter:
         return None
 
     def _filtered_scan(
-        self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup
+        self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup, side: str
     ) -> nodes.Scan | None:
         """Return the scan with the condition; None where that does not pay."""
         context = self._context
-        if scan.table.id in context.blocks or not self._pays(scan, condition, lookup):
+        if scan.table.id in context.blocks or not self._pays(scan, condition, lookup.count, side):
             return None
         if scan.final or scan.prewhere is not None:
             predicate = all_of([*conjuncts(scan.predicate), condition])
@@ -102,11 +159,11 @@ class JoinFilter:
             context.profile.stand_in(changed, scan)
         columns = dict(scan.columns)
         names = ", ".join(columns[e.name] for e in condition.arguments if isinstance(e, ColumnRef))
-        context.note(scan, f"Join filter: {names} IN {lookup.count} keys of the join's right side")
+        context.note(scan, f"Join filter: {names} IN {lookup.count} keys of the join's {side} side")
         return changed
 
-    def _pays(self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup) -> bool:
-        """Return whether the condition is expected to drop enough rows of a scan that is large
+    def _pays(self, scan: nodes.Scan, condition: InSubquery, keys: float, side: str) -> bool:
+        """Return whether the condition of so many keys is expected to drop enough rows of a scan that is large
         enough."""
         context, snapshot = self._context, self._context.require_snapshot()
         counts = distinct_counts(context.require_store(), snapshot)
@@ -116,7 +173,48 @@ class JoinFilter:
         whole = replace(scan, predicate=None, prewhere=None)
         estimator = Estimator(statistics)
         distinct = max(estimator.distinct(key, whole) for key in condition.arguments)
-        return 100 * lookup.count <= tuning.JOIN_FILTER_PASS_PERCENT_MAX * distinct
+        # A row that is not held saves more than one that is not looked up.
+        percent_max = tuning.JOIN_FILTER_PASS_PERCENT_MAX
+        if side == "left":
+            percent_max = max(percent_max, tuning.LEFT_FIRST_PASS_PERCENT_MAX)
+        return 100 * keys <= percent_max * distinct
+
+
+def _columns(keys: Sequence[Expression]) -> list[ColumnRef]:
+    """Return keys that are columns."""
+    return [key for key in keys if isinstance(key, ColumnRef)]
+
+
+def _condition(keys: Sequence[ColumnRef], plan: nodes.Node) -> InSubquery:
+    """Return `keys IN plan`, whose answer is given by its number."""
+    is_null = len(keys) == 1 and is_nullable(keys[0].type)
+    return InSubquery(Nullable(UINT8) if is_null else UINT8, tuple(keys), plan, False)
+
+
+def _targets(node: nodes.Node, condition: InSubquery) -> Iterator[tuple[nodes.Scan, InSubquery]]:
+    """Yield the scans to which the condition can move, with the condition there."""
+    if isinstance(node, nodes.Scan):
+        yield node, condition
+    for at, child in enumerate(node.children()):
+        below = _below(node, at, condition)
+        if below is not None:
+            yield from _targets(child, below)
+
+
+def _needs_partners_only(join: nodes.Join) -> bool:
+    """Return whether right rows whose keys, which are columns, the left side lacks change nothing."""
+    kinds = ("INNER", "LEFT") if join.strictness != "ASOF" else ()
+    return join.kind in kinds and _has_equal_columns(join, join.right_keys)
+
+
+def _has_equal_columns(join: nodes.Join, keys: Sequence[Expression]) -> bool:
+    """Return whether the keys are columns, and those of both sides have the same Arrow types."""
+    pairs = zip(join.left_keys, join.right_keys, strict=True)
+    return (
+        bool(keys)
+        and all(isinstance(key, ColumnRef) for key in keys)
+        and all(left.type.arrow == right.type.arrow for left, right in pairs)
+    )
 
 
 def _drops_rows(join: nodes.Join) -> bool:
@@ -125,15 +223,7 @@ def _drops_rows(join: nodes.Join) -> bool:
     drops = (
         is_inner or join.strictness == "SEMI" or (join.strictness, join.kind) == ("ALL", "RIGHT")
     )
-    keys = zip(join.left_keys, join.right_keys, strict=True)
-    return (
-        drops
-        and bool(join.left_keys)
-        and all(
-            isinstance(left, ColumnRef) and left.type.arrow == right.type.arrow
-            for left, right in keys
-        )
-    )
+    return drops and _has_equal_columns(join, join.left_keys)
 
 
 def _below(node: nodes.Node, at: int, condition: InSubquery) -> InSubquery | None:
@@ -142,6 +232,9 @@ def _below(node: nodes.Node, at: int, condition: InSubquery) -> InSubquery | Non
     match node:
         case nodes.Filter() | nodes.Sort(limit=None) | nodes.Distinct(keys=()):
             return condition
+        case nodes.LimitBy(keys=keys):
+            by = {key.name for key in keys if isinstance(key, ColumnRef)}
+            return condition if set(used) <= by else None
         case nodes.Project(expressions=pairs):
             return _renamed(condition, dict(pairs))
         case nodes.Aggregate(sets=(), totals=None, keys=keys):

@@ -26,9 +26,11 @@ from olapdb.execute.operators.late_rows import late_limit_batches, late_top_batc
 from olapdb.execute.operators.limit import limit_batches, limit_by_batches
 from olapdb.execute.operators.paste import paste_batches
 from olapdb.execute.operators.project import project_batches
+from olapdb.execute.operators.projected_groups import projected_groups
 from olapdb.execute.operators.recursion import recursive_batches, working_batches
 from olapdb.execute.operators.relative_limit import relative_limit_batches
 from olapdb.execute.operators.scan import counted_batch, scan_batches
+from olapdb.execute.operators.shared import shared_batches
 from olapdb.execute.operators.sort import sort_batches
 from olapdb.execute.operators.sources import numbers_batches, system_batches, values_batches
 from olapdb.execute.operators.subqueries import RunNode, answer_subqueries
@@ -115,7 +117,9 @@ def _operator(
         case nodes.Project(child=child):
             return project_batches(node, run_child(child, context), context)
         case nodes.Aggregate(child=child):
-            return aggregate_batches(node, _input(node, child, context, run_child), context)
+            projected = projected_groups(node, context)
+            rows = _input(node, child, context, run_child)
+            return aggregate_batches(node, rows, context, projected)
         case nodes.TotalsRow(aggregate=aggregate):
             return totals_batches(node, lambda: run_child(aggregate, context), context)
         case nodes.SystemScan():
@@ -154,6 +158,8 @@ def _operator(
             return recursive_batches(node, context, run_child)
         case nodes.WorkingTable():
             return working_batches(node, context)
+        case nodes.Shared():
+            return shared_batches(node, context, run_child)
         case nodes.Union(inputs=inputs):
             return union_batches(node, [run_child(child, context) for child in inputs], context)
         case nodes.SetDifference(left=left, right=right):

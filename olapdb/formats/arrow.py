@@ -8,12 +8,19 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc, orc
 from pyarrow import parquet as pq
 
 from olapdb import errors, types
 from olapdb.formats.arrow_types import type_of_arrow
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
+from olapdb.functions.kernels.arrow_clocks import (
+    as_integers,
+    has_durations,
+    time_of_day_type,
+    times_of_day,
+)
 from olapdb.types.arrow import exported, exported_type
 
 _BATCH_ROWS = 65_536
@@ -94,15 +101,32 @@ class ColumnarWriter(Writer):
 
 
 def _file_type(data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type that a file has for a column: that of users, UUID as such."""
-    return pa.uuid() if isinstance(types.plain(data_type), types.UUID) else exported_type(data_type)
+    """Return the Arrow type that a file has for a column: that of users, but UUID as such, and
+    times of day for Time."""
+    if isinstance(types.plain(data_type), types.UUID):
+        return pa.uuid()
+    return time_of_day_type(exported_type(data_type))
+
+
+def _parquet_type(data_type: types.DataType) -> pa.DataType:
+    """Return the Arrow type that Parquet has for a column; raise UnknownType for a Time."""
+    if has_durations(exported_type(data_type)):
+        raise errors.UnknownType(
+            f"Parquet has no column of type {data_type}.", hint="Write it as toString(…)."
+        )
+    return _file_type(data_type)
 
 
 def _as_written(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the values in the Arrow type that files have."""
     if isinstance(target, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(target, array)
-    return array if array.type == target else array.cast(target)
+    if array.type == target:
+        return array
+    if has_durations(array.type):
+        return times_of_day(array)
+    # ORC has UInt64 as Int64 of the same 64 bits.
+    return array.cast(options=pc.CastOptions(target_type=target, allow_int_overflow=True))
 
 
 _SIGNED = {
@@ -114,7 +138,13 @@ _SIGNED = {
 
 
 def _orc_type(data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type that ORC has for a column: it has no numbers without sign."""
+    """Return the Arrow type that ORC has for a column: it has no numbers without sign.
+
+    Raises IllegalColumn for a Time."""
+    if has_durations(exported_type(data_type)):
+        raise errors.IllegalColumn(
+            f"ORC has no column of type {data_type}.", hint="Write it as toString(…)."
+        )
     return _signed(exported_type(data_type))
 
 
@@ -261,14 +291,15 @@ def plain_array(array: pa.Array) -> pa.Array:
         return array
     if pa.types.is_timestamp(array.type) and array.type.tz is None:
         return array.cast(pa.timestamp(array.type.unit, "UTC")).cast(target)
-    return array.cast(target)
+    whole = as_integers(array)
+    return whole if whole.type == target else whole.cast(target)
 
 
 FORMATS = (
     Format(
         "Parquet",
         "Apache Parquet.",
-        partial(ColumnarWriter, open_writer=_parquet_writer),
+        partial(ColumnarWriter, open_writer=_parquet_writer, written_type=_parquet_type),
         _reader("Parquet", pq.ParquetFile, _parquet_batches),
         endings=("parquet", "pq"),
         appends=False,

@@ -7,6 +7,7 @@ import pyarrow as pa
 from olapdb import types
 from olapdb.errors import CannotConvertType
 from olapdb.functions import parse_type
+from olapdb.functions.kernels.arrow_clocks import clock_of
 
 _NAMES = {
     pa.int8(): "Int8",
@@ -33,6 +34,7 @@ _TEXTS = (
     pa.large_binary(),
     pa.binary_view(),
 )
+_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
@@ -58,6 +60,10 @@ def _inner_type(kind: pa.DataType) -> types.DataType:
         return types.UUID_TYPE if uuid else _inner_type(kind.storage_type)
     if pa.types.is_dictionary(kind):
         return _inner_type(kind.value_type)
+    if pa.types.is_duration(kind):
+        return types.Interval(_UNITS[kind.unit])
+    if clock := clock_of(kind):
+        return clock
     if pa.types.is_timestamp(kind):
         return types.DateTime64(_PRECISIONS[kind.unit], kind.tz or "UTC")
     if pa.types.is_decimal(kind) and kind.scale >= 0:

@@ -14,21 +14,18 @@ def blocks_of(
     stream: BinaryIO, end_of_rows: Callable[[bytes], int], block_bytes: int = BLOCK_BYTES
 ) -> Iterator[bytes]:
     """Yield the stream in blocks; `end_of_rows` says how many bytes of a block are whole rows, 0 for
-    none. The last block is what remains."""
-    rest = b""
+    none. The last block has what remains too, so that a short stream is one block."""
+    rest = block = b""
     wanted = block_bytes
-    while True:
-        data = stream.read(wanted)
-        if not data:
-            break
+    while data := stream.read(wanted):
+        if block:
+            yield block
         data = rest + data
         end = end_of_rows(data)
-        rest = data[end:]
+        block, rest = data[:end], data[end:]
         wanted = block_bytes if end else wanted * 2
-        if end:
-            yield data[:end]
-    if rest:
-        yield rest
+    if block or rest:
+        yield block + rest
 
 
 def end_of_lines(data: bytes) -> int:
@@ -60,7 +57,7 @@ def take_lines(stream: BinaryIO, count: int) -> list[bytes]:
     return lines
 
 
-class _Behind(io.RawIOBase):
+class Behind(io.RawIOBase):
     """Bytes that were read already, and the stream behind them."""
 
     def __init__(self, first: bytes, stream: BinaryIO) -> None:
@@ -90,4 +87,4 @@ def without_byte_order_mark(stream: BinaryIO) -> BinaryIO:
     first = stream.read(3)
     if first == b"\xef\xbb\xbf":
         return stream
-    return cast(BinaryIO, io.BufferedReader(_Behind(first, stream), BLOCK_BYTES))
+    return cast(BinaryIO, io.BufferedReader(Behind(first, stream), BLOCK_BYTES))

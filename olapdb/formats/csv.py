@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +17,9 @@ from pyarrow import csv
 from olapdb import errors, types
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.blocks import blocks_of, take_lines
-from olapdb.formats.delimited import (
-    Head,
-    checked_head,
-    count_error,
-    infer_texts,
-    no_structure,
-    numbered_names,
-)
+from olapdb.formats.delimited import infer_texts
+from olapdb.formats.header_detection import detected_head
+from olapdb.formats.heads import Head, checked_head, count_error, no_structure, numbered_names
 from olapdb.formats.texts import body, joined_rows, shown, with_null
 from olapdb.functions.kernels import columns
 
@@ -101,12 +97,14 @@ class CsvWriter(Writer):
 
 @dataclass(frozen=True)
 class _Layout:
-    """How CSV is read. `head_lines` None: the first line may be names, which shows by its values."""
+    """How CSV is read. `detects`: the first lines may be names, and types, though the format has
+    none."""
 
     delimiter: str
     head_lines: int
     nulls: tuple[str, ...]
     skipped: int
+    detects: bool
 
     @classmethod
     def of(cls, source: Input, head_lines: int) -> _Layout:
@@ -120,7 +118,8 @@ class _Layout:
         if settings.boolean("input_format_csv_empty_as_default"):
             nulls.append("")
         skipped = settings.integer("input_format_csv_skip_first_lines")
-        return cls(delimiter, head_lines, tuple(nulls), skipped)
+        detects = not head_lines and settings.boolean("input_format_csv_detect_header")
+        return cls(delimiter, head_lines, tuple(nulls), skipped, detects)
 
 
 def _inside_quotes(data: bytes, delimiter: str) -> np.ndarray:
@@ -263,24 +262,36 @@ def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
     return []
 
 
-def _head(source: Input, layout: _Layout) -> Head | None:
-    """Read the lines of names and types; None for data without them."""
+def _head(source: Input, layout: _Layout) -> tuple[Head | None, BinaryIO]:
+    """Read the lines of names and types; return the head, None for data without one, and the
+    stream behind it."""
     take_lines(source.stream, layout.skipped)
     if not layout.head_lines:
-        return None
+        if layout.detects and source.structure is not None:
+            return detected_head(source, partial(_names_of, layout=layout))
+        return None, source.stream
     lines = take_lines(source.stream, layout.head_lines)
     if len(lines) < layout.head_lines:
         raise errors.AttemptToReadAfterEof("The data end before their line of names or of types.")
-    parts = [[value or "" for value in _first_line(line, layout)] for line in lines]
-    return checked_head(source, parts[0], parts[1] if layout.head_lines > 1 else None)
+    parts = [_names_of(line, layout) for line in lines]
+    return checked_head(
+        source, parts[0], parts[1] if layout.head_lines > 1 else None
+    ), source.stream
+
+
+def _names_of(line: bytes, layout: _Layout) -> list[str]:
+    """Return the values of a line of the head; none if a quoted value goes on behind it."""
+    if line.count(b'"') % 2 == 1:
+        return []
+    return [value or "" for value in _first_line(line, layout)]
 
 
 def _read(source: Input, head_lines: int) -> Iterator[Rows]:
     """Yield the rows of a block of CSV at a time, their values as texts."""
     layout = _Layout.of(source, head_lines)
-    head = _head(source, layout)
+    head, stream = _head(source, layout)
     first_row = 1
-    for block in blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)):
+    for block in blocks_of(stream, partial(_end_of_rows, delimiter=layout.delimiter)):
         if head is None:
             if source.structure is not None:
                 head = Head(tuple(name for name, _ in source.structure))
@@ -311,37 +322,18 @@ def _infer(source: Input, head_lines: int) -> Structure:
     """Return the columns by the head, and types by the values of the first rows."""
     layout = _Layout.of(source, head_lines)
     plain = Input(source.stream, source.settings, source.environment)
-    head = _head(plain, layout)
+    head, _ = _head(plain, layout)
     if head is not None and head.types is not None:
         return tuple(zip(head.names, head.types, strict=True))
     block = next(blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)), None)
     if block is None:
         raise no_structure("they have no rows")
+    detects = head is None and layout.detects
     if head is None:
         head = Head(numbered_names(len(_first_line(block, layout))))
     table = _table(block, layout, numbered_names(len(head.names)), 1)
     rows_max = source.settings.integer("input_format_max_rows_to_read_for_schema_inference")
-    return infer_texts(_rows(plain, head, table), rows_max)
-
-
-def has_names(source: Input) -> bool:
-    """Return whether the first line of CSV has names: texts, above a line with values of other
-    types. Reads the stream."""
-    layout = _Layout.of(source, 0)
-    _head(source, layout)
-    block = next(blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)), b"")
-    names = _first_line(block, layout)
-    if not names or None in names or "" in names:
-        return False
-    table = _table(block, layout, numbered_names(len(names)), 1)
-    if table.num_rows < 2:
-        return False
-    whole = Input(source.stream, source.settings, source.environment)
-    head = Head(numbered_names(len(names)))
-    first = infer_texts(_rows(whole, head, table.slice(0, 1)), 1)
-    others = infer_texts(_rows(whole, head, table.slice(1)), table.num_rows)
-    is_text = [types.plain(data_type) == types.STRING for _, data_type in first]
-    return all(is_text) and any(types.plain(t) != types.STRING for _, t in others)
+    return infer_texts(_rows(plain, head, table), rows_max, detects)
 
 
 def _reader(head_lines: int) -> Reader:

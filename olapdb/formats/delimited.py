@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -12,26 +14,21 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.base import Input, Rows, Structure
 from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines, take_lines
+from olapdb.formats.header_detection import detected_head, inferred_head
+from olapdb.formats.heads import Head, checked_head, count_error, no_structure, numbered_names
 from olapdb.formats.inference import type_of_texts
 from olapdb.formats.texts import is_text
-from olapdb.functions import parse_type
-from olapdb.functions.json.index import spans
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import escaped, spans, unescaped
 
 _NEWLINE = ord("\n")
 _RETURN = ord("\r")
-_BACKSLASH = ord("\\")
-_LETTERS = np.arange(256, dtype=np.uint8)
-_IS_KNOWN = np.arange(256) < 32  # a control character, such as a line feed, stands for itself
-for _letter, _byte in zip(b"abefnrtv0\\'\"`/=", b"\a\b\x1b\f\n\r\t\v\0\\'\"`/=", strict=True):
-    _LETTERS[_letter] = _byte
-    _IS_KNOWN[_letter] = True
 
 
 @dataclass(frozen=True)
 class Lines:
     """How lines are read. Without a separator a line is one value; without `escapes` a backslash is
-    a character; `null` is the text of NULL. `skipped` lines come before the head's."""
+    a character; `null` is the text of NULL. `skipped` lines come before the head's. `detects`: a head
+    that the format does not have is recognized by its names."""
 
     separator: str
     head_lines: int = 0
@@ -39,88 +36,48 @@ class Lines:
     null: str | None = "\\N"
     skipped: int = 0
     empty_as_default: bool = False
-
-
-@dataclass(frozen=True)
-class Head:
-    """The columns of the data in their order: names, and types where the head has them."""
-
-    names: tuple[str, ...]
-    types: tuple[types.DataType, ...] | None = None
-
-
-def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] | None) -> Head:
-    """Return the head of data that begin with names, and types if any.
-
-    Checks both against the wanted columns, as the settings say: raises NoSuchColumn for a name that
-    is not wanted unless input_format_skip_unknown_fields is on, and IncorrectData for another type."""
-    found = None if type_names is None else tuple(parse_type(name) for name in type_names)
-    if source.structure is None:
-        return Head(tuple(names), found)
-    settings = source.settings
-    if not settings.boolean("input_format_with_names_use_header"):
-        return Head(tuple(name for name, _ in source.structure), found)
-    wanted = dict(source.structure)
-    for at, name in enumerate(names):
-        if name in wanted and name in names[:at]:
-            raise errors.IncorrectData(f"The data name column {name} twice.")
-        if name not in wanted:
-            if not settings.boolean("input_format_skip_unknown_fields"):
-                raise unknown_field(name, wanted)
-        elif (
-            found
-            and settings.boolean("input_format_with_types_use_header")
-            and found[at] != wanted[name]
-        ):
-            raise errors.IncorrectData(
-                f"Column {name} has type {wanted[name]}, the data say {found[at]}.",
-                hint="SETTINGS input_format_with_types_use_header = 0 converts the values.",
-            )
-    return Head(tuple(names), found)
-
-
-def unknown_field(name: str, wanted: Sequence[str] | dict[str, types.DataType]) -> errors.Error:
-    """Return the error about a column of the data that nobody wants."""
-    return errors.IncorrectData(
-        f"The data have a column {name}, which is none of {', '.join(wanted)}.",
-        hint="SETTINGS input_format_skip_unknown_fields = 1 skips it.",
-    )
-
-
-def numbered_names(count: int) -> tuple[str, ...]:
-    """Return the names c1, c2, … of columns without names."""
-    return tuple(f"c{at}" for at in range(1, count + 1))
+    detects: bool = False
 
 
 # --- lines
 
 
-def _read_head(source: Input, layout: Lines) -> Head | None:
-    """Read the lines of names and types; None for data without them."""
+def _read_head(source: Input, layout: Lines) -> tuple[Head | None, BinaryIO]:
+    """Read the lines of names and types; return the head, None for data without one, and the
+    stream behind it."""
     take_lines(source.stream, layout.skipped)
     if not layout.head_lines:
-        return None
+        if layout.detects and source.structure is not None:
+            return detected_head(source, partial(_split, layout=layout))
+        return None, source.stream
     lines = take_lines(source.stream, layout.head_lines)
     if len(lines) < layout.head_lines:
         raise errors.AttemptToReadAfterEof("The data end before their line of names or of types.")
-    separator = layout.separator.encode()
-    parts = [
-        unescaped(pa.array(line.split(separator), pa.binary()).cast(pa.string())).to_pylist()
-        if layout.escapes
-        else line.decode("utf-8", "replace").split(layout.separator)
-        for line in lines
+    parts = [_split(line, layout) for line in lines]
+    return checked_head(
+        source, parts[0], parts[1] if layout.head_lines > 1 else None
+    ), source.stream
+
+
+def _split(line: bytes, layout: Lines) -> list[str]:
+    """Return the values of a line of the head."""
+    if not layout.escapes:
+        return line.decode("utf-8", "replace").split(layout.separator)
+    values = pa.array(line.split(layout.separator.encode()), pa.binary())
+    return [
+        value.decode("utf-8", "replace")
+        for value in unescaped(values.cast(pa.string(), safe=False)).cast(pa.binary()).to_pylist()
     ]
-    return checked_head(source, parts[0], parts[1] if layout.head_lines > 1 else None)
 
 
 def read_lines(source: Input, layout: Lines) -> Iterator[Rows]:
     """Yield the rows of a block of lines at a time, their values as texts.
 
     Raises CannotParseInput or IncorrectData for a line with too few or too many values."""
-    head = _read_head(source, layout)
+    head, stream = _read_head(source, layout)
     first_row = 1
     end_of_rows = end_of_escaped_lines if layout.escapes else end_of_lines
-    for block in blocks_of(source.stream, end_of_rows):
+    for block in blocks_of(stream, end_of_rows):
         data = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8)
         if head is None:
             head = Head(_names_without_head(source, data, layout))
@@ -146,7 +103,7 @@ def _fields(
     if layout.separator:
         is_mark = is_mark | (data == ord(layout.separator))
     if layout.escapes:
-        is_mark &= ~_escaped(data)
+        is_mark &= ~escaped(data)
     marks = np.flatnonzero(is_mark)
     width = len(names)
     line_ends = np.flatnonzero(data[marks] == _NEWLINE)
@@ -162,32 +119,6 @@ def _fields(
         ends = ends.copy()
         ends[:, -1] -= has_return
     return starts, ends
-
-
-def _escaped(data: np.ndarray) -> np.ndarray:
-    """Return which bytes an odd number of backslashes stands right before."""
-    is_backslash = data == _BACKSLASH
-    if not is_backslash.any():
-        return np.zeros(len(data), bool)
-    position = np.arange(len(data))
-    other = np.maximum.accumulate(np.where(is_backslash, -1, position))
-    run = position - other  # the backslashes up to this byte, itself included
-    before = np.concatenate((np.zeros(1, np.int64), run[:-1]))
-    return np.asarray(before & 1 == 1)
-
-
-def count_error(row: int, found: int, names: Sequence[str]) -> errors.DataError:
-    """Return the error about a row with too few or too many values."""
-    if found < len(names):
-        missing = names[found]
-        return errors.CannotParseInput(
-            f"Row {row} has {found} values for {len(names)} columns: {missing} has none.",
-            hint=f"The columns are {', '.join(names)}.",
-        )
-    return errors.IncorrectData(
-        f"Row {row} has {found} values for {len(names)} columns.",
-        hint=f"The columns are {', '.join(names)}.",
-    )
 
 
 def _rows(
@@ -222,46 +153,6 @@ def _values(texts: pa.Array, target: types.DataType | None, layout: Lines) -> pa
     return pc.if_else(nulls, pa.scalar(None, pa.string()), texts)
 
 
-def unescaped(texts: pa.Array) -> pa.Array:
-    r"""Return texts without the escapes of TabSeparated: `\t` is a tab, `\x41` an A; an unknown
-    escape stays."""
-    offsets, data = columns.bytes_of(texts)
-    is_backslash = data == _BACKSLASH
-    if not is_backslash.any():
-        return texts
-    data = data.copy()
-    rows = np.repeat(np.arange(len(texts)), np.diff(offsets))
-    position = np.arange(len(data))
-    other = np.maximum.accumulate(np.where(is_backslash, -1, position))
-    run = position - np.maximum(other, offsets[:-1][rows] - 1)
-    leads = np.flatnonzero(is_backslash & (run & 1 == 1))
-    # In a run of backslashes each second one is the character that the one before escapes.
-    leads = leads[leads + 1 < offsets[1:][rows[leads]]]
-    letters = data[leads + 1]
-    keep = np.ones(len(data), bool)
-    known = _IS_KNOWN[letters]
-    keep[leads[known]] = False
-    data[leads[known] + 1] = _LETTERS[letters[known]]
-    _unescape_hexadecimal(data, keep, leads[letters == ord("x")], offsets[1:][rows])
-    kept = np.bincount(rows[keep], minlength=len(texts))
-    valid = columns.validity(texts)
-    return columns.strings_from(columns.offsets_from_counts(kept), data[keep], valid)
-
-
-def _unescape_hexadecimal(
-    data: np.ndarray, keep: np.ndarray, leads: np.ndarray, ends: np.ndarray
-) -> None:
-    r"""Replace `\xHH` by the byte that its digits denote, in place."""
-    leads = leads[leads + 3 < ends[leads]] if len(leads) else leads
-    if not len(leads):
-        return
-    digits = data[leads[:, None] + np.array([2, 3])] | 0x20
-    values = np.where(digits >= ord("a"), digits - 87, digits - ord("0")).astype(np.uint8)
-    data[leads] = (values[:, 0] << 4) | values[:, 1]
-    for step in (1, 2, 3):
-        keep[leads + step] = False
-
-
 # --- inference
 
 
@@ -271,28 +162,27 @@ def infer_lines(source: Input, layout: Lines) -> Structure:
     plain = Input(source.stream, source.settings, source.environment)
     batches = read_lines(plain, layout)
     if layout.head_lines > 1:
-        head = _read_head(plain, layout)
+        head, _ = _read_head(plain, layout)
         assert head is not None
         assert head.types is not None
         return tuple(zip(head.names, head.types, strict=True))
     first = next(batches, None)
     if first is None:
         raise no_structure("they have no rows")
-    return infer_texts(first, rows_max)
+    return infer_texts(first, rows_max, layout.detects and not layout.head_lines)
 
 
-def infer_texts(rows: Rows, rows_max: int) -> Structure:
-    """Return the columns of rows of texts, Nullable but for arrays, by the first `rows_max` rows."""
+def infer_texts(rows: Rows, rows_max: int, detects: bool = False) -> Structure:
+    """Return the columns of rows of texts, Nullable but for arrays, by the first `rows_max` rows.
+
+    `detects`: the first rows may be names and types."""
+    head = inferred_head(rows) if detects else None
+    if head is not None and head.types is not None:
+        return tuple(zip(head.names, head.types, strict=True))
+    names = rows.names if head is None else head.names
+    start = 0 if head is None else 1
     found = []
-    for name, array in zip(rows.names, rows.arrays, strict=True):
-        data_type = type_of_texts(array.slice(0, max(rows_max, 1))) or types.STRING
+    for name, array in zip(names, rows.arrays, strict=True):
+        data_type = type_of_texts(array.slice(start, max(rows_max, 1))) or types.STRING
         found.append((name, types.make_nullable(data_type)))
     return tuple(found)
-
-
-def no_structure(reason: str) -> errors.DataError:
-    """Return the error about data whose columns cannot be found."""
-    return errors.CannotExtractTableStructure(
-        f"The columns of the data cannot be found: {reason}.",
-        hint="Give the structure: file('path', 'format', 'a UInt8, b String').",
-    )

@@ -23,6 +23,8 @@ from olapdb.config import Settings
 from olapdb.formats.base import Format
 
 _ARROW_CODECS = {"zstd": "zstd", "zst": "zstd", "lz4": "lz4", "br": "brotli", "brotli": "brotli"}
+_LEVELS = {"gzip": (1, 9), "bz2": (1, 9), "xz": (1, 9), "zstd": (1, 22), "lz4": (1, 12)}
+"""The lowest and the highest LEVEL of a codec."""
 _OWN_CODECS = {"gzip": "gzip", "gz": "gzip", "bz2": "bz2", "xz": "xz", "lzma": "xz"}
 
 
@@ -52,7 +54,7 @@ def resolved_path(path: str, settings: Settings) -> str:
 
 def matching_files(pattern: str, settings: Settings) -> list[str]:
     """Return the files that a path with `*`, `?`, `**` and `{a,b}` means, sorted; a path without
-    these is returned whether the file exists or not. Raise CannotStat if no file matches, and the
+    these is returned whether the file exists or not. Return none if no file matches; raise the
     errors of `resolved_path`."""
     paths: set[str] = set()
     for alternative in _alternatives(pattern):
@@ -62,8 +64,6 @@ def matching_files(pattern: str, settings: Settings) -> list[str]:
             paths.update(resolved_path(path, settings) for path in found if os.path.isfile(path))
         else:
             paths.add(absolute)
-    if not paths:
-        raise errors.CannotStat(f"No file matches {pattern!r}.")
     return sorted(paths)
 
 
@@ -125,9 +125,17 @@ class NewFile:
         self._mode = mode
         self._codec = codec_of(compression)
         self._level = level
-        if level is not None and self._codec not in ("gzip", "bz2", "xz"):
+        if level is None:
+            return
+        bounds = _LEVELS.get(self._codec)
+        if bounds is None:
             raise errors.NotSupportedError(
-                f"COMPRESSION '{compression}' takes no LEVEL.", hint="gzip, bz2 and xz take one."
+                f"COMPRESSION '{compression}' takes no LEVEL.",
+                hint=f"{', '.join(_LEVELS)} take one.",
+            )
+        if not bounds[0] <= level <= bounds[1]:
+            raise errors.BadArguments(
+                f"LEVEL {level} of COMPRESSION '{compression}' is none of {bounds[0]} to {bounds[1]}."
             )
 
     def check(self, chosen: Format) -> None:
@@ -142,6 +150,11 @@ class NewFile:
         if not self._mode:
             raise errors.FileAlreadyExists(
                 f"File {self._path} exists.", hint="APPEND adds to it, TRUNCATE replaces it."
+            )
+        if self._mode == "APPEND" and self._codec != "none":
+            raise errors.BadArguments(
+                "A compressed file cannot be appended to.",
+                hint="Write another file, TRUNCATE, or write without compression.",
             )
         if self._mode == "APPEND" and not chosen.appends:
             raise errors.CannotAppendToFile(
@@ -180,8 +193,10 @@ class NewFile:
                 return bz2.BZ2File(raw, "wb", compresslevel=self._level or 9)
             case "xz":
                 return lzma.LZMAFile(raw, "wb", preset=self._level)
-            case codec:
+            case codec if self._level is None:
                 return pa.CompressedOutputStream(_Open(raw), codec)
+            case codec:
+                return io.BufferedWriter(_Frames(raw, pa.Codec(codec, self._level)), 1 << 24)
 
     def _publish(self, temporary: str) -> None:
         """Give the file its name, in place of an existing file only if the mode allows it."""
@@ -195,6 +210,24 @@ class NewFile:
                 f"File {self._path} exists: it was made meanwhile.",
                 hint="APPEND adds to it, TRUNCATE replaces it.",
             ) from None
+
+
+class _Frames(io.RawIOBase):
+    """A stream that compresses each piece that is written into a frame of its own."""
+
+    def __init__(self, raw: BinaryIO, codec: pa.Codec) -> None:
+        super().__init__()
+        self._raw = raw
+        self._codec = codec
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write the piece as a frame to the file."""
+        piece = bytes(data)
+        self._raw.write(self._codec.compress(piece, asbytes=True))
+        return len(piece)
 
 
 class _Open(io.RawIOBase):

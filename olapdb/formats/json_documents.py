@@ -23,7 +23,8 @@ from olapdb.formats.json_read import (
 )
 from olapdb.functions import parse_type
 from olapdb.functions.json import paths
-from olapdb.functions.json.index import OBJECT, JsonIndex, spans
+from olapdb.functions.json.index import OBJECT, JsonIndex
+from olapdb.functions.kernels.escapes import spans
 
 Form: TypeAlias = Literal["objects", "arrays", "columns"]
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.blocks import blocks_of, take_lines
-from olapdb.formats.delimited import (
+from olapdb.formats.heads import (
     Head,
     checked_head,
     count_error,
@@ -24,9 +24,10 @@ from olapdb.formats.delimited import (
 )
 from olapdb.formats.json_types import type_of_tokens
 from olapdb.functions.json import paths
-from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, JsonIndex, build_index, spans
+from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, JsonIndex, build_index
 from olapdb.functions.json.read import Reader as ValueReader
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import spans
 
 _BACKSLASH, _QUOTE = ord("\\"), ord('"')
 _OPEN = np.zeros(256, bool)
@@ -93,17 +94,16 @@ class _RowBlocks:
             data = block
             if self._bracket:  # the first block of rows in one array
                 data, self._bracket = block[self._bracket :], 0
-            rows = _texts(data, self._opening, in_array=bool(self._depth))
-            # A block ends with its last row, so the ] of the array is alone in the last one.
-            ended = not self._depth or (not len(rows) and b"]" in data)
+            rows, closed = _texts(data, self._opening, in_array=bool(self._depth))
+            ended = not self._depth or closed
             if len(rows):
                 yield rows
         if not ended:
             raise errors.IncorrectData("The array of rows does not end: its ] is missing.")
 
 
-def _texts(data: bytes, opening: bytes, *, in_array: bool) -> pa.Array:
-    """Return the rows of a block. Raise IncorrectData if anything but commas and blanks is between."""
+def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bool]:
+    """Return the rows of a block, and whether a ] outside of rows is among it. Raise IncorrectData if anything but commas and blanks is between."""
     values = np.frombuffer(data, np.uint8)
     starts, ends = _row_spans(values, 0)
     rest = values[_gaps(len(values), starts, ends)]
@@ -113,7 +113,7 @@ def _texts(data: bytes, opening: bytes, *, in_array: bool) -> pa.Array:
             f"The data are no rows of JSON that begin with {opening.decode()}.",
             hint="Each row is an object or an array, as the format says; the last one must end.",
         )
-    return spans(values, starts, ends)
+    return spans(values, starts, ends), bool((rest == ord("]")).any())
 
 
 def _gaps(count: int, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -157,6 +157,14 @@ class _StrictReader(ValueReader):
             ).at_row(int(self.index.row[token]))
         return super()._tuples(tokens, data_type)
 
+    def _clocks(
+        self, texts: pa.Array, data_type: types.Time | types.Time64
+    ) -> tuple[pa.Array, np.ndarray]:
+        """Return numbers as times; one with a fraction does not convert."""
+        times, converted = super()._clocks(texts, data_type)
+        _, is_whole = self._cast(texts, np.ones(len(texts), bool), types.INT64)
+        return times, converted & is_whole
+
     def _integers(
         self, texts: pa.Array, readable: np.ndarray, data_type: types.Integer
     ) -> tuple[pa.Array, np.ndarray]:
@@ -188,7 +196,7 @@ def _column(
     """Return the values of one column and the type as which they are read: texts of scalars, values
     of arrays, maps and tuples. null and a missing member are NULL."""
     plain = types.plain(data_type)
-    if isinstance(plain, types.Array | types.Map | types.Tuple):
+    if isinstance(plain, types.Array | types.Map | types.Tuple | types.Time | types.Time64):
         reader = _StrictReader(index, source.environment)
         missing = (tokens < 0) | _is_null(index, tokens)
         values = reader.values(np.where(missing, -1, tokens), plain)

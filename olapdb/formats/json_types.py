@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.formats.inference import all_match, type_of_texts
 from olapdb.functions.json import paths
-from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, spans
+from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import spans
 
 _MIXED = types.STRING
 

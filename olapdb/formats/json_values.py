@@ -83,6 +83,8 @@ def _numbers(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa
     quoted = False
     if isinstance(data_type, types.Integer):
         quoted = data_type.bits == _INTEGER_BITS and style.flag("quote_64bit_integers")
+    elif isinstance(data_type, types.WideNumber):
+        quoted = style.flag("quote_64bit_integers")
     elif isinstance(data_type, types.Decimal):
         quoted = style.flag("quote_decimals")
     elif isinstance(data_type, types.Float):

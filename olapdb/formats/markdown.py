@@ -38,7 +38,15 @@ def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Arr
 def _side(data_type: types.DataType) -> str:
     """Return the mark of a column's side."""
     inner = types.plain(data_type)
-    times = types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.Interval
+    times = (
+        types.Date
+        | types.Date32
+        | types.DateTime
+        | types.DateTime64
+        | types.Interval
+        | types.Time
+        | types.Time64
+    )
     is_right = isinstance(inner, types.Integer | types.Float | types.Decimal | times)
     return "-:" if is_right and not isinstance(inner, types.Boolean) else ":-"
 

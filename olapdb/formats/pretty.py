@@ -252,7 +252,15 @@ class PrettyWriter(Writer):
 def _is_right(data_type: types.DataType) -> bool:
     """Return whether a column's values stand at the right side: numbers and times do."""
     inner = types.plain(data_type)
-    times = types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.Interval
+    times = (
+        types.Date
+        | types.Date32
+        | types.DateTime
+        | types.DateTime64
+        | types.Interval
+        | types.Time
+        | types.Time64
+    )
     numbers = types.Integer | types.Float | types.Decimal
     return isinstance(inner, numbers | times) and not isinstance(inner, types.Boolean)
 

@@ -87,6 +87,7 @@ def _layout(head_lines: int, raw: bool, source: Input) -> Lines:
         null=source.settings.text("format_tsv_null_representation"),
         skipped=source.settings.integer("input_format_tsv_skip_first_lines"),
         empty_as_default=source.settings.boolean("input_format_tsv_empty_as_default"),
+        detects=source.settings.boolean("input_format_tsv_detect_header"),
     )
 
 

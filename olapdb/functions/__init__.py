@@ -5,14 +5,13 @@ This module is the interface of the package. `base` is the contract with the bin
 
 from __future__ import annotations
 
-from olapdb.functions.aggregates.registry import (
+from olapdb.functions.aggregates.name_parts import (
     aggregate_names,
     is_aggregate,
     joins_texts,
-    resolve_aggregate,
     respecting_nulls,
-    state_representation,
 )
+from olapdb.functions.aggregates.registry import resolve_aggregate, state_representation
 from olapdb.functions.base import (
     AceroAggregation,
     Aggregate,

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
-from olapdb.errors import IllegalTypeOfArgument, UnknownFunction
+from olapdb.errors import IllegalTypeOfArgument, NotSupportedError, UnknownFunction
 from olapdb.functions import arrays, casts, datetime, introspection, json, numeric, strings
-from olapdb.functions.aggregates.registry import aggregate_names
+from olapdb.functions.aggregates.name_parts import aggregate_names
 from olapdb.functions.arrays.lambdas import LambdaDefinition
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels.supertypes import NULL_TYPE
+from olapdb.functions.refused import REFUSED
 from olapdb.functions.scalar import ScalarDefinition, standard_call
 from olapdb.types import Nothing, plain
 
@@ -79,8 +80,9 @@ def function_descriptions() -> list[tuple[str, bool, str]]:
 def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of a function for these arguments.
 
-    Raises UnknownFunction (with the nearest name), NumberOfArgumentsDoesntMatch,
-    IllegalTypeOfArgument, BadArguments, NoCommonType.
+    Raises UnknownFunction (with the nearest name), NotSupportedError for a function of ClickHouse
+    that is not there, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments,
+    NoCommonType.
     """
     definition = find(name)
     if definition is None and find_lambda(name) is not None:
@@ -88,6 +90,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             f"The first argument of function {name} must be a lambda.",
             hint=f"Write {name}(x -> …, a).",
         )
+    if definition is None and name in REFUSED:
+        raise NotSupportedError(f"Function {name} is not supported: {REFUSED[name]}.")
     if definition is None:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
     try:

@@ -1,18 +1,8 @@
-"""Functions that require OVER: ranks, and values of other rows.
-
-A kernel sees the rows of all partitions at once, sorted by partition and order:
-
-    position          0  1  2  3  4
-    partition         a  a  a  b  b
-    partition_starts  0  0  0  3  3
-    partition_ends    3  3  3  5  5
-"""
+"""Functions that require OVER: ranks, and values of other rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -24,60 +14,9 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.scalar import require
+from olapdb.functions.series_windows import SERIES
+from olapdb.functions.window_definitions import Frames, WindowDefinition, WindowFunction
 from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
-
-
-@dataclass(frozen=True)
-class Frames:
-    """The partition, peers and frame of each sorted row.
-
-    All are int64 of shape (rows,): starts are positions, ends are one past the last.  Peers are
-    rows with equal ORDER BY values.  An empty frame ends where it starts.
-    """
-
-    partition_starts: np.ndarray
-    partition_ends: np.ndarray
-    peer_starts: np.ndarray
-    peer_ends: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of all partitions."""
-        return len(self.partition_starts)
-
-    @cached_property
-    def positions(self) -> np.ndarray:
-        """The position of each row: 0, 1, …"""
-        return np.arange(self.rows)
-
-
-WindowKernel = Callable[[Sequence[pa.Array], Frames], pa.Array]
-"""A function from (arguments of the sorted rows, frames) to the result of each sorted row."""
-
-
-@dataclass(frozen=True)
-class WindowFunction:
-    """A window function resolved for its argument types.
-
-    `whole_partition`: it ignores the frame, and the query may not specify one.
-    """
-
-    name: str
-    type: DataType
-    kernel: WindowKernel
-    whole_partition: bool = False
-
-
-@dataclass(frozen=True)
-class WindowDefinition:
-    """A window function by name with its bounds on the number of arguments."""
-
-    name: str
-    resolve: Callable[[str, Sequence[Argument]], WindowFunction]
-    minimum: int = 0
-    maximum: int = 0
 
 
 def find_window(name: str) -> WindowDefinition | None:
@@ -85,8 +24,10 @@ def find_window(name: str) -> WindowDefinition | None:
     return _BY_NAME.get(name) or _BY_NAME.get(name.lower())
 
 
-def resolve_window(name: str, arguments: Sequence[Argument]) -> WindowFunction:
-    """Return the function for these arguments; the name must be known.
+def resolve_window(
+    name: str, arguments: Sequence[Argument], parameters: Sequence[Argument] = ()
+) -> WindowFunction:
+    """Return the function for these arguments and parameters; the name must be known.
 
     Raises NumberOfArgumentsDoesntMatch, or the definition's error for arguments that do not fit:
     IllegalTypeOfArgument, BadArguments, NoCommonType.
@@ -100,6 +41,12 @@ def resolve_window(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         raise NumberOfArgumentsDoesntMatch(
             f"Window function {name} takes {expected} argument(s), {len(arguments)} given."
         )
+    if definition.parameters:
+        if len(parameters) != definition.parameters:
+            raise NumberOfArgumentsDoesntMatch(
+                f"Window function {name} takes {definition.parameters} parameter(s)."
+            )
+        arguments = [*parameters, *arguments]
     return definition.resolve(definition.name, arguments)
 
 
@@ -334,6 +281,7 @@ _DEFINITIONS: tuple[WindowDefinition, ...] = (
     _shifted("lagInFrame", forward=False, in_frame=True),
     _shifted("leadInFrame", forward=True, in_frame=True),
     WindowDefinition("nth_value", _nth_value, 2, 2),
+    *SERIES,
 )
 
 _ALIASES = {"denserank": "dense_rank", "percentrank": "percent_rank"}

@@ -26,6 +26,7 @@ from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.functions import cast_column, parse_type, store_column
 from olapdb.functions.base import Environment
+from olapdb.functions.kernels.arrow_clocks import clock_of, ticks_of
 from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.model.schema import Column, Table
@@ -322,7 +323,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
             column = column.cast(target)
         except pa.ArrowInvalid as error:  # bytes that are no UTF-8
             raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
-    return single_chunk(column)
+    return single_chunk(ticks_of(column))
 
 
 def _plain_arrow(kind: pa.DataType) -> pa.DataType:
@@ -388,6 +389,8 @@ def _type_name(kind: pa.DataType) -> str | None:
     """Return the ClickHouse name of an Arrow type; None if there is no equivalent."""
     if kind in _ARROW_NAMES:
         return _ARROW_NAMES[kind]
+    if clock := clock_of(kind):
+        return clock.name
     if pa.types.is_timestamp(kind):
         return f"DateTime64({_PRECISIONS[kind.unit]}, '{kind.tz or 'UTC'}')"
     if pa.types.is_decimal(kind):

@@ -100,7 +100,7 @@ class BlockWriter:
                     inline_bytes_max=inline_bytes_max,
                     swap=self.swap,
                     after=self.context.snapshot.next_block(table) - 1 if in_file else None,
-                    index_values=layout_of(table, self.context).index_values(rows),
+                    derived=layout_of(table, self.context).derived(rows),
                 ),
                 lease_id=self.lease_id,
                 threads=self._settings.threads,

@@ -25,6 +25,8 @@ _KEY_TYPES = (
     types.Date32,
     types.DateTime,
     types.DateTime64,
+    types.Time,
+    types.Time64,
     types.Decimal,
     types.Boolean,
 )
@@ -167,4 +169,6 @@ def _hash_form(column: Column) -> str:
         return "integer"
     if isinstance(kind, types.Date | types.Date32):
         return "date"
+    if isinstance(kind, types.Time | types.Time64):
+        return kind.name
     return "string" if isinstance(kind, types.String) else str(kind.arrow)

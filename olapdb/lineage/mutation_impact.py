@@ -125,13 +125,19 @@ class StaleViews:
         """Return the columns of the table that the view reads; all of them where the view is
         broken."""
         if view.id not in self._read_columns:
-            try:
-                plan = bound_view(view, self.context).plan
-            except Error:
-                self._read_columns[view.id] = frozenset(c.name for c in self.table.columns)
-            else:
-                self._read_columns[view.id] = columns_read(plan.root, self.table.id)
+            self._read_columns[view.id] = columns_read_by(view, self.table, self.context)
         return self._read_columns[view.id]
+
+
+def columns_read_by(
+    view: MaterializedView, table: Table, context: TriggerContext
+) -> frozenset[str]:
+    """Return the columns of the table that the view reads; all of them where the view is broken."""
+    try:
+        plan = bound_view(view, context).plan
+    except Error:
+        return frozenset(c.name for c in table.columns)
+    return columns_read(plan.root, table.id)
 
 
 def _expressions(root: Node) -> list[tuple[Expression, ...]]:

@@ -18,11 +18,12 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
-from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
+from olapdb.errors import HaveDependentObjects, NotSupportedError, UnknownTable, UnsupportedMethod
 from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.effects import ProcessedParts, TableWrite, effects_of, processed_by_views
 from olapdb.lineage.invalidation import StaleSlices, slices_naming
+from olapdb.lineage.mutation_impact import columns_read_by
 from olapdb.lineage.retention import (
     FrozenKeys,
     FrozenSlices,
@@ -147,6 +148,33 @@ class RowRemoval:
                 one.rows[part.partition_id] = one.rows.get(part.partition_id, 0) + count
         if self._target is not None:
             self._target.add(part, rows, count)
+
+    def add_changed(
+        self, part: Part, before: pa.Table, after: pa.Table, columns: frozenset[str] | None = None
+    ) -> None:
+        """Add rows of the part that others replace: the slices that they reached, and those that
+        the new ones reach. With `columns` the rows differ in these alone, so that views that read
+        none of them are not affected.
+
+        Raises HaveDependentObjects for the target of a view, whose rows only the view makes.
+        """
+        if self._target is not None:
+            name = f"{self._table.database}.{self._table.name}"
+            raise HaveDependentObjects(
+                f"The TTL of {name} would change values that a view has made.",
+                hint=f"ALTER TABLE {name} REMOVE TTL, or MODIFY COLUMN … REMOVE TTL.",
+            )
+        self._removed += before.num_rows
+        for one in self._view_removals:
+            if part.id not in one.seen:
+                continue
+            if columns is not None and not columns & columns_read_by(
+                one.view, self._table, self._context
+            ):
+                continue
+            self._slices(one, part.partition_id).add(self._context, before, after)
+            one.parts.setdefault(part.partition_id, []).append(part)
+            one.rows[part.partition_id] = one.rows.get(part.partition_id, 0) + before.num_rows
 
     def add_unread(self, part: Part) -> None:
         """Add all rows of a part that cannot be read: the ledger gives the slices that they

@@ -1,4 +1,4 @@
-"""Choose when to merge what: background merges of a table, and OPTIMIZE.
+"""Choose when to merge what: background merges of a table, OPTIMIZE, and TTL … RECOMPRESS.
 
 Merges of many partitions share a commit while they are small together.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import pyarrow as pa
+
 from olapdb.commit.origin import CommitOrigin
+from olapdb.engine.layout import shared_layout
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, UnknownTable
 from olapdb.maintenance.merge_policy import (
     MergeLimits,
@@ -17,7 +20,8 @@ from olapdb.maintenance.merge_policy import (
     choose_inline,
     mergeable_runs,
 )
-from olapdb.maintenance.merger import MergeResult, merge_batch, table_state
+from olapdb.maintenance.merger import MergeResult, merge_batch, read_part, table_state
+from olapdb.maintenance.recompression import Recompression
 from olapdb.model.columns import settled_version
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
@@ -96,6 +100,54 @@ def optimize(
     if `final` cannot make one part within the limits, CommitConflict if concurrent commits keep
     changing the parts, QueryWasCancelled before the next merge.
     """
+
+    def plan(snapshot: Snapshot, table: Table, up_to: int) -> list[list[Part]]:
+        """Return the merges of a round."""
+        return _plan(snapshot, table, partition_id, final, limits or limits_of(table), up_to)
+
+    return _merge_in_rounds(origin, table_id, plan)
+
+
+def recompress(
+    origin: CommitOrigin, table_id: str, *, partition_id: str | None = None
+) -> list[MergeResult]:
+    """Write the parts that existed at the start again with the codec that the table's TTL …
+    RECOMPRESS has for them now, each by a merge of its own; leave those that have it.
+
+    Raises CommitConflict if concurrent commits keep changing the parts, QueryWasCancelled before
+    the next merge.
+    """
+    services = origin.services
+
+    def plan(snapshot: Snapshot, table: Table, up_to: int) -> list[list[Part]]:
+        """Return the merges of a round, each of one part."""
+        rules = Recompression.of(table, services)
+        layout = shared_layout(table, services.cache, services.zone)
+        environment = services.environment()
+
+        def read(part: Part) -> pa.Table:
+            """Return the columns of the part that the rules read."""
+            return read_part(origin, snapshot, layout, part, environment, rules.columns)
+
+        return [
+            [part]
+            for part in snapshot.parts(table.id)
+            if part.block_range.last <= up_to
+            and partition_id in (None, part.partition_id)
+            and rules.wants(part, read)
+        ]
+
+    return _merge_in_rounds(origin, table_id, plan)
+
+
+def _merge_in_rounds(
+    origin: CommitOrigin, table_id: str, plan: Callable[[Snapshot, Table, int], list[list[Part]]]
+) -> list[MergeResult]:
+    """Execute what `plan` returns for the newest snapshot and the last block of the first one, until
+    it returns nothing.
+
+    Raises CommitConflict if concurrent commits keep changing the parts.
+    """
     results: list[MergeResult] = []
     up_to: int | None = None
     # Not a retry of one commit: each round executes the merges that earlier rounds made possible.
@@ -107,7 +159,7 @@ def optimize(
             if not table.engine.is_merge_tree:
                 return results
             up_to = snapshot.next_block(table) - 1 if up_to is None else up_to
-            planned = _plan(snapshot, table, partition_id, final, limits or limits_of(table), up_to)
+            planned = plan(snapshot, table, up_to)
             if not planned:
                 return results
             try:

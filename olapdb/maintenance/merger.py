@@ -6,7 +6,7 @@ undoes a concurrent change; it simply does not happen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -23,6 +23,7 @@ from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.maintenance.merge_policy import TableState, enclosing_range
+from olapdb.maintenance.recompression import Recompression
 from olapdb.model.changes import AddPart, Change, Committed, RemoveParts
 from olapdb.model.part import Contribution, Part, union_ranges
 from olapdb.model.requirements import CoverageCommon, PartsLive, Requirement, SchemaIs
@@ -101,15 +102,21 @@ def merge_batch(
     """
     services = origin.services
     layout = layout or shared_layout(table, services.cache, services.zone)
+    codecs = Recompression.of(table, services)
 
     def stage(parts: Sequence[Part]) -> _Piece:
-        """Merge the parts into one staged piece.
+        """Read, merge and stage the parts of one merge.
 
         Raise QueryWasCancelled if OPTIMIZE was cancelled.
         """
         if origin.cancelled.is_set():
             raise QueryWasCancelled("OPTIMIZE was cancelled; what was merged stays merged.")
-        return _stage_piece(origin, staging, snapshot, layout, parts, inline)
+        failpoint("merge.started")
+        ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
+        rows = _merged_rows(origin, snapshot, layout, ordered)
+        failpoint("merge.read")
+        staged = _stage(staging, layout, ordered, rows, inline, codecs.codec_of(rows))
+        return _Piece(table.id, ordered, staged)
 
     # Nothing is computed again, so no attempt needs the turn: a batch only drops the lost merges.
     policy = RetryPolicy(
@@ -220,23 +227,6 @@ class _Batch:
             )
 
 
-def _stage_piece(
-    origin: CommitOrigin,
-    staging: Staging,
-    snapshot: Snapshot,
-    layout: TableLayout,
-    parts: Sequence[Part],
-    inline: bool,
-) -> _Piece:
-    """Read, merge and stage the parts of one merge; `inline` keeps a small one in the catalog."""
-    failpoint("merge.started")
-    ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
-    rows = _merged_rows(origin, snapshot, layout, ordered)
-    failpoint("merge.read")
-    staged = _stage(staging, layout, ordered, rows, inline)
-    return _Piece(layout.table.id, ordered, staged)
-
-
 def _staged_pieces(
     stage: Callable[[Sequence[Part]], _Piece], merges: Sequence[Sequence[Part]]
 ) -> list[_Piece]:
@@ -282,7 +272,7 @@ def _merged_rows(
     """Return all rows in the order of the sorting key, equal keys in the order of their blocks,
     combined if the engine combines."""
     table, environment = layout.table, origin.services.environment()
-    tables = [_read(origin, snapshot, layout, part, environment) for part in parts if part.rows]
+    tables = [read_part(origin, snapshot, layout, part, environment) for part in parts if part.rows]
     if not tables:
         return _stored_schema(table).empty_table()
     rows = layout.sort(pa.concat_tables(tables))
@@ -293,19 +283,20 @@ def _merged_rows(
     return merged
 
 
-def _read(
+def read_part(
     origin: CommitOrigin,
     snapshot: Snapshot,
     layout: TableLayout,
     part: Part,
     environment: Environment,
+    columns: Collection[str] | None = None,
 ) -> pa.Table:
-    """Return the part's rows in the table's present schema.
+    """Return the part's rows in the table's present schema, of these columns (None: all).
 
     Columns that the part lacks have their defaults, of which now() is the environment's.
     """
     services, table = origin.services, layout.table
-    names = [c.name for c in table.stored_columns]
+    names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     reader = PartReader(services.store, snapshot, part, table, environment, caches=False)
 
     def defaults() -> DefaultColumns:
@@ -329,11 +320,16 @@ def _stored_schema(table: Table) -> pa.Schema:
 
 
 def _stage(
-    staging: Staging, layout: TableLayout, parts: Sequence[Part], rows: pa.Table, inline: bool
+    staging: Staging,
+    layout: TableLayout,
+    parts: Sequence[Part],
+    rows: pa.Table,
+    inline: bool,
+    codec: str,
 ) -> AddPart | None:
     """Stage the merged part; None if it would have neither rows nor contributions.
 
-    A small part stays in the catalog if `inline`.
+    A small part stays in the catalog if `inline`; `codec` is that of a file.
     """
     table = layout.table
     contributions = joined_contributions(parts)
@@ -348,7 +344,8 @@ def _stage(
         max(p.level for p in parts) + 1,
         inline_limit(table, parts) if inline else 0,
         [part.id for part in parts],
-        index_values=layout.index_values(rows),
+        derived=layout.derived(rows),
+        codec=codec,
     )
     failpoint("stage.before_part")
     staged = staging.stage_part(table, rows, plan)

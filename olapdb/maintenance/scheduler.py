@@ -16,7 +16,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict
 from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
-from olapdb.maintenance.merge_planner import merge_worthwhile
+from olapdb.maintenance.merge_planner import BACKGROUND_THREADS, merge_worthwhile, recompress
 from olapdb.maintenance.merger import MergeResult
 from olapdb.maintenance.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
 from olapdb.model.schema import Table
@@ -242,10 +242,10 @@ class MergeScheduler:
             self._stopping.wait(PAUSE_SECONDS)
 
     def _remove_expired(self, table_id: str) -> None:
-        """Remove expired rows before the merges, which then need not rewrite them; at most once in
-        `merge_with_ttl_timeout`."""
+        """Remove expired rows before the merges, which then need not rewrite them, and recompress
+        parts; at most once in `merge_with_ttl_timeout`."""
         table = self._services.catalog.snapshot().by_id(table_id)
-        if self._expire is None or not isinstance(table, Table) or not table.ttl:
+        if self._expire is None or not isinstance(table, Table) or not table.expires:
             return
         timeout = float(table.setting("merge_with_ttl_timeout"))
         now = time.monotonic()
@@ -257,6 +257,9 @@ class MergeScheduler:
                 return
             self._expired_at[table_id] = now
             self._expire(CommitOrigin(self._services), table_id)
+            settings = {"max_threads": BACKGROUND_THREADS}
+            origin = CommitOrigin(self._services, "MERGE", settings=settings)
+            self.merges.extend(recompress(origin, table_id))
         except CommitConflict:  # it has been retried; the next round tries again
             self._expired_at.pop(table_id)
         except FAILURES as error:

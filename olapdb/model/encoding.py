@@ -22,6 +22,7 @@ from olapdb.model.schema import (
     KeyItem,
     MaterializedView,
     PastColumn,
+    Projection,
     RefreshableView,
     SchemaObject,
     SkipIndex,
@@ -147,7 +148,8 @@ def encode_part_rest(part: Part) -> str:
             part.granules,
             encode_contributions(part.contributions),
             part.created_ms,
-            *([part.detached_reason] if part.detached_reason else []),
+            *([part.detached_reason] if part.detached_reason or part.codec else []),
+            *([part.codec] if part.codec else []),
         ]
     )
 
@@ -178,7 +180,7 @@ def decode_part(row: Sequence[Any]) -> Part:
         granules,
         contributions,
         created_ms,
-        *reason,
+        *optional,
     ) = json.loads(rest)
     return Part(
         id=part_id,
@@ -200,7 +202,8 @@ def decode_part(row: Sequence[Any]) -> Part:
         contributions=decode_contributions(contributions) if contributions else (),
         created_ms=created_ms,
         created_commit=created_commit,
-        detached_reason=reason[0] if reason else "",
+        detached_reason=optional[0] if optional else "",
+        codec=optional[1] if len(optional) > 1 else "",
     )
 
 
@@ -243,6 +246,7 @@ def encode_columns(columns: Iterable[Column]) -> Json:
     """Return columns as a JSON list."""
     return [
         [c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec, c.since]
+        + ([c.ttl] if c.ttl else [])
         for c in columns
     ]
 
@@ -257,6 +261,10 @@ def encode_object(schema_object: SchemaObject) -> str:
                 body["columns"] = encode_columns(value)
             case "engine":
                 body["engine"] = [value.name, list(value.arguments)]
+            case "projections":
+                body["projections"] = [
+                    [p.name, p.query, p.kind, list(p.sorting_key)] for p in value
+                ]
             case "indexes":
                 body["indexes"] = [
                     [
@@ -267,6 +275,7 @@ def encode_object(schema_object: SchemaObject) -> str:
                         i.argument,
                         i.granularity,
                         list(i.parameters),
+                        *([i.tokenizer, i.preprocessor, i.definition] if i.tokenizer else []),
                     ]
                     for i in value
                 ]
@@ -297,6 +306,8 @@ def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
                     SkipIndex(n, e, t, tuple(columns), *map(_tuples, rest))  # type: ignore[arg-type]
                     for n, e, t, columns, *rest in value
                 )
+            case "projections":
+                arguments[name] = tuple(Projection(n, q, k, tuple(keys)) for n, q, k, keys in value)
             case "past":
                 arguments[name] = tuple(PastColumn(*past) for past in value)
             case "sorting_key":
@@ -354,6 +365,8 @@ def encode_footer(
         "created_ms": part.created_ms,
         "replaces": list(replaces),
     }
+    if part.codec:
+        facts = {**facts, "codec": part.codec}
     if swap:
         facts = {**facts, "swap": swap}
     if after is not None:
@@ -391,6 +404,7 @@ def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
         schema_version=table.version,
         created_ms=facts["created_ms"],
         bounds={name: tuple(column_range) for name, column_range in facts["bounds"].items()},
+        codec=facts.get("codec", ""),
     )
     return FooterFacts(
         table, part, tuple(facts.get("replaces", ())), facts.get("swap", ""), facts.get("after")

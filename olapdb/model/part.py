@@ -140,7 +140,8 @@ class Part:
     for a placeholder part (`rows` 0), which only records the contributions of blocks without
     result. `bounds` is by column name at the time of writing.  `contributions` is empty for rows
     that no view made; in the target of a view such rows are *bypass*.  `detached_reason` is
-    "broken" for a detached part that was put into quarantine.
+    "broken" for a detached part that was put into quarantine. `codec` is the codec that TTL …
+    RECOMPRESS gave the columns without one of their own, such as "ZSTD(9)"; "" for the default.
     """
 
     id: str
@@ -163,6 +164,7 @@ class Part:
     created_ms: int = 0
     created_commit: int = 0
     detached_reason: str = ""
+    codec: str = ""
 
     @property
     def block_range(self) -> BlockRange:

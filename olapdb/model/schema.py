@@ -30,6 +30,8 @@ class Column:
     comment: str = ""
     codec: str = ""
     since: int = 1
+    ttl: str = ""
+    """SQL text of the time from which on the column reads as its default; "" without one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", stored_type(self.type))
@@ -97,7 +99,8 @@ class Engine:
     def depends_on_order(self) -> bool:
         """Return whether the order of insertion matters: for which row of a key survives or,
         without a sorting key, for the order of the rows. Then only adjacent parts may merge."""
-        return self.name in ENGINE_ROLES or not self.is_merge_tree
+        kept = (*ENGINE_ROLES, "CoalescingMergeTree")
+        return self.name in kept or not self.is_merge_tree
 
     @property
     def merges_values(self) -> bool:
@@ -147,7 +150,7 @@ class DatabaseEntry:
     comment: str = ""
 
 
-IndexType: TypeAlias = Literal["minmax", "set", "bloom_filter", "tokenbf_v1", "ngrambf_v1"]
+IndexType: TypeAlias = Literal["minmax", "set", "bloom_filter", "tokenbf_v1", "ngrambf_v1", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,10 @@ class SkipIndex:
     """A skip index. `expression` is SQL text over `columns`; `argument` is the maximum number of
     values of a set (0: any) or the rate of false positives of a bloom_filter; `granularity` is in
     granules. `parameters` are those of a filter of words (bytes, hashes, seed) or n-grams (n, bytes,
-    hashes, seed)."""
+    hashes, seed).
+
+    Of a text index, `tokenizer` is one with its parameters, `preprocessor` the SQL text of what is
+    applied to the expression before ("" for nothing), `definition` the arguments of TYPE text."""
 
     name: str
     expression: str
@@ -164,16 +170,32 @@ class SkipIndex:
     argument: float = 0.0
     granularity: int = 1
     parameters: tuple[int, ...] = ()
+    tokenizer: str = ""
+    preprocessor: str = ""
+    definition: str = ""
 
     @property
     def type_full(self) -> str:
         """The type as SQL text: `set(100)`."""
         if self.type == "minmax":
             return "minmax"
+        if self.type == "text":
+            return f"text({self.definition})"
         if self.parameters:
             return f"{self.type}({', '.join(map(str, self.parameters))})"
         text = str(int(self.argument)) if self.type == "set" else repr(self.argument)
         return f"{self.type}({text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A projection: `query` is its SELECT without FROM. "Normal" ones have the rows in the order of
+    `sorting_key`, "Aggregate" ones their groups, by its expressions, with the states of aggregates."""
+
+    name: str
+    query: str
+    kind: Literal["Normal", "Aggregate"]
+    sorting_key: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +219,7 @@ class Table:
     ttl: str = ""
     constraints: tuple[tuple[str, str], ...] = ()
     indexes: tuple[SkipIndex, ...] = ()
+    projections: tuple[Projection, ...] = ()
     past: tuple[PastColumn, ...] = ()
     last_column_id: int = 0
     """The highest id that a dropped column had."""
@@ -212,6 +235,12 @@ class Table:
         """Return a setting of the table, its default where CREATE TABLE did not give it."""
         given = (value for key, value in self.settings if key == name)
         return next(given, TABLE_SETTINGS[name].default)
+
+    @property
+    def expires(self) -> bool:
+        """Return whether rows or values of the table expire: it has a TTL, or one of its columns
+        has."""
+        return bool(self.ttl) or any(column.ttl for column in self.columns)
 
     @property
     def stored_columns(self) -> tuple[Column, ...]:

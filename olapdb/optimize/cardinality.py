@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import pow, prod
 
 import pyarrow as pa
@@ -71,18 +72,22 @@ class Estimator:
     def _join(self, node: nodes.Join) -> float:
         """Return the rows of a join: every pair, over the distinct values of the keys."""
         left, right = self.rows(node.left), self.rows(node.right)
-        ours, theirs = 1.0, 1.0
-        divisor, keys_max = 1.0, float("inf")
+        ours, theirs, divisor = 1.0, 1.0, 1.0
         for one, other in zip(node.left_keys, node.right_keys, strict=True):
             values, partners = self.distinct(one, node.left), self.distinct(other, node.right)
             ours, theirs = min(ours * values, left), min(theirs * partners, right)
             divisor *= max(values, partners)
-            keys_max = min(self._base_rows(one, node.left), self._base_rows(other, node.right))
         if node.strictness in ("SEMI", "ANTI"):
             with_partner = left * min(1.0, theirs / ours)
             return with_partner if node.strictness == "SEMI" else left - with_partner
-        # Of several keys the table with fewer rows has the combinations.
-        pairs = left * right / (min(divisor, keys_max) if len(node.left_keys) > 1 else divisor)
+        if len(node.left_keys) > 1:
+            # Of several keys the side that can have fewer combinations has all there are.
+            divisor = min(
+                divisor,
+                self._combinations_max(node.left_keys, node.left),
+                self._combinations_max(node.right_keys, node.right),
+            )
+        pairs = left * right / divisor
         if node.strictness == "ANY":
             pairs = min(pairs, left)
         return max(pairs, left if node.kind in ("LEFT", "FULL") else 0)
@@ -95,10 +100,20 @@ class Estimator:
         """Return the rows of a table."""
         return max(float(self._statistics(scan.table).rows), 1.0)
 
-    def _base_rows(self, key: Expression, node: nodes.Node) -> float:
-        """Return the rows of the table that a key comes from, without conditions."""
-        found = _origin(key.name, node) if isinstance(key, ColumnRef) else None
-        return self.rows(node) if found is None else self._table_rows(found[0])
+    def _combinations_max(self, keys: Sequence[Expression], node: nodes.Node) -> float:
+        """Return the most combinations of values that keys can have without conditions.
+
+        Keys of one table have at most its rows, those of several tables each with each; of keys of
+        which one is computed it is the rows of the node."""
+        origins = [_origin(key.name, node) if isinstance(key, ColumnRef) else None for key in keys]
+        by_scan: dict[int, tuple[nodes.Scan, float]] = {}
+        for origin in origins:
+            if origin is None:
+                return self.rows(node)
+            scan, column = origin
+            values = by_scan.get(id(scan), (scan, 1.0))[1]
+            by_scan[id(scan)] = scan, values * self._values(scan, column, self._table_rows(scan))
+        return prod(min(self._table_rows(scan), values) for scan, values in by_scan.values())
 
     def distinct(self, expression: Expression, node: nodes.Node) -> float:
         """Return about how many distinct values an expression has over a node's rows."""
@@ -115,7 +130,10 @@ class Estimator:
         found = _origin(expression.name, node)
         if found is None:
             return rows
-        scan, column = found
+        return self._values(*found, rows)
+
+    def _values(self, scan: nodes.Scan, column: str, rows: float) -> float:
+        """Return about how many distinct values a table's column has, at most `rows`."""
         statistics = self._statistics(scan.table)
         counted = statistics.distinct(column)
         if counted is not None:
@@ -225,6 +243,9 @@ def _origin(name: str, node: nodes.Node) -> tuple[nodes.Scan, str] | None:
         case nodes.Aggregate():
             key = dict(node.keys).get(name)
             return _origin(key.name, node.child) if isinstance(key, ColumnRef) else None
+        case nodes.Shared():
+            at = next((at for at, f in enumerate(node.fields) if f.name == name), None)
+            return None if at is None else _origin(node.child.schema[at].name, node.child)
         case nodes.Union() | nodes.SetDifference():
             return None
         case _:

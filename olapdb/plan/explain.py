@@ -12,7 +12,7 @@ from olapdb.functions import readable
 from olapdb.functions.kernels import columns
 from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import subqueries_of
-from olapdb.types import DataType, Date, DateTime, String, plain
+from olapdb.types import DataType, Date, DateTime, String, Time, Time64, plain
 
 Annotate = Callable[[nodes.Node], Iterable[str]]
 _VALUES_SHOWN = 5
@@ -38,20 +38,26 @@ def explain(plan: nodes.Plan, annotate: Annotate | None = None) -> list[str]:
     """Return the lines of a plan's tree.
 
     `annotate(node)` returns more lines for a node, such as those of the executor about indexes."""
-    return list(_lines(plan.root, 0, annotate or (lambda node: ())))
+    return list(_lines(plan.root, 0, annotate or (lambda node: ()), set()))
 
 
-def _lines(node: nodes.Node, depth: int, annotate: Annotate) -> Iterator[str]:
-    """Yield the lines of a node, its subqueries and its inputs, indented by `depth`."""
+def _lines(node: nodes.Node, depth: int, annotate: Annotate, shared: set[int]) -> Iterator[str]:
+    """Yield the lines of a node, its subqueries and its inputs, indented by `depth`.
+
+    The numbers of `Shared` nodes whose inputs were shown are in `shared`."""
     indent = "  " * depth
     yield indent + title(node)
     for fact in (*_facts(node), *annotate(node)):
         yield f"{indent}    {fact}"
     for number, plan in enumerate(subqueries_of(node), start=1):
         yield f"{indent}    Subquery {number}:"
-        yield from _lines(plan, depth + 3, annotate)
+        yield from _lines(plan, depth + 3, annotate, shared)
+    if isinstance(node, nodes.Shared):
+        if node.number in shared:
+            return
+        shared.add(node.number)
     for child in node.children():
-        yield from _lines(child, depth + 1, annotate)
+        yield from _lines(child, depth + 1, annotate, shared)
 
 
 def title(node: nodes.Node) -> str:
@@ -64,9 +70,8 @@ def title(node: nodes.Node) -> str:
         case nodes.Values():
             return f"Values ({node.rows.num_rows} rows)"
         case nodes.FileScan():
-            return (
-                f"ReadFromFile ({node.format})" if node.paths else f"ReadFromText ({node.format})"
-            )
+            kind = "Text" if node.paths == ("",) else "File"
+            return f"ReadFrom{kind} ({node.format})"
         case nodes.Numbers():
             return "ReadFromNumbers"
         case nodes.Filter():
@@ -100,6 +105,8 @@ def title(node: nodes.Node) -> str:
             return f"RecursiveUnion ({node.key})"
         case nodes.WorkingTable():
             return f"ReadFromLastStep ({node.key})"
+        case nodes.Shared():
+            return f"Shared ({node.number})"
         case nodes.Union():
             return "Union"
         case nodes.SetDifference():
@@ -125,7 +132,7 @@ def _facts(node: nodes.Node) -> Iterator[str]:
                 yield f"Only: {name} in {', '.join(map(repr, sorted(values))) or 'no value'}"
         case nodes.FileScan():
             yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
-            if node.paths:
+            if node.paths != ("",):
                 yield f"Files: {len(node.paths)}"
         case nodes.Numbers():
             count = "without end" if node.count is None else f"{node.count} rows"
@@ -172,6 +179,8 @@ def _facts(node: nodes.Node) -> Iterator[str]:
         case nodes.LimitBy():
             offset = f" OFFSET {node.offset}" if node.offset else ""
             yield f"Limit: {node.count}{offset} BY {', '.join(show(k) for k in node.keys)}"
+        case nodes.Shared():
+            yield "Runs once for all places of this number"
         case nodes.Distinct():
             yield f"Columns: {', '.join(show(k) for k in node.keys) or 'all'}"
 
@@ -296,4 +305,6 @@ def _value(constant: expressions.Constant) -> str:
         return f"'{value}'"
     if isinstance(inner, DateTime):
         return f"'{value.strftime('%Y-%m-%d %H:%M:%S')}'"
+    if isinstance(inner, Time | Time64):
+        return f"'{readable(columns.single(constant.value), inner)[0]}'"
     return str(value)

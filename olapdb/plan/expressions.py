@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from olapdb.functions.arrays.lambdas import LambdaCall
 from olapdb.functions.base import Aggregate, ScalarCall
-from olapdb.functions.windows import WindowFunction
+from olapdb.functions.window_definitions import WindowFunction
 from olapdb.types import Array, DataType, Map, Tuple, plain
 
 if TYPE_CHECKING:

@@ -111,7 +111,8 @@ class FileScan(Node):
 
     `structure` has all columns of the data in their order; `columns` are pairs (unique name, column
     name), where `_path`, `_file`, `_size` and `_time` say where a row is from unless the data have
-    such a column. An empty `compression` is that of the ending of the file's name."""
+    such a column. An empty `compression` is that of the ending of the file's name. The path of a
+    text is empty."""
 
     format: str
     structure: tuple[tuple[str, DataType], ...]
@@ -518,6 +519,26 @@ class WorkingTable(Node):
     def schema(self) -> Schema:
         """Return the columns of a step."""
         return self.fields
+
+
+@dataclass(frozen=True)
+class Shared(Node):
+    """The rows of a subplan that occurs several times in the query; it runs once.
+
+    All occurrences have the same `number` and the same child; `fields` names its columns by position
+    as they are called here."""
+
+    child: Node
+    number: int
+    fields: Schema
+
+    @property
+    def schema(self) -> Schema:
+        """Return `fields`, which name the child's columns by position."""
+        return self.fields
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ def with_inputs(node: nodes.Node, inputs: tuple[nodes.Node, ...]) -> nodes.Node:
             | nodes.Distinct()
             | nodes.Window()
             | nodes.Fill()
+            | nodes.Shared()
         ):
             return replace(node, child=inputs[0])
         case nodes.Join() | nodes.SetDifference() | nodes.Paste():
@@ -76,6 +77,7 @@ def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
             | nodes.TotalsRow()
             | nodes.RecursiveUnion()
             | nodes.WorkingTable()
+            | nodes.Shared()
         ):
             return ()
         case _:

@@ -32,7 +32,7 @@ from olapdb.spark.session import ARROW_BATCH_ROWS
 from olapdb.spark.tasks import worker_cache
 from olapdb.spark.writer import find_table
 from olapdb.types import is_nullable
-from olapdb.types.arrow import exported, exported_type, has_enum
+from olapdb.types.arrow import exported, exported_type, is_exported
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -212,10 +212,10 @@ def _slice_batches(
 
 
 def _with_texts(piece: pa.Table, task: _ReadTask) -> pa.Table:
-    """Return the rows of a part with the texts of Enums in place of their numbers."""
+    """Return the rows of a part as users get it: texts of Enums in place of numbers, durations for times."""
     for at, name in enumerate(task.columns):
         column = task.table.column(name)
-        if column is not None and has_enum(column.type):
+        if column is not None and is_exported(column.type):
             chunks = [exported(chunk, column.type) for chunk in piece.column(at).chunks]
             texts = pa.chunked_array(chunks, exported_type(column.type))
             piece = piece.set_column(at, name, texts)

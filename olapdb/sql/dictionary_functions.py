@@ -33,6 +33,8 @@ DICTIONARY_FUNCTIONS = frozenset(
         "dictIsIn",
         "dictGetChildren",
         "dictGetDescendants",
+        "joinGet",
+        "joinGetOrNull",
         *(f"dictGet{name}{suffix}" for name in TYPED for suffix in ("", "OrDefault")),
     )
 )

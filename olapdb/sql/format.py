@@ -5,9 +5,17 @@ from __future__ import annotations
 from olapdb.errors import NotSupportedError
 from olapdb.sql import nodes
 from olapdb.sql.column_names import column_name
-from olapdb.sql.formatter import definitions, dictionaries, expressions, queries
+from olapdb.sql.formatter import definition_lines, definitions, dictionaries, expressions, queries
 
-__all__ = ["column_name", "to_sql"]
+__all__ = ["column_name", "to_lines", "to_sql"]
+
+
+def to_lines(node: nodes.Statement, *, single: bool = False) -> str:
+    """Return a statement as SHOW CREATE and formatQuery show it, on one line if `single`.
+
+    Takes queries, the CREATE statements, INSERT and EXPLAIN. Raises NotSupportedError for others."""
+    text = definition_lines.show_statement(node)
+    return definition_lines.on_one_line(text) if single else text
 
 
 def to_sql(node: nodes.Node) -> str:
@@ -30,6 +38,8 @@ def to_sql(node: nodes.Node) -> str:
             return expressions.format_order_items((node,))
         case nodes.ColumnDefinition():
             return definitions.format_column(node)
+        case nodes.TtlItem():
+            return definitions.format_ttl(node)
         case nodes.StorageClause():
             return " ".join(definitions.format_storage(node))
         case nodes.CreateDatabase():

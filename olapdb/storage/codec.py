@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from olapdb import errors, types
-from olapdb.model.schema import Column, Table
+from olapdb.model.schema import Column
 
 _STEP = re.compile(r"\s*([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*")
 _ZSTD_LEVEL_MAX = 22
@@ -27,6 +28,8 @@ _CANONICAL_NAMES = {
 _TRANSFORMING = ("delta", "doubledelta", "gorilla", "fpc", "t64", "gcd")
 _WIDTHS = ("1", "2", "4", "8")
 _VARIABLE_SIZE = (types.String, types.Array, types.Map, types.Tuple)
+_Step: TypeAlias = tuple[str, str]
+"""A codec of a chain: its name in lower case, and the text of its arguments."""
 
 
 DEFAULT_CODEC = "LZ4"
@@ -43,45 +46,52 @@ class ParquetCodec:
     dictionary: bool
 
 
-def column_codec(column: Column, table: Table) -> ParquetCodec:
+def column_codec(column: Column, default: str = "") -> ParquetCodec:
     """Return the Parquet settings for a column's chain, such as `CODEC(Delta, ZSTD(3))`.
 
-    The default is LZ4, or the table's `default_compression_codec`. Raises BadArguments or
+    `default` is the chain of columns without one, "" for LZ4. Raises BadArguments or
     NotSupportedError.
     """
-    text = column.codec.strip()
-    if text[:6].upper() == "CODEC(" and text.endswith(")"):
-        text = text[6:-1]
-    chain = _steps(text)
-    chain = [step for step in chain if step[0] != "default"] or _steps(DEFAULT_CODEC)
-    compression, level, encoding = "lz4", None, ""
-    for name, argument in chain:
-        match name:
-            case "none":
-                compression, level = "none", None
-            case "lz4" | "lz4hc":
-                compression, level = "lz4", None
-            case "zstd":
-                compression, level = "zstd", _zstd_level(argument)
-            case "delta" | "doubledelta" | "gorilla" | "fpc" | "t64" | "gcd":
-                encoding = _encoding(name, column) or encoding
-            case "deflate_qpl" | "zstd_qat" | "aes_128_gcm_siv" | "aes_256_gcm_siv" | "sz3" | "alp":
-                raise errors.NotSupportedError(
-                    f"Codec {name} of column {column.name} is not supported.", hint=_CODECS
-                )
-            case _:
-                raise errors.UnknownCodec(
-                    f"Column {column.name}: there is no codec {name}.", hint=_CODECS
-                )
+    chain = [step for step in _chain(column) if step[0] != "default"]
+    chain = chain or [step for step in _steps(default) if step[0] != "default"]
+    chain = chain or _steps(DEFAULT_CODEC)
+    compression, level = _compression(chain, f"column {column.name}")
+    encoding = ""
+    for name, _ in chain:
+        if name in _TRANSFORMING:
+            encoding = _encoding(name, column) or encoding
     return ParquetCodec(compression, level, encoding, not encoding and _has_dictionary(column))
 
 
-def check_codec(column: Column, table: Table) -> None:
+def _compression(chain: list[_Step], owner: str) -> tuple[str, int | None]:
+    """Return Parquet's name of what compresses at the end of the chain, and its level. Raise
+    UnknownCodec or NotSupportedError for a step that is none of ours."""
+    compression: tuple[str, int | None] = ("lz4", None)
+    for name, argument in chain:
+        match name:
+            case "none":
+                compression = ("none", None)
+            case "lz4" | "lz4hc":
+                compression = ("lz4", None)
+            case "zstd":
+                compression = ("zstd", _zstd_level(argument))
+            case "delta" | "doubledelta" | "gorilla" | "fpc" | "t64" | "gcd":
+                pass
+            case "deflate_qpl" | "zstd_qat" | "aes_128_gcm_siv" | "aes_256_gcm_siv" | "sz3" | "alp":
+                raise errors.NotSupportedError(
+                    f"Codec {name} of {owner} is not supported.", hint=_CODECS
+                )
+            case _:
+                raise errors.UnknownCodec(f"There is no codec {name}, of {owner}.", hint=_CODECS)
+    return compression
+
+
+def check_codec(column: Column) -> None:
     """Raise ClickHouse's error if the column's chain of codecs cannot work: a transformation of
     values without a fixed size, or no compression after the transformations."""
-    column_codec(column, table)
-    steps = [name for name, _ in _chain(column)]
-    transforming = [name for name in steps if name in _TRANSFORMING]
+    column_codec(column)
+    steps = _chain(column)
+    transforming = [name for name, _ in steps if name in _TRANSFORMING]
     kind = types.plain(column.type)
     if transforming and isinstance(kind, _VARIABLE_SIZE):
         raise errors.BadArguments(
@@ -89,26 +99,50 @@ def check_codec(column: Column, table: Table) -> None:
             " fixed size.",
             hint="Use LZ4 or ZSTD.",
         )
-    _check_arguments(column)
+    _check_arguments(steps)
     _check_kinds(column, transforming)
-    first = next((at for at, name in enumerate(steps) if name not in _TRANSFORMING), None)
-    if first is not None and (first < len(steps) - 1 or (first and steps[first] == "none")):
+    _check_order(steps, codec_text(column), f"column {column.name}")
+
+
+def default_codec_text(text: str) -> str:
+    """Return a chain for columns without one as ClickHouse spells it: `ZSTD(5)` of `CODEC(ZSTD(5))`.
+
+    Its transformations apply to the columns that they are for.  Raises ClickHouse's errors for a
+    chain that cannot work.
+    """
+    spelt = _without_keyword(text)
+    steps = _steps(spelt)
+    for name, _ in steps:
+        if _CANONICAL_NAMES.get(name, name) not in spelt:
+            raise errors.UnknownCodec(f"There is no codec {name}, of TTL.", hint=_CODECS)
+    _compression([step for step in steps if step[0] != "default"], "TTL")
+    _check_arguments(steps)
+    canonical = _chain_text(steps, 1)
+    _check_order(steps, canonical, "TTL")
+    return DEFAULT_CODEC if canonical == "Default" else canonical
+
+
+def _check_order(steps: list[_Step], text: str, owner: str) -> None:
+    """Raise BadArguments unless what compresses stands at the end of the chain, and there is one."""
+    names = [name for name, _ in steps]
+    first = next((at for at, name in enumerate(names) if name not in _TRANSFORMING), None)
+    if first is None and names:
+        last = _CANONICAL_NAMES[names[-1]]
         raise errors.BadArguments(
-            f"CODEC({codec_text(column)}) of column {column.name} makes no sense: what compresses,"
-            " or NONE alone, stands last.",
+            f"Codec {last} of {owner} does not compress anything.",
+            hint=f"Put a compression behind it: CODEC({last}, LZ4).",
+        )
+    if first is not None and (first < len(names) - 1 or (first and names[first] == "none")):
+        raise errors.BadArguments(
+            f"CODEC({text}) of {owner} makes no sense: what compresses, or NONE alone, stands last.",
             hint="For example CODEC(Delta, ZSTD(3)).",
         )
-    if transforming and len(transforming) == len(steps):
-        raise errors.BadArguments(
-            f"Codec {_CANONICAL_NAMES[steps[-1]]} of column {column.name} does not compress anything.",
-            hint=f"Put a compression behind it: CODEC({_CANONICAL_NAMES[steps[-1]]}, LZ4).",
-        )
 
 
-def _check_arguments(column: Column) -> None:
+def _check_arguments(steps: list[_Step]) -> None:
     """Raise an error if any codec without an argument has one, or the argument of Delta,
     DoubleDelta or Gorilla is not 1, 2, 4 or 8."""
-    for name, argument in _chain(column):
+    for name, argument in steps:
         spelt = argument.strip()
         if spelt and name in ("none", "lz4", "default"):
             raise errors.CodecTakesNoArguments(f"Codec {_CANONICAL_NAMES[name]} takes no argument.")
@@ -146,10 +180,16 @@ def _check_kinds(column: Column, transforming: list[str]) -> None:
 def codec_text(column: Column) -> str:
     """Return the chain with its arguments as ClickHouse spells it, `Delta(4), ZSTD(1)`; "" without
     a codec."""
+    return _chain_text(_chain(column), _width(column))
+
+
+def _chain_text(steps: list[_Step], width: int) -> str:
+    """Return the chain with its arguments as ClickHouse spells it; `width` is the bytes of a
+    value."""
     words = []
-    for name, argument in _chain(column):
+    for name, argument in steps:
         if not argument and name in ("delta", "gorilla"):
-            argument = str(_width(column))
+            argument = str(width)
         elif not argument:
             argument = {"zstd": "1", "lz4hc": "0"}.get(name, "")
         words.append(
@@ -164,9 +204,9 @@ def codec_clause(column: Column) -> str:
     return f"CODEC({text})" if text else ""
 
 
-def parquet_text(column: Column, table: Table) -> str:
+def parquet_text(column: Column) -> str:
     """Return compression and encoding in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
-    codec = column_codec(column, table)
+    codec = column_codec(column)
     words = [codec.compression.upper() + (f"({codec.level})" if codec.level is not None else "")]
     if codec.encoding:
         words.append(codec.encoding)
@@ -175,10 +215,15 @@ def parquet_text(column: Column, table: Table) -> str:
     return ", ".join(words)
 
 
-def _chain(column: Column) -> list[tuple[str, str]]:
-    """Return the column's codecs in their order, as (name in lower case, text of the arguments)."""
-    text = column.codec.strip()
-    return _steps(text[6:-1] if text[:6].upper() == "CODEC(" and text.endswith(")") else text)
+def _chain(column: Column) -> list[_Step]:
+    """Return the column's codecs in their order."""
+    return _steps(_without_keyword(column.codec))
+
+
+def _without_keyword(text: str) -> str:
+    """Return the chain of `CODEC(chain)`, or of the chain alone."""
+    text = text.strip()
+    return text[6:-1] if text[:6].upper() == "CODEC(" and text.endswith(")") else text
 
 
 def _width(column: Column) -> int:
@@ -192,10 +237,12 @@ def _width(column: Column) -> int:
         types.DateTime: 4,
         types.IPv4: 4,
         types.DateTime64: 8,
+        types.Time: 4,
+        types.Time64: 8,
     }.get(type(kind), 1)
 
 
-def _steps(text: str) -> list[tuple[str, str]]:
+def _steps(text: str) -> list[_Step]:
     """Split the text between the parentheses of CODEC(…) into (name in lower case, text of the
     arguments). Raise BadArguments if it is malformed."""
     steps = []
@@ -229,7 +276,7 @@ def _encoding(name: str, column: Column) -> str:
     if name in ("delta", "doubledelta"):
         if isinstance(kind, types.Date | types.Date32 | types.DateTime | types.DateTime64):
             return "DELTA_BINARY_PACKED"
-        if isinstance(kind, types.Integer):
+        if isinstance(kind, types.Integer | types.Time | types.Time64):
             return "DELTA_BINARY_PACKED"
     if name in ("gorilla", "fpc", "delta", "doubledelta") and isinstance(kind, types.Float):
         return "BYTE_STREAM_SPLIT"

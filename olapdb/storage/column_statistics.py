@@ -38,7 +38,9 @@ def has_bounds(data_type: types.DataType) -> bool:
         | types.Date
         | types.Date32
         | types.DateTime
-        | types.DateTime64,
+        | types.DateTime64
+        | types.Time
+        | types.Time64,
     )
 
 
@@ -63,7 +65,7 @@ def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnB
     nulls = values.null_count
     kind = types.plain(data_type)
     if (
-        isinstance(kind, types.Integer | types.Enum | types.IPv4)
+        isinstance(kind, types.Integer | types.Enum | types.IPv4 | types.Time | types.Time64)
         and not nulls
         and pa.types.is_integer(values.type)
     ):
@@ -158,7 +160,8 @@ def bounds_hold(before: types.DataType, after: types.DataType) -> bool:
 def key_columns(table: Table) -> frozenset[str]:
     """Return the columns whose name occurs in the sorting key, the partition key or the TTL."""
     texts = [item.expression for item in table.sorting_key]
-    words = set(_WORD.findall(" ".join((*texts, table.partition_key, table.ttl))))
+    texts += [table.partition_key, table.ttl, *(column.ttl for column in table.columns)]
+    words = set(_WORD.findall(" ".join(texts)))
     return frozenset(c.name for c in table.columns if c.name in words)
 
 

@@ -55,7 +55,9 @@ def is_sketched(data_type: types.DataType) -> bool:
         | types.Date
         | types.Date32
         | types.DateTime
-        | types.DateTime64,
+        | types.DateTime64
+        | types.Time
+        | types.Time64,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -12,14 +12,44 @@ from olapdb.model.schema import Table
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectedRows:
+    """The rows of a projection of one part: `shape` is a table with their columns and order;
+    `column_types` are the ids and types of the part's columns that order or group them."""
+
+    shape: Table
+    rows: pa.Table
+    query: str
+    column_types: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What a part holds besides its rows, by name: the values that its skip indexes are built of,
+    and the rows of its projections. What is missing here, the part lacks."""
+
+    indexes: Mapping[str, pa.Array] = field(default_factory=dict)
+    projections: Mapping[str, ProjectedRows] = field(default_factory=dict)
+
+    def without(self, name: str) -> Derived:
+        """Return this without the index or projection of that name."""
+        return Derived(
+            {n: values for n, values in self.indexes.items() if n != name},
+            {n: rows for n, rows in self.projections.items() if n != name},
+        )
+
+
+NOTHING_DERIVED = Derived()
+
+
+@dataclass(frozen=True, slots=True)
 class PartPlan:
     """Everything about a new part except its rows.
 
     `inline_bytes_max` is the size in memory up to which the part stays in the catalog.
-    `index_values` are the inputs of the table's skip indexes, by name; an index without input does
-    not skip granules of this part.  For a catalog rebuilt from footers: `replaces` are the ids of
+    `derived` has the inputs of the table's skip indexes and the rows of its projections.  For a catalog rebuilt from footers: `replaces` are the ids of
     the parts whose rows this one holds, `swap` is the id of the replay whose manifest lists them,
-    `after` the table's newest block, if the part's own is new.
+    `after` the table's newest block, if the part's own is new.  `codec` compresses the columns
+    without a CODEC of their own, "" as the default does; an inline part has none.
     """
 
     partition_id: str
@@ -31,14 +61,13 @@ class PartPlan:
     replaces: Sequence[str] = ()
     swap: str = ""
     after: int | None = None
-    index_values: Mapping[str, pa.Array] | None = None
+    derived: Derived = NOTHING_DERIVED
+    codec: str = ""
 
     @staticmethod
-    def replacing(
-        part: Part, table: Table, index_values: Mapping[str, pa.Array] | None = None
-    ) -> PartPlan:
-        """Return the plan of a part that replaces `part` with the same blocks, partition, level and
-        contributions."""
+    def replacing(part: Part, table: Table, derived: Derived = NOTHING_DERIVED) -> PartPlan:
+        """Return the plan of a part that replaces `part` with the same blocks, partition, level,
+        codec and contributions."""
         return PartPlan(
             part.partition_id,
             part.partition_value,
@@ -47,7 +76,8 @@ class PartPlan:
             part.level,
             inline_limit(table, (part,)),
             (part.id,),
-            index_values=index_values,
+            derived=derived,
+            codec=part.codec,
         )
 
 

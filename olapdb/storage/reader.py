@@ -6,6 +6,7 @@ column that was dropped and added again is not.  Values of a column whose type c
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from olapdb.functions.base import Environment
 from olapdb.functions.kernels.decimal_width import with_precision
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
-from olapdb.model.schema import Column, SkipIndex, Table
+from olapdb.model.schema import Column, Projection, SkipIndex, Table
 from olapdb.storage.checksum import (
     indicates_damage,
     mismatch,
@@ -31,6 +32,7 @@ from olapdb.storage.checksum import (
 )
 from olapdb.storage.column_cache import ChunkKey, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
+from olapdb.storage.projections import PROJECTION_PREFIX, ProjectionPlace
 from olapdb.storage.shared_codes import share_codes, shared_column
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
@@ -106,6 +108,13 @@ class PartReader:
         self._environment = environment or Environment()
         self._columns = {column.name: column for column in table.stored_columns}
         self._caches = caches
+        self._cache_path = part.path
+        """The key of the file in the caches of footers and columns."""
+
+    @property
+    def part(self) -> Part:
+        """The part that is read."""
+        return self._part
 
     @cached_property
     def _past(self) -> PartColumns:
@@ -174,7 +183,7 @@ class PartReader:
         Return None if the part was written before the index had its present definition over values
         of the type `arrow`.
         """
-        if self._part.inline or not self._part.rows or self._converts(index.columns):
+        if self._part.inline or not self._part.rows or self.converts(index.columns):
             return None
         text = self.metadata(f"{METADATA_PREFIX}{index.name}")
         if text is None:
@@ -182,7 +191,7 @@ class PartReader:
         place = IndexPlace.of_json(text)
         if not place.matches_definition(index, self._table, arrow):
             return None
-        key = (self._part.path, index.name)
+        key = (self._cache_path, index.name)
         cached = self._store.cache.indexes.get(key)
         if isinstance(cached, pa.RecordBatch):
             return cached
@@ -191,7 +200,7 @@ class PartReader:
                 batch = parse_index(place, source.read_at(place.size_bytes, place.offset))
             except CorruptedData as error:
                 raise unreadable(self._part, error) from error
-        self._store.cache.indexes.put(key, batch, place.size_bytes)
+        self._store.cache.indexes.put(key, batch, max(place.size_bytes, batch.nbytes))
         return batch
 
     def metadata(self, key: str) -> bytes | None:
@@ -201,7 +210,7 @@ class PartReader:
             return None
         return (self._footer().metadata.metadata or {}).get(key.encode())
 
-    def _converts(self, names: Collection[str]) -> bool:
+    def converts(self, names: Collection[str]) -> bool:
         """Return whether values of any of the columns are cast when they are read."""
         if not self._table.past:
             return False
@@ -323,7 +332,7 @@ class PartReader:
     ) -> dict[int, pa.ChunkedArray]:
         """Return the row groups of those columns that the cache has as codes of one dictionary;
         make these of what it has."""
-        columns, path = self._store.cache.columns, self._part.path
+        columns, path = self._store.cache.columns, self._cache_path
         shared = {}
         for column_id in column_ids if groups else ():
             sizes = [group.rows for group in self.row_groups]
@@ -339,7 +348,7 @@ class PartReader:
         lacks."""
         columns = self._store.cache.columns
         keys = [key._replace(row_group=group) for group in groups]
-        return columns.shared.get(columns.file(self._part.path), keys)
+        return columns.shared.get(columns.file(self._cache_path), keys)
 
     def _decode(
         self,
@@ -376,22 +385,26 @@ class PartReader:
             if self._caches:
                 coded = column.id in as_dictionaries
                 keys = [ChunkKey(column.id, group, coded) for group in groups]
-                self._store.cache.columns.keep(self._part.path, keys, chunks[column.id])
+                self._store.cache.columns.keep(self._cache_path, keys, chunks[column.id])
         return chunks
 
     def _footer(self) -> PartFooter:
         """Return the file's footer from the cache; else read it, verify it against the part and
         cache it."""
         cache = self._store.cache.footers
-        cached = cache.get(self._part.path)
+        cached = cache.get(self._cache_path)
         if isinstance(cached, PartFooter):
             return cached
         with self._suspecting(), self._open() as source:
-            verify_open(source, self._part)
-            file = pq.ParquetFile(source)
-            footer = PartFooter(file.metadata, _file_columns(file.schema_arrow))
-        cache.put(self._part.path, footer)
+            footer = self._read_footer(source)
+        cache.put(self._cache_path, footer)
         return footer
+
+    def _read_footer(self, source: pa.NativeFile) -> PartFooter:
+        """Read the footer of the part's file and verify it."""
+        verify_open(source, self._part)
+        file = pq.ParquetFile(source)
+        return PartFooter(file.metadata, _file_columns(file.schema_arrow))
 
     @contextmanager
     def _open(self) -> Iterator[pa.NativeFile]:
@@ -461,6 +474,53 @@ class PartReader:
         if not self._table.past:
             return True
         return all(past_type == type_name for past_type in self._past.types_in(self._part, column))
+
+
+class ProjectionReader(PartReader):
+    """A reader of a projection of one part through `shape`, a table of the projection's columns.
+
+    It has no skip indexes. `part` has the rows and granules of the projection."""
+
+    def __init__(
+        self,
+        store: Store,
+        snapshot: InlineRows,
+        part: Part,
+        shape: Table,
+        environment: Environment,
+        place: tuple[str, ProjectionPlace],
+    ) -> None:
+        """Create a reader of the projection of the name and at the place `place`."""
+        super().__init__(store, snapshot, part, shape, environment)
+        self.name, self._place = place
+        self._cache_path = f"{part.path}#{self.name}"
+
+    def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
+        """Return None: the part's skip indexes are of its own order."""
+        return None
+
+    def _read_footer(self, source: pa.NativeFile) -> PartFooter:
+        """Read the projection's footer and verify it."""
+        if source.size() != self._part.bytes:
+            raise mismatch(self._part, f"has {source.size()} bytes now")
+        place = self._place
+        tail = source.read_at(place.footer_bytes, place.offset)
+        if zlib.crc32(tail) != place.crc:
+            raise mismatch(self._part, "has a damaged projection")
+        metadata = pq.read_metadata(pa.BufferReader(tail))
+        return PartFooter(metadata, _file_columns(metadata.schema.to_arrow_schema()))
+
+
+def stored_projection(
+    reader: PartReader, projection: Projection, column_types: Sequence[tuple[int, str]]
+) -> ProjectionPlace | None:
+    """Return where the part has the projection. None if it lacks it, or has it as it was defined
+    otherwise."""
+    text = reader.metadata(f"{PROJECTION_PREFIX}{projection.name}")
+    if text is None:
+        return None
+    place = ProjectionPlace.of_json(text)
+    return place if place.matches(projection, column_types) else None
 
 
 class _GroupBounds(Mapping[str, ColumnBounds]):

@@ -11,6 +11,7 @@ of one record batch with a row for each block; the footer's metadata holds its p
                    and Mitzenmacher 2006), h by olapdb.functions.kernels.hashing
     tokenbf_v1     the same, of the words of the texts; their number of bits and hashes is given
     ngrambf_v1     the same, of their n-grams
+    text           the tokens of the whole part, each with its granules: see `text_index`
 """
 
 from __future__ import annotations
@@ -28,13 +29,23 @@ import pyarrow.compute as pc
 from olapdb.errors import CorruptedData
 from olapdb.functions.kernels.columns import from_scalars
 from olapdb.functions.kernels.hashing import hash_values
+from olapdb.functions.strings.tokenizers import Tokenizer
 from olapdb.model.schema import SkipIndex, Table
 from olapdb.storage.text_filters import part_hashes
+from olapdb.storage.text_index import is_text_index, text_index, texts_type
 
 METADATA_PREFIX = "olapdb.index."
 DEFAULT_FALSE_POSITIVES = 0.025
 _BITS_MIN = 64
-_SETTINGS = ("expression", "type", "argument", "granularity", "parameters")
+_SETTINGS = (
+    "expression",
+    "type",
+    "argument",
+    "granularity",
+    "parameters",
+    "tokenizer",
+    "preprocessor",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,8 @@ class IndexPlace:
     argument: float
     granularity: int
     parameters: tuple[int, ...] = ()
+    tokenizer: str = ""
+    preprocessor: str = ""
 
     def to_json(self) -> str:
         """Return the text for the footer's metadata."""
@@ -80,8 +93,15 @@ def column_ids(index: SkipIndex, table: Table) -> tuple[int, ...]:
     return tuple(column.id if column is not None else 0 for column in columns)
 
 
+def indexed_type(index: SkipIndex, arrow: pa.DataType) -> pa.DataType:
+    """Return the type under which the index takes the values of its expression, of type `arrow`."""
+    return texts_type(arrow) if index.type == "text" else arrow
+
+
 def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
     """Return the index over a part's values, given in the part's order, as an Arrow IPC stream."""
+    if index.type == "text":
+        return _stream(text_index(values, Tokenizer.parse(index.tokenizer), granule_rows))
     blocks = list(_row_blocks(values, granule_rows * index.granularity))
     match index.type:
         case "minmax":
@@ -92,8 +112,15 @@ def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
             batch = _filters(_bloom(block, index.argument) for block in blocks)
         case "tokenbf_v1" | "ngrambf_v1":
             batch = _filters(_text_filter(block, index) for block in blocks)
+    return _stream(batch)
+
+
+def _stream(batch: pa.RecordBatch) -> bytes:
+    """Return the batch as an Arrow IPC stream; a text index is compressed."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    compression = "zstd" if is_text_index(batch) else None
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -114,6 +141,8 @@ def stored_index(
         index.argument,
         index.granularity,
         index.parameters,
+        index.tokenizer,
+        index.preprocessor,
     )
 
 

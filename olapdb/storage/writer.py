@@ -31,10 +31,21 @@ from olapdb.storage.distinct_counts import METADATA_KEY as DISTINCT_KEY
 from olapdb.storage.distinct_counts import encode_sketches, wants_sketches
 from olapdb.storage.parquet.row_group_writer import parquet_writer
 from olapdb.storage.part_plan import PartPlan
+from olapdb.storage.projections import PROJECTION_PREFIX, Appended, write_projection
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, stored_index
 from olapdb.storage.store import Store, storage_error
 from olapdb.threads import ThreadPool, cores
-from olapdb.types import AggregateFunction, Date, Date32, DateTime, DateTime64, Integer, is_nullable
+from olapdb.types import (
+    AggregateFunction,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Integer,
+    Time,
+    Time64,
+    is_nullable,
+)
 
 Answer = TypeVar("Answer")
 
@@ -89,6 +100,7 @@ def write_part(
         part,
         path=part_path(table.id, lease_id, part.id),
         granules=-(-rows.num_rows // row_group_rows(table)),
+        codec=plan.codec,
     )
     return StagedPart(
         _file_part(store, part, _layout(store, table), rows, plan, threads or cores())
@@ -156,6 +168,11 @@ class _Layout:
     key_columns: frozenset[str]
 
 
+def _own_layout(table: Table) -> _Layout:
+    """Return the layout of a table that no store caches."""
+    return _Layout(table, stored_schema(table), frozenset())
+
+
 def _layout(store: Store, table: Table) -> _Layout:
     """Return the layout of the table from the store's cache, or derive it and cache it."""
     cached = store.cache.layouts.get(table.id)
@@ -216,7 +233,7 @@ def _file_part(
     store: Store, part: Part, layout: _Layout, rows: pa.Table, plan: PartPlan, threads: int
 ) -> Part:
     """Write the file of a part; return the part with its checksum, bounds and sizes."""
-    table, index_values = layout.table, plan.index_values or {}
+    table, index_values = layout.table, plan.derived.indexes
     closed: list[tuple[pq.FileMetaData, str | None]] = []
     shaped = _widened(layout, rows)
     bounds: dict[str, ColumnBounds] = {}
@@ -224,7 +241,7 @@ def _file_part(
     def write_to(sink: pa.NativeFile) -> None:
         """Write rows, skip indexes and footer as a Parquet file; leave its metadata and checksum in
         `closed`."""
-        options = _writer_options(table, shaped)
+        options = _writer_options(table, shaped, plan.codec)
         size = row_group_rows(table)
         with (
             _concurrently(rows.num_rows, _column_facts, table, rows) as computed_facts,
@@ -244,6 +261,17 @@ def _file_part(
                     data = build_index(index, values, row_group_rows(table))
                     place = stored_index(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
+            for name, projected in plan.derived.projections.items():
+                projection_place = write_projection(
+                    Appended(writer, sink),
+                    projected,
+                    _widened(_own_layout(projected.shape), projected.rows),
+                    _writer_options(projected.shape, projected.rows, plan.codec),
+                    threads,
+                )
+                writer.add_key_value_metadata(
+                    {PROJECTION_PREFIX + name: projection_place.to_json()}
+                )
             part_bounds, sketches = computed_facts()
             bounds.update(part_bounds)
             if sketches:
@@ -313,11 +341,14 @@ def _concurrently(
         yield pool.submit(work, *arguments).result
 
 
-def _writer_options(table: Table, rows: pa.Table) -> dict[str, object]:
+def _writer_options(table: Table, rows: pa.Table, default_codec: str) -> dict[str, object]:
     """Return keyword arguments for `pq.ParquetWriter`; compression and encoding are set for each
-    leaf column."""
+    leaf column. `default_codec` is that of columns without one, "" for LZ4."""
     leaves = leaf_paths(table)
-    codecs = [(column_codec(column, table), leaves[column.name]) for column in table.stored_columns]
+    codecs = [
+        (column_codec(column, default_codec), leaves[column.name])
+        for column in table.stored_columns
+    ]
     levels = {path: codec.level for codec, paths in codecs for path in paths if codec.level}
     options: dict[str, object] = {
         "compression": {path: codec.compression for codec, paths in codecs for path in paths},
@@ -359,7 +390,7 @@ def _dense_key(table: Table, rows: pa.Table) -> str | None:
     return column.name if span <= rows.num_rows << _DENSE_BITS_MAX else None
 
 
-_DENSE_KINDS = (Integer, Date, Date32, DateTime, DateTime64)
+_DENSE_KINDS = (Integer, Date, Date32, DateTime, DateTime64, Time, Time64)
 _DENSE_BITS_MAX = 16
 """Bits of a difference, on average, above which plain values are faster."""
 

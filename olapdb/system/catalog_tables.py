@@ -8,6 +8,7 @@ from itertools import chain
 from olapdb import types
 from olapdb.bind.syntax import walk
 from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.engine.projections import bind_projection
 from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
@@ -15,6 +16,7 @@ from olapdb.sql.nodes import Identifier
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.storage.codec import codec_clause, parquet_text
+from olapdb.storage.reader import PartReader, stored_projection
 from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
 from olapdb.system.information_schema import DATABASE, information_tables
@@ -195,7 +197,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 int(table is not None and column.name in table.partition_key),
                 int(column.name in sorting),
                 codec_clause(column),
-                parquet_text(column, table)
+                parquet_text(column)
                 if table is not None and column.stored and context.needs("parquet_codec")
                 else "",
                 int(column.name in primary),
@@ -239,6 +241,8 @@ def _precision(data_type: types.DataType) -> tuple[int | None, ...]:
             return None, bits, 2, 0, None
         case types.Float(bits):
             return None, bits, 2, None, None
+        case types.WideNumber(bits=bits):
+            return None, bits, 2, 0, None
         case types.Decimal(precision, scale):
             return None, precision, 10, scale, None
         case types.Date() | types.Date32() | types.DateTime():
@@ -263,6 +267,32 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
                 index.granularity,
                 "Explicit",
             )
+
+
+def _projections(context: SystemContext) -> Iterator[Row]:
+    """List the projections of all tables."""
+    for item in context.objects("table"):
+        for p in item.projections if isinstance(item, Table) else ():
+            yield item.database, item.name, p.name, p.kind, list(p.sorting_key), p.query, {}
+
+
+def _projection_parts(context: SystemContext) -> Iterator[Row]:
+    """List the projections that the live parts hold; it reads their footers."""
+    store, snapshot = context.services.store, context.snapshot
+    for item in context.objects("table"):
+        if not isinstance(item, Table) or not item.projections:
+            continue
+        shapes = [bind_projection(p, item) for p in item.projections]
+        for part in snapshot.parts(item.id):
+            reader = PartReader(store, snapshot, part, item)
+            for bound in shapes:
+                place = stored_projection(reader, bound.definition, bound.column_types)
+                if place is not None:
+                    yield (
+                        *(part.partition_id, bound.definition.name, part.name, 1),
+                        *(place.granules, place.rows, place.size_bytes),
+                        *(part.rows, part.bytes, item.database, item.name),
+                    )
 
 
 def _snapshots(context: SystemContext) -> Iterator[Row]:
@@ -339,6 +369,19 @@ TABLES = (
         """database String, table String, name String, type String, type_full String, expr String,
         granularity UInt64, creation String""",
         _indexes,
+    ),
+    SystemTable(
+        "projections",
+        """database String, table String, name String, type String, sorting_key Array(String),
+        query String, settings Map(String, String)""",
+        _projections,
+    ),
+    SystemTable(
+        "projection_parts",
+        """partition_id String, name String, parent_name String, active UInt8, marks UInt64,
+        rows UInt64, bytes_on_disk UInt64, parent_rows UInt64, parent_bytes_on_disk UInt64,
+        database String, table String""",
+        _projection_parts,
     ),
     SystemTable(
         "snapshots",

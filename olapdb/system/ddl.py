@@ -117,6 +117,9 @@ def _create_table(table: Table) -> str:
         f" GRANULARITY {i.granularity}"
         for i in table.indexes
     )
+    projections = "".join(
+        f", PROJECTION {quote_identifier(p.name)} ({p.query})" for p in table.projections
+    )
     constraints = "".join(
         f", CONSTRAINT {quote_identifier(n)} CHECK {e}" for n, e in table.constraints
     )
@@ -126,7 +129,7 @@ def _create_table(table: Table) -> str:
         head = f"CREATE TABLE {qualified(table.database, table.name)}"
     return (
         f"{head} "
-        f"({_columns(table.columns)}{indexes}{constraints}) ENGINE = {engine_full(table)}"
+        f"({_columns(table.columns)}{indexes}{projections}{constraints}) ENGINE = {engine_full(table)}"
         f"{_comment(table.comment)}"
     )
 
@@ -178,12 +181,13 @@ def _columns(columns: tuple[Column, ...]) -> str:
 
 
 def _column(column: Column) -> str:
-    """Return a column's definition: name, type, default, comment, codec."""
+    """Return a column's definition: name, type, default, comment, codec, TTL."""
     text = f"`{column.name}` {column.type.name}"
     if column.default_kind:
         text += f" {column.default_kind} {column.default}".rstrip()
     codec = codec_clause(column)
-    return text + _comment(column.comment) + (f" {codec}" if codec else "")
+    text += _comment(column.comment) + (f" {codec}" if codec else "")
+    return text + (f" TTL {column.ttl}" if column.ttl else "")
 
 
 def _comment(comment: str) -> str:

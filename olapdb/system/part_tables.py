@@ -151,7 +151,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
                 int(bool(part.path)),
                 *times.of(part),
                 part.checksum,
-                DEFAULT_CODEC,
+                part.codec or DEFAULT_CODEC,
                 0,
                 0,
                 1,

@@ -1,4 +1,4 @@
-"""system.table_engines, data_type_families, aggregate_function_combinators, formats, time_zones and
+"""system.table_engines, data_type_families, aggregate_function_combinators, formats, time_zones, tokenizers and
 build_options: facts about this release, independent of the warehouse."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from importlib.metadata import version
 import pyarrow as pa
 
 from olapdb.formats.registry import formats
+from olapdb.functions.strings.tokenizers import NAMES, REFUSED
 from olapdb.native.library import about as about_kernels
 from olapdb.system.registry import Row, SystemContext, SystemTable
 from olapdb.types import type_families
@@ -22,6 +23,7 @@ _ENGINES = (
         "Of rows with one sorting key the last, or that of the highest version.",
     ),
     ("SummingMergeTree", "Rows with one sorting key are added up."),
+    ("CoalescingMergeTree", "The last value that is not NULL of each column is kept."),
     ("AggregatingMergeTree", "States of rows with one sorting key are merged."),
     ("CollapsingMergeTree", "Rows of sign 1 and -1 cancel each other."),
     ("VersionedCollapsingMergeTree", "As CollapsingMergeTree, in any order of insertion."),
@@ -30,6 +32,7 @@ _ENGINES = (
     ("TinyLog", "The same as Log."),
     ("StripeLog", "The same as Log."),
     ("Set", "The same as Log, for the right side of IN."),
+    ("Join", "The same as Log, for the right side of one kind of JOIN and for joinGet."),
     ("Merge", "No rows: those of all tables whose name matches are read."),
     ("Null", "Stores nothing; views fire on what is inserted."),
 )
@@ -87,6 +90,13 @@ def _time_zones(context: SystemContext) -> Iterator[Row]:
         yield (name,)
 
 
+def _tokenizers(context: SystemContext) -> Iterator[Row]:
+    """List the tokenizers, under all their names."""
+    for name, stands_for in NAMES.items():
+        if stands_for not in REFUSED:
+            yield (name,)
+
+
 def _build_options(context: SystemContext) -> Iterator[Row]:
     """List the versions of olapdb, Python and Arrow, the machine, and which kernels run."""
     release = version("olapdb")
@@ -128,6 +138,7 @@ TABLES = (
         "The formats of input and output",
     ),
     SystemTable("time_zones", "time_zone String", _time_zones, "The names of time zones"),
+    SystemTable("tokenizers", "name String", _tokenizers, "What splits texts into tokens"),
     SystemTable(
         "build_options",
         "name String, value String",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from olapdb.bind.special_calls import SPECIAL_CALLS
 from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingDefinition, SettingValue
-from olapdb.functions.aggregates.registry import aggregate_descriptions
+from olapdb.functions.aggregates.name_parts import aggregate_descriptions
 from olapdb.functions.registry import function_descriptions
 from olapdb.functions.windows import window_names
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
@@ -67,7 +68,7 @@ def _functions(context: SystemContext) -> Iterator[Row]:
     """List the scalar, aggregate and window functions by name."""
     for name, insensitive, alias_to in function_descriptions():
         yield name, 0, int(insensitive), alias_to, "", "System"
-    for name in sorted(DICTIONARY_FUNCTIONS - {"dictGetAll"}):
+    for name in sorted((DICTIONARY_FUNCTIONS - {"dictGetAll"}) | SPECIAL_CALLS):
         yield name, 0, 0, "", "", "System"
     for name, insensitive, alias_to in aggregate_descriptions():
         yield name, 1, int(insensitive), alias_to, "", "System"

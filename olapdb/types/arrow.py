@@ -39,6 +39,10 @@ def arrow_type(data_type: DataType) -> pa.DataType:
             return pa.timestamp("s", tz=zone or UTC)
         case scalars.DateTime64():
             return pa.timestamp(data_type.unit, tz=data_type.zone or UTC)
+        case scalars.Time():
+            return pa.int32()
+        case scalars.Time64():
+            return pa.int64()
         case scalars.Enum(bits):
             return pa.int8() if bits == 8 else pa.int16()
         case scalars.Nothing():
@@ -97,10 +101,18 @@ def enum_texts(array: pa.Array, data_type: scalars.Enum) -> pa.Array:
     return texts.take(pc.index_in(array, numbers))
 
 
-def has_enum(data_type: DataType) -> bool:
-    """Return whether the type is an Enum or has one inside."""
+def durations(array: pa.Array, data_type: scalars.Time | scalars.Time64) -> pa.Array:
+    """Return the values of a Time or Time64 as durations; NULL stays null."""
+    factor = 10 ** (-data_type.precision % 3)
+    ticks = array.cast(pa.int64())
+    scaled = ticks if factor == 1 else pc.multiply(ticks, pa.scalar(factor, pa.int64()))
+    return scaled.cast(exported_type(data_type))
+
+
+def is_exported(data_type: DataType) -> bool:
+    """Return whether users get other values than the engine has: an Enum or a Time, or one inside."""
     match data_type:
-        case scalars.Enum():
+        case scalars.Enum() | scalars.Time() | scalars.Time64():
             return True
         case (
             compound.Nullable(inner)
@@ -108,22 +120,25 @@ def has_enum(data_type: DataType) -> bool:
             | compound.SimpleAggregateFunction(inner=inner)
             | compound.Array(inner)
         ):
-            return has_enum(inner)
+            return is_exported(inner)
         case compound.Map(key, value):
-            return has_enum(key) or has_enum(value)
+            return is_exported(key) or is_exported(value)
         case compound.Tuple(elements):
-            return any(map(has_enum, elements))
+            return any(map(is_exported, elements))
         case _:
             return False
 
 
 def exported_type(data_type: DataType) -> pa.DataType:
-    """Return the Arrow type that users get: `arrow_type` with strings in place of Enums' numbers."""
-    if not has_enum(data_type):
+    """Return the Arrow type that users get: `arrow_type` with strings in place of Enums' numbers,
+    and durations in place of a Time's ticks."""
+    if not is_exported(data_type):
         return data_type.arrow
     match compound.plain(data_type):
         case scalars.Enum():
             return pa.string()
+        case scalars.Time() | scalars.Time64() as inner_time:
+            return pa.duration(scalars.duration_unit(inner_time))
         case compound.Array(inner):
             return pa.list_(exported_type(inner))
         case compound.Map(key, value):
@@ -136,12 +151,14 @@ def exported_type(data_type: DataType) -> pa.DataType:
 
 
 def exported(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return a column as users get it, of `exported_type`: Enums as texts."""
-    if not has_enum(data_type):
+    """Return a column as users get it, of `exported_type`: Enums as texts, times as durations."""
+    if not is_exported(data_type):
         return array
     inner_type = compound.plain(data_type)
     if isinstance(inner_type, scalars.Enum):
         return enum_texts(array, inner_type)
+    if isinstance(inner_type, scalars.Time | scalars.Time64):
+        return durations(array, inner_type)
     children = _exported_children(array, inner_type)
     target = exported_type(data_type)
     if isinstance(inner_type, compound.Tuple):

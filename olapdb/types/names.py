@@ -30,15 +30,20 @@ from olapdb.types.scalars import (
     INT16,
     INT32,
     INT64,
+    INT128,
+    INT256,
     INTERVAL_UNITS,
     IPV4,
     IPV6,
     NOTHING,
     STRING,
+    TIME,
     UINT8,
     UINT16,
     UINT32,
     UINT64,
+    UINT128,
+    UINT256,
     UUID_TYPE,
     DateTime,
     DateTime64,
@@ -47,6 +52,7 @@ from olapdb.types.scalars import (
     FixedString,
     Integer,
     Interval,
+    Time64,
 )
 
 StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
@@ -55,7 +61,8 @@ StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
 _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64)},
     **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
-    **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING)},
+    **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
+    **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING, TIME)},
 }
 _ALIASES: dict[str, DataType] = {
     "INT": INT32,
@@ -81,6 +88,8 @@ _ALIASES: dict[str, DataType] = {
     "DATE": DATE,
     "DATETIME": DATETIME,
     "UUID": UUID_TYPE,
+    "TIME": TIME,
+    "TIME64": Time64(3),
     "INET4": IPV4,
     "INET6": IPV6,
 }
@@ -90,15 +99,9 @@ _ESCAPED = re.compile(r"\\.|''", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 _UNSUPPORTED = frozenset(
     {
-        "Int128",
-        "UInt128",
-        "Int256",
-        "UInt256",
         "JSON",
         "Variant",
         "Dynamic",
-        "Time",
-        "Time64",
         "BFloat16",
         "Nested",
         "Point",
@@ -125,6 +128,7 @@ _PARAMETRIC = (
     "Map",
     "Nullable",
     "SimpleAggregateFunction",
+    "Time64",
     "Tuple",
 )
 
@@ -132,7 +136,7 @@ _PARAMETRIC = (
 def type_families() -> tuple[tuple[str, int, str], ...]:
     """Return (name, 1 if it is case insensitive, alias target or "") of each type, by name."""
     own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in INTERVAL_UNITS))
-    insensitive = {"DATE", "DATETIME", "BOOL", "UUID"}
+    insensitive = {"DATE", "DATETIME", "BOOL", "UUID", "TIME", "TIME64"}
     families = {name: (name, int(name.upper() in insensitive), "") for name in own}
     families["Decimal"] = ("Decimal", 1, "")
     for name, target in {**_ALIASES, "DEC": Decimal(10, 0), "NUMERIC": Decimal(10, 0)}.items():
@@ -217,7 +221,9 @@ class _TypeParser:
             case "LowCardinality":
                 inner = self.parse()
                 self._checked(
-                    name, plain(inner), (Array, Map, Tuple, Decimal, Enum, AggregateFunction)
+                    name,
+                    plain(inner),
+                    (Array, Map, Tuple, Decimal, Enum, AggregateFunction, Time64),
                 )
                 return LowCardinality(inner)
             case "Array":
@@ -260,10 +266,29 @@ class _TypeParser:
             case _ if upper in ("VARCHAR", "CHAR", "CHARACTER", "TEXT", "BLOB"):
                 self._integer()
                 return STRING
+            case _ if upper in ("TIME", "TIME64"):
+                return self._time(upper.capitalize())
             case _ if upper == "TIMESTAMP":
                 return DateTime64(self._integer())
             case _:
                 raise self._unknown(name)
+
+    def _time(self, name: str) -> DataType:
+        """Parse the precision of a Time64; raise BadArguments for one beyond 9, and
+        IllegalTypeOfArgument for a time zone, which no time has."""
+        if self._peek() == ")":
+            return Time64(3)
+        if self._peek() != "'":
+            precision = self._integer()
+            if precision > 9:
+                raise errors.BadArguments(
+                    f"DataTypeTime64 scale {precision} is too large, maximum is 9."
+                )
+            if self._peek() == ")":
+                return Time64(precision)
+        raise errors.IllegalTypeOfArgument(
+            f"Specifying a time zone for the type {name} is not allowed."
+        )
 
     def _checked(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
         """Return `inner`; raise IllegalTypeOfArgument if it is of a `refused` class inside type
@@ -440,12 +465,19 @@ class _TypeParser:
         return literal[1:-1]
 
     def _literal(self) -> str:
-        """Return the next literal as written, quotes included, and skip it."""
+        """Return the next literal as written, quotes and brackets included, and skip it."""
         self._skip()
         start = self.at
+        if self._take("["):
+            elements: list[str] = []
+            while self._peek() not in ("]", ""):
+                elements.append(self._literal())
+                self._take(",")
+            self._expect("]")
+            return f"[{', '.join(elements)}]"
         if self._take("'"):
             self.at = self.text.index("'", self.at) + 1
         else:
-            while self.at < len(self.text) and self.text[self.at] not in ",() ":
+            while self.at < len(self.text) and self.text[self.at] not in ",()] ":
                 self.at += 1
         return self.text[start : self.at]

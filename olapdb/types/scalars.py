@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from olapdb.types.base import DataType, quote_text
 
@@ -79,6 +80,27 @@ class WideInteger(Decimal):
 
     precision: int = 20
     scale: int = 0
+
+
+@dataclass(frozen=True)
+class WideNumber(Decimal):
+    """Int128, UInt128, Int256 or UInt256: a decimal's bytes, which are the integer (decision 014)."""
+
+    precision: int = 38
+    scale: int = 0
+    bits: int = 128
+    signed: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name: "Int128"."""
+        return f"{'' if self.signed else 'U'}Int{self.bits}"
+
+
+def wide_number(bits: int, signed: bool) -> WideNumber:
+    """Return the integer type of 128 or 256 bits."""
+    precision = DECIMAL128_DIGITS if bits == 128 and signed else 2 * DECIMAL128_DIGITS
+    return WideNumber(precision, 0, bits, signed)
 
 
 @dataclass(frozen=True)
@@ -168,6 +190,42 @@ class DateTime64(DataType):
     def unit(self) -> str:
         """Arrow's unit of a value: "s", "ms", "us" or "ns"."""
         return ("s", "ms", "us", "ns")[-(-self.precision // 3)]
+
+
+@dataclass(frozen=True)
+class Time(DataType):
+    """A span of whole seconds, -999:59:59 to 999:59:59, shown as a clock: a time of day or longer.
+
+    Arrow holds the seconds as int32; users get a duration of seconds (`exported` in `arrow`).
+    """
+
+    precision: ClassVar[int] = 0
+
+    @property
+    def name(self) -> str:
+        """The name: "Time"."""
+        return "Time"
+
+
+@dataclass(frozen=True)
+class Time64(DataType):
+    """A Time with `precision` digits of a second, 0 to 9: -999:59:59.9… to 999:59:59.9….
+
+    Arrow holds 10 ** precision ticks of a second as int64; users get a duration in the coarsest
+    unit of s, ms, us, ns that has the precision.
+    """
+
+    precision: int
+
+    @property
+    def name(self) -> str:
+        """The name: "Time64(3)"."""
+        return f"Time64({self.precision})"
+
+
+def duration_unit(data_type: Time | Time64) -> str:
+    """Return Arrow's unit of the durations that users get: "s", "ms", "us" or "ns"."""
+    return ("s", "ms", "us", "ns")[-(-data_type.precision // 3)]
 
 
 @dataclass(frozen=True)
@@ -266,6 +324,8 @@ INTERVAL_UNITS = (
 UINT8, UINT16, UINT32, UINT64 = (Integer(b, False) for b in (8, 16, 32, 64))
 INT8, INT16, INT32, INT64 = (Integer(b, True) for b in (8, 16, 32, 64))
 FLOAT32, FLOAT64 = Float(32), Float(64)
+INT128, INT256 = wide_number(128, True), wide_number(256, True)
+UINT128, UINT256 = wide_number(128, False), wide_number(256, False)
 BOOL, STRING, DATE, DATE32, DATETIME = Boolean(), String(), Date(), Date32(), DateTime()
-UUID_TYPE, IPV4, IPV6, NOTHING = UUID(), IPv4(), IPv6(), Nothing()
+UUID_TYPE, IPV4, IPV6, NOTHING, TIME = UUID(), IPv4(), IPv6(), Nothing(), Time()
 WIDE_INTEGER, WIDE_SUM, EXACT_FLOAT = WideInteger(), WideInteger(38), ExactFloat()

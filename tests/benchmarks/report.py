@@ -69,6 +69,23 @@ class Report:
         shown = "".join(str(ratios[other]) for other in self.others if other in ratios)
         print(f"  {name:<{NAME_WIDTH}}{shown}".rstrip(), flush=True)
 
+    def summary(self) -> None:
+        """Prints the geometric mean of the group's medians so far, and the largest with its name."""
+        for other in self.others:
+            medians = {
+                str(row["name"]): float(ratio["median"])
+                for row in self.rows
+                if isinstance(ratio := row.get(other), dict) and ratio["median"]
+            }
+            if medians:
+                worst = max(medians, key=lambda name: medians[name])
+                mean = statistics.geometric_mean(medians.values())
+                print(
+                    f"  to {TITLES[other]}: geometric mean {_short(mean)}, worst {worst} with "
+                    f"{_short(medians[worst])}",
+                    flush=True,
+                )
+
     def write(self, file: Path) -> None:
         file.write_text(json.dumps({**self.head, "groups": self.groups}, indent=1) + "\n")
 

@@ -9,6 +9,8 @@ Groups:
   reads     what analysts ask of a table of page views: filters, groups, tops, text, joins, quantiles
   views     INSERTs with a view, a backfill, a read of the rollup (chDB only)
   marginal  what one more view costs an INSERT (chDB only)
+  tpch      the 22 queries of TPC-H (made by tpchgen-cli, which is not installed with the rest)
+  spill     GROUP BY, JOIN and ORDER BY at a quarter of the memory they need (DuckDB only)
   merges    FINAL and OPTIMIZE FINAL of a hundred parts (chDB only)
   dbt       runs of a dbt project with 200 models (dbt-duckdb only)
 """
@@ -32,13 +34,24 @@ from dbt_projects import run_projects
 from marginal import measure
 from reads import reads
 from report import Ratio, Report, progress
+from spill import spill
+from tpch import GENERATOR, generator, tpch, write_tpch
 from workers import Worker, check, started
 
-GROUPS = {"inserts": cases.inserts, "reads": reads, "views": cases.views, "merges": cases.merges}
-ORDER = ("inserts", "reads", "views", "marginal", "merges", "dbt")
+GROUPS = {
+    "inserts": cases.inserts,
+    "reads": reads,
+    "views": cases.views,
+    "merges": cases.merges,
+    "spill": spill,
+}
+ORDER = ("inserts", "reads", "tpch", "views", "marginal", "merges", "spill", "dbt")
+TPCH = "tpch"
 WARM_UPS = 3
 """Reads: ClickHouse compiles an expression when it has come three times."""
 REPEATS_MAX = 20
+NO_GENERATOR = f"{GENERATOR}, which makes its rows, is not installed; pip install {GENERATOR}"
+SCALE_MAX = 100
 ENOUGH_SECONDS = 0.02
 """Of the quickest engine: what takes less, and may, runs several times in a round."""
 
@@ -127,11 +140,18 @@ def arguments() -> argparse.Namespace:
         "--only",
         nargs="+",
         choices=ORDER,
-        default=ORDER,
+        default=None,
         metavar="GROUP",
-        help="these groups: " + ", ".join(ORDER),
+        help="these groups: " + ", ".join(ORDER) + "; default all, tpch if its generator is there",
     )
     add("--case", default="", metavar="TEXT", help="the measurements whose names have this text")
+    add(
+        "--scale",
+        type=float,
+        default=0.1,
+        metavar="N",
+        help="the scale factor of TPC-H; 1 has six million lines; default 0.1",
+    )
     add("--rounds", type=_positive, default=5, metavar="N", help="that count; default 5")
     add(
         "--rows",
@@ -164,6 +184,14 @@ def arguments() -> argparse.Namespace:
     )
     add("--json", type=Path, metavar="FILE", help="write the ratios there too")
     given = parser.parse_args()
+    if given.only is None:
+        given.only = [name for name in ORDER if name != TPCH or generator() is not None]
+        if TPCH not in given.only:
+            progress(f"tpch is left out: {NO_GENERATOR}")
+    elif TPCH in given.only and generator() is None:
+        parser.error(f"tpch cannot run: {NO_GENERATOR}")
+    if not 0 < given.scale <= SCALE_MAX:
+        parser.error(f"--scale must be above 0 and at most {SCALE_MAX}")
     missing = [module for module in (OLAPDB, *given.beside) if not importlib.util.find_spec(module)]
     if "dbt" in given.only and not importlib.util.find_spec("dbt.adapters.duckdb"):
         missing.append("dbt.adapters.duckdb")
@@ -194,6 +222,9 @@ def main() -> None:
         if "reads" in given.only:
             progress("making the rows of the reads")
             write_reads(Path(folder), given.rows)
+        if TPCH in given.only:
+            progress("making the rows of TPC-H")
+            write_tpch(Path(folder), given.scale)
         with started([OLAPDB, *others], given.clock, given.threads, Path(folder)) as workers:
             versions = [worker.about for worker in workers.values()]
             head: dict[str, object] = {
@@ -204,6 +235,7 @@ def main() -> None:
                 "clock": given.clock,
                 "rounds": given.rounds,
                 "rows": given.rows,
+                "scale": given.scale,
             }
             report = Report(others, head)
             report.begin(
@@ -217,6 +249,9 @@ def main() -> None:
                     if DUCKDB in others:
                         place = Path(folder)
                         run_projects(place, given.clock, given.rounds, report, given.case)
+                elif name == TPCH:
+                    run_group(tpch(given.scale), workers, given.rounds, report, given.case)
+                    report.summary()
                 elif name == "marginal":
                     run_marginal(workers, given.rounds, given.rows, report, given.case)
                 else:

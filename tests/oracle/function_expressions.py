@@ -975,7 +975,6 @@ KNOWN_DIFFERENCES = {
     "toDateTime(d)": "out of range is clamped, not wrapped",
     "toDateTime(ms)": "out of range is clamped, not wrapped",
     "toUnixTimestamp(d)": "out of range is clamped, not wrapped",
-    "toInt256(u8)": "no 256-bit integers",
     "parseDateTimeBestEffortOrNull(s)": "a day without a year is no date",
     "round(i32, -2)": "undefined beyond the type's range",
     "floor(i8, -1)": "undefined beyond the type's range",

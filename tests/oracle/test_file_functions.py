@@ -41,12 +41,18 @@ _QUERIES = {
     "format of JSON": "SELECT * FROM format(JSONEachRow, $$" + '{{"a":1,"b":"x"}}\n{{"a":2}}$$)',
     "format of TSV": "SELECT * FROM format('TSV', 'x UInt8, y String', '1\tq\n2\tw')",
     "format without rows": "SELECT count() FROM format(CSV, 'x UInt8', '')",
+    "a header above a structure": "SELECT * FROM file('{}/a.csv', CSV, 'b String, a UInt8') ORDER BY a",
+    "no file matches": "SELECT * FROM file('{}/none/*.csv', CSV, 'a UInt8')",
+    "no file of a binary format matches": "SELECT a FROM file('{}/*.none', Parquet, 'a UInt8')",
+    "names in quotes": "SELECT * FROM format(CSV, '`a b` Enum8(\\'x,y\\' = 1)', '\"x,y\"')",
     "null": "SELECT * FROM null('a UInt8, b Array(String)')",
 }
 _REFUSED = {
     "no such file": "SELECT * FROM file('{}/nope.csv', CSV, 'a UInt8')",
     "no such format": "SELECT * FROM file('{}/a.csv', Nope)",
     "no arguments": "SELECT * FROM file()",
+    "no file, no structure": "SELECT * FROM file('{}/none/*.csv', CSV)",
+    "no file, no format": "SELECT * FROM file('{}/none/*.csv')",
     "not read": "SELECT * FROM format(Pretty, 'a UInt8', '1')",
 }
 

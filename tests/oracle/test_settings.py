@@ -16,6 +16,10 @@ OTHER_DEFAULTS = {
     "allow_suspicious_low_cardinality_types",
     "alter_sync",
     "async_insert",
+    # "auto" here; there the number of this machine's cores stands beside it
+    "max_download_threads",
+    "max_insert_threads",
+    "max_parsing_threads",
     "mutations_sync",
     "select_sequential_consistency",
 }
@@ -50,6 +54,39 @@ def test_neutral_settings_are_those_of_clickhouse() -> None:
         if name in there and definition.parse(there[name]) != definition.default
     }
     assert other == OTHER_DEFAULTS
+
+
+def test_all_settings_of_clickhouse_are_known() -> None:
+    with Oracle() as oracle:
+        rows = oracle.query("SELECT name FROM system.settings WHERE is_obsolete = 0").rows
+    unknown = {name for (name,) in rows if name and name not in SESSION_SETTINGS}
+    # their defaults are control characters; the formats are not there
+    assert {name for name in unknown if not name.startswith(UNKNOWN)} == set()
+
+
+UNKNOWN = ("format_custom_", "format_hive_text_", "format_template_", "input_format_hive_text_")
+
+
+def test_what_clients_send_is_accepted_and_what_would_be_ignored_is_refused() -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "SELECT 1 SETTINGS log_comment = 'daily', join_algorithm = 'grace_hash',"
+            " max_query_size = 1000000, max_result_bytes = 0, extremes = 0"
+        )
+        for setting in ("max_result_bytes = 5", "extremes = 1", "group_by_overflow_mode = 'any'"):
+            with pytest.raises(NotSupportedError, match=setting.split()[0]):
+                connection.execute(f"SELECT 1 SETTINGS {setting}")
+        with pytest.raises(olapdb.Error, match="Unknown setting"):
+            connection.execute("SELECT 1 SETTINGS no_such_setting = 1")
+
+
+def test_numbers_with_units() -> None:
+    with olapdb.connect() as connection:
+        connection.execute("SET max_block_size = '64Ki', max_memory_usage = '2G'")
+        rows = connection.execute(
+            "SELECT getSetting('max_block_size'), getSetting('max_memory_usage')"
+        ).fetchall()
+    assert rows == [(65_536, 2_000_000_000)]
 
 
 @pytest.mark.parametrize(

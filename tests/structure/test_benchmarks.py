@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import duckdb
 import pytest
 
 pytestmark = pytest.mark.feature("house")
@@ -34,8 +35,9 @@ def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["inserts", "reads"], "", "duckdb", 40),
         (["views", "merges"], "", "chdb", 4),
         (["marginal"], "1 view, ", "chdb", 1),
+        (["spill"], "", "duckdb", 3),
     ],
-    ids=["inserts-reads", "views-merges", "marginal"],
+    ids=["inserts-reads", "views-merges", "marginal", "spill"],
 )
 def test_groups_measure_ratios(
     tmp_path: Path, groups: list[str], part: str, other: str, count: int
@@ -79,6 +81,25 @@ def test_a_part_of_it_beside_one_engine() -> None:
     assert "chDB" not in done.stdout.split("inserts", 1)[0]
     assert "threads: 1; cpu time, 2 rounds" in " ".join(done.stdout.split())
     assert "VALUES of" not in done.stdout
+
+
+def test_tpch_without_its_generator_says_so(workers: ModuleType) -> None:
+    if importlib.import_module("tpch").generator() is not None:
+        pytest.skip("tpchgen-cli is installed")
+    done = ran("--only", "tpch")
+    assert done.returncode == 2
+    assert "pip install tpchgen-cli" in done.stderr
+
+
+def test_the_tables_of_tpch_are_those_of_each_engine(workers: ModuleType) -> None:
+    group = importlib.import_module("tpch").tpch(0.01)
+    assert len(group.cases) == 22
+    made = [sql for sql in group.shared["duckdb"] if sql.startswith("CREATE")]
+    assert len(made) == len(group.shared["olapdb"]) // 2 == 8
+    assert not [sql for sql in made if "Int64" in sql or "String" in sql or "Date32" in sql]
+    with duckdb.connect() as connection:
+        for sql in made:
+            connection.execute(sql)
 
 
 def test_nothing_measured_says_so() -> None:

@@ -27,16 +27,21 @@ from olapdb.types import String, plain
 
 
 def aggregate_batches(
-    node: Aggregate, child: Iterator[pa.RecordBatch], context: ExecutionContext
+    node: Aggregate,
+    child: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    known: Callable[[Sequence[AggregateCall]], Iterator[Partial]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield one row for each group, in the order in which the keys first appear; where groups were
-    spilled to disk, in no order."""
+    spilled to disk, in no order. `known` gives groups of further rows, with the states of calls."""
     calls, positions = _distinct_states([call for _, call in node.aggregates])
     with (
         context.memory.account("GROUP BY") as account,
         GroupMerger(calls, len(node.keys), context, account) as merger,
     ):
         for partial in context.parallel(_Grouping(node, calls, context).partial, child):
+            merger.add(partial)
+        for partial in known(calls) if known is not None else ():
             merger.add(partial)
         results = merger.groups()
         if not node.keys and not node.empty_without_rows and not node.sets:

@@ -30,7 +30,7 @@ def file_batches(node: FileScan, context: ExecutionContext) -> Iterator[pa.Recor
 
     Raises CannotStat, IncorrectData, and a DataError that names column, row and file for a value
     that is none of the column's type."""
-    for path in node.paths or ("",):
+    for path in node.paths:
         first_row = 0
         facts = _facts(path) if path else {}
         stream = open_data(node.format, path, node.compression) if path else io.BytesIO(node.data)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.windows import Frames
+from olapdb.functions.window_definitions import Frames
 
 FRAMES_AT_ONCE = 65_536
 """The number of frames whose states are gathered at once; it bounds memory."""

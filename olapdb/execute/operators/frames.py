@@ -11,7 +11,7 @@ import pyarrow as pa
 from olapdb.compute.ordering import OrderColumn, equal_to_previous
 from olapdb.errors import InternalError
 from olapdb.functions.kernels import columns
-from olapdb.functions.windows import Frames
+from olapdb.functions.window_definitions import Frames
 from olapdb.plan.expressions import FrameBound, WindowFrame
 
 

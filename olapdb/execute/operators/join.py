@@ -27,19 +27,20 @@ from olapdb.plan.nodes import Join
 
 
 def join_batches(
-    node: Join, start_left: Start, right: Iterator[pa.RecordBatch], context: ExecutionContext
+    node: Join, start: Start, right: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
 
-    `start_left(plan)` runs the left side, or a plan that drops some of its rows. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
+    `start(plan)` runs the left side, or a plan that drops rows of a side that have no partner. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
     order."""
     _refuse_unsupported(node)
     if not context.join_filters:
-        yield from _join(node, start_left(node.left), right, context)
+        yield from _join(node, start(node.left), right, context)
         return
     join_filter = JoinFilter(node, context)
-    left = join_filter.left_rows(start_left)
-    yield from _join(node, left, right, context, on_built=join_filter.built)
+    with context.memory.account("JOIN") as account:
+        left, right = join_filter.sides(start, right, account)
+        yield from _join(node, left, right, context, on_built=join_filter.built)
 
 
 def _join(

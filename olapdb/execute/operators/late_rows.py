@@ -97,7 +97,7 @@ def _top_rows(
     order of the parts."""
     used = frozenset().union(*(columns_of(k.expression) for k in keys))
     addressed = _addressed(scan, used, context)
-    tasks = list(scan_tasks(addressed, context))
+    tasks = list(scan_tasks(addressed, context, scan))
     top = _TopReader(addressed, tuple(keys), limit, tasks, context)
     address = SortKey(ColumnRef(UINT64, TASK_ROW))
     sort = Sort(addressed, (*keys, address), limit)
@@ -108,7 +108,7 @@ def _top_rows(
 def _limited_rows(node: Limit, scan: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
     """Yield the rows offset … offset + count of the scan, in the order of the parts."""
     addressed = _addressed(scan, frozenset(), context)
-    tasks = list(scan_tasks(addressed, context))
+    tasks = list(scan_tasks(addressed, context, scan))
     reader = _AddressReader(addressed, tasks, context)
     if scan_conditions(scan):
         source = context.parallel(reader.read, range(len(tasks)))

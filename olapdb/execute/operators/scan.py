@@ -10,11 +10,14 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.compute.short_circuit import is_safe
 from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error, InternalError
@@ -30,12 +33,16 @@ from olapdb.execute.operators.part_scan import (
     tasks_of,
 )
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, live_parts
+from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.conditions import all_of_any, conjuncts
-from olapdb.plan.expressions import Call, Constant, Expression, columns_of
+from olapdb.plan.expressions import Call, Constant, Expression, columns_of, inputs_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
+
+_NARROWED_SHARE = 0.5
+"""Select the rows that remain before the next condition if they are fewer than this part."""
 
 
 def scan_batches(
@@ -100,8 +107,10 @@ def _part_batches(
         yield from cut(batch, context.batch_rows)
 
 
-def scan_tasks(node: Scan, context: ExecutionContext) -> Iterator[Task]:
-    """Prune parts and row groups by the scan's conditions; return what is left to read, in order."""
+def scan_tasks(node: Scan, context: ExecutionContext, later: Scan | None = None) -> Iterator[Task]:
+    """Prune parts and row groups by the scan's conditions; return what is left to read, in order.
+
+    The columns of the scan `later` can be read from the tasks too."""
     layout = TableLayout(node.table, context.environment)
     parts = live_parts(node, context)
     total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
@@ -111,9 +120,13 @@ def scan_tasks(node: Scan, context: ExecutionContext) -> Iterator[Task]:
     for condition in conditions:
         parts = Selector(node, condition, layout, context).keep_parts(parts)
     selection = Selector(node, all_of_any(conditions), layout, context).select(parts)
-    granules = sum(p.granules for p in selection.parts)
-    context.count_selection(node, (total, len(selection.parts)), (granules_total, granules))
-    return tasks_of(selection.parts)
+    names = {source.name for scan in (node, later or node) for source in scan_sources(scan)}
+    chosen = projected_selections(
+        node, all_of_any(conditions), selection.parts, names - {TASK_ROW}, context
+    )
+    granules = sum(p.granules for p in chosen)
+    context.count_selection(node, (total, len(chosen)), (granules_total, granules))
+    return tasks_of(chosen)
 
 
 def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bool:
@@ -217,23 +230,32 @@ def _mask(
 ) -> pa.BooleanArray | None:
     """Return a mask of the rows that all conditions keep, None if there are no conditions.
 
-    Each condition is evaluated only on rows that the previous ones keep: it may fail on others."""
-    keep: pa.BooleanArray | None = None
-    for condition in conditions:
-        environment, subqueries = context.environment, context.subqueries
-        if keep is None:
-            keep = evaluate_predicate(condition, batch, environment, subqueries)
-            continue
-        kept_rows = filter_rows(batch, keep)
-        inner = evaluate_predicate(condition, kept_rows, environment, subqueries)
-        keep = _nested(keep, inner)
-    return keep
-
-
-def _nested(outer: pa.BooleanArray, inner: pa.BooleanArray) -> pa.BooleanArray:
-    """Return the mask `outer` restricted by `inner`, a mask over the rows that `outer` keeps."""
-    full = outer.fill_null(False).to_numpy(zero_copy_only=False).copy()
-    full[full] = inner.fill_null(False).to_numpy(zero_copy_only=False)
+    The operands of AND are conditions of their own. One that may fail, or costs more than selecting
+    rows, is evaluated only on rows that the ones before it keep; so are all once most rows are gone."""
+    parts = [part for condition in conditions for part in conjuncts(condition)]
+    kept: pa.BooleanArray | None = None
+    positions: np.ndarray | None = None
+    remaining = batch
+    for at, condition in enumerate(parts):
+        if kept is not None:
+            count = kept.true_count
+            if not count:
+                break
+            if count < len(kept) * (_NARROWED_SHARE if is_safe(condition) else 1):
+                chosen = true_positions(kept)
+                positions = chosen if positions is None else positions[chosen]
+                used = frozenset().union(*(inputs_of(part) for part in parts[at:]))
+                names = [name for name in remaining.schema.names if name in used]
+                taken = remaining.select(names).take(pa.array(chosen))
+                remaining = taken if names else rows_only(count)
+                kept = None
+        meets = evaluate_predicate(condition, remaining, context.environment, context.subqueries)
+        mask = meets.fill_null(False) if meets.null_count else meets
+        kept = mask if kept is None else pc.and_(kept, mask)
+    if kept is None or positions is None:
+        return kept
+    full = np.zeros(batch.num_rows, bool)
+    full[positions[true_positions(kept)]] = True
     return pa.array(full)
 
 

@@ -16,7 +16,7 @@ from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.execute.operators.frame_aggregates import aggregate_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.spill.sorter import SORT_BYTES_PER_ROW, Sorter
-from olapdb.functions.windows import Frames, WindowFunction
+from olapdb.functions.window_definitions import Frames, WindowFunction
 from olapdb.plan.expressions import WindowCall
 from olapdb.plan.nodes import SortKey, Window
 

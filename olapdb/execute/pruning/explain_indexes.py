@@ -12,16 +12,22 @@ from collections.abc import Iterator, Sequence
 from olapdb.compute.context import ExecutionContext
 from olapdb.engine.layout import TableLayout
 from olapdb.execute.operators.final import key_conditions
-from olapdb.execute.operators.scan import counted_batch
+from olapdb.execute.operators.projected_groups import chosen_projections, scan_below
+from olapdb.execute.operators.scan import counted_batch, scan_sources
 from olapdb.execute.operators.subqueries import answer_subqueries
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
+from olapdb.execute.pruning.projections import (
+    may_use_projections,
+    projected_selections,
+    projection_lines,
+)
 from olapdb.execute.run import run_node
 from olapdb.model.part import Part
 from olapdb.model.schema import SkipIndex
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.explain import explain, show
 from olapdb.plan.expressions import Expression, columns_of
-from olapdb.plan.nodes import Node, Plan, Scan
+from olapdb.plan.nodes import Aggregate, Node, Plan, Scan
 from olapdb.plan.tree import walk_nodes
 
 
@@ -66,9 +72,22 @@ def estimate_reads(plan: Plan, context: ExecutionContext) -> list[tuple[str, str
 
 def _index_lines(node: Node, context: ExecutionContext) -> Sequence[str]:
     """Return the lines about the indexes of a scan of parts; none for other nodes."""
+    if isinstance(node, Aggregate):
+        return _projection_lines(node, context)
     if not isinstance(node, Scan) or node.table.id in context.blocks:
         return ()
     return list(_ScanIndexes(node, context).lines())
+
+
+def _projection_lines(node: Aggregate, context: ExecutionContext) -> Sequence[str]:
+    """Return the lines about the projections that hold groups of an aggregation; its scan then
+    shows the other parts."""
+    scan = scan_below(node.child)
+    if scan is None or not may_use_projections(scan, context):
+        return ()
+    chosen = chosen_projections(node, scan, context)
+    context.left_out[id(scan)] = frozenset(chosen)
+    return projection_lines([selection for _, selection in chosen.values()])
 
 
 class _ScanIndexes:
@@ -93,6 +112,9 @@ class _ScanIndexes:
         yield "Indexes:"
         yield from (f"  {line}" for line in (*partition_lines, *column_lines, *skip_lines))
         yield f"  Ranges: {sum(_ranges(part) for part in selected)}"
+        names = {source.name for source in scan_sources(self._scan)}
+        chosen = projected_selections(self._scan, self._condition, selected, names, self._context)
+        yield from projection_lines(chosen)
 
     def _partition_steps(self) -> tuple[list[str], list[Part]]:
         """Return the lines of the steps Min-Max and Partition, and the parts that remain."""

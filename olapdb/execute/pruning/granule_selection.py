@@ -73,7 +73,8 @@ def live_parts(scan: Scan, context: ExecutionContext) -> list[Part]:
     parts = context.parts.get(scan.table.id)
     if parts is None:
         parts = context.require_snapshot().parts(scan.table.id)
-    return [part for part in parts if part.rows]
+    left_out = context.left_out.get(id(scan), frozenset())
+    return [part for part in parts if part.rows and part.id not in left_out]
 
 
 class Selector:
@@ -181,7 +182,7 @@ class Selector:
             batch = selection.reader.skip_index(used.index, used.arrow)
             if batch is not None:
                 blocks = kept_blocks(used, batch, self._context.environment)
-                keep &= by_row_group(blocks, used.index.granularity, total)
+                keep &= by_row_group(blocks, used.index, total)
         if selection.groups is not None:
             keep = keep[list(selection.groups)]
         return _pruned(selection, keep)

@@ -17,9 +17,12 @@ import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.engine.text_preprocessing import INDEXED, preprocessed_column
 from olapdb.errors import Error
 from olapdb.execute.pruning.interval_analysis import Candidates, ValueInterval, keep_candidates
+from olapdb.execute.pruning.map_conditions import asked_of_map
 from olapdb.execute.pruning.text_filter import may_have_text
+from olapdb.execute.pruning.text_index import PREPROCESSED, TextCondition
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.hashing import hash_values
@@ -34,27 +37,32 @@ from olapdb.plan.expressions import (
     transform,
     walk,
 )
-from olapdb.storage.skip_indexes import bloom_contains
-
-_INDEXED = "\0indexed"
-"""The name of the column that replaces the index's expression in a condition."""
+from olapdb.storage.skip_indexes import bloom_contains, indexed_type
+from olapdb.storage.text_index import blocks_of
 
 
 def conditions_on(
-    index_expression: Expression, conjuncts: Sequence[Expression]
+    index: SkipIndex, index_expression: Expression, conjuncts: Sequence[Expression]
 ) -> tuple[Expression, ...]:
-    """Return the pure conjuncts that read only the index's expression, replaced by one column."""
-    column = ColumnRef(index_expression.type, _INDEXED)
+    """Return what the conjuncts ask for at least, where it is pure and reads only the index's
+    expression, replaced by one column, or what its preprocessor makes of it, replaced by another."""
+    column = ColumnRef(index_expression.type, INDEXED)
+    processed = preprocessed_column(index, index_expression)
 
     def replaced(part: Expression) -> Expression | None:
-        """Return the index's column for the index's expression, else None."""
+        """Return a column for the index's expression, preprocessed or not, else None."""
+        if part == processed and part != index_expression:
+            return ColumnRef(processed.type, PREPROCESSED)
         return column if part == index_expression else None
 
-    conditions = (transform(conjunct, replaced) for conjunct in conjuncts)
+    conditions = (
+        transform(asked_of_map(conjunct, index_expression), replaced) for conjunct in conjuncts
+    )
     return tuple(
         condition
         for condition in conditions
-        if columns_of(condition) == {_INDEXED}
+        if columns_of(condition)
+        and columns_of(condition) <= {INDEXED, PREPROCESSED}
         and all(e.function.volatility == "pure" for e in walk(condition) if isinstance(e, Call))
         and not any(hasattr(e, "plan") for e in walk(condition))
     )
@@ -70,8 +78,10 @@ class UsedIndex:
 
 
 def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment) -> np.ndarray:
-    """Return a mask of the index blocks that may have a row which all conditions keep; bool."""
-    keep = np.ones(batch.num_rows, bool)
+    """Return a mask of the index blocks that may have a row which all conditions keep; bool.
+
+    The blocks of a text index are row groups."""
+    keep = np.ones(blocks_of(batch), bool)
     for condition in used.conditions:
         match used.index.type:
             case "minmax":
@@ -80,17 +90,20 @@ def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment
                 keep &= _by_values(batch, condition, environment)
             case "bloom_filter":
                 keep &= _by_filter(batch, condition, _may_have_value)
+            case "text":
+                text = TextCondition(used.index, batch, environment)
+                keep &= _by_filter(batch, condition, partial(_may_have_tokens, text))
             case "tokenbf_v1" | "ngrambf_v1":
                 keep &= _by_filter(batch, condition, partial(may_have_text, used.index))
     return keep
 
 
-def by_row_group(keep: np.ndarray, granularity: int, groups: int) -> np.ndarray:
-    """Return a mask of row groups from a mask of index blocks; bool, shape (groups,).
+def by_row_group(keep: np.ndarray, index: SkipIndex, groups: int) -> np.ndarray:
+    """Return a mask of row groups from a mask of the index's blocks; bool, shape (groups,).
 
-    Each index block spans `granularity` row groups.
+    Each block spans `granularity` row groups, in a text index one.
     """
-    return np.repeat(keep, granularity)[:groups]
+    return np.repeat(keep, 1 if index.type == "text" else index.granularity)[:groups]
 
 
 def _by_bounds(
@@ -107,7 +120,7 @@ def _by_bounds(
         low, high = pc.fill_null(low, filler[0]), pc.fill_null(high, filler[0])
     nulls = pc.greater(batch.column("nulls"), 0).to_numpy(zero_copy_only=False)
     interval = ValueInterval(low, high, known, has_values, nulls)
-    candidates = Candidates(batch.num_rows, {_INDEXED: interval})
+    candidates = Candidates(batch.num_rows, {INDEXED: interval})
     keep = keep_candidates(condition, candidates, environment)
     if pa.types.is_floating(low.type) and _holds_for_nan(condition, low.type, environment):
         return np.ones(batch.num_rows, bool)  # NaN is within no bounds
@@ -116,7 +129,7 @@ def _by_bounds(
 
 def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Environment) -> bool:
     """Return whether the condition is true for NaN, or its evaluation raises."""
-    row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[_INDEXED])
+    row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[INDEXED])
     try:
         answer = evaluate_array(condition, row, environment)
     except Error:  # the filter will raise it, if a row is read
@@ -136,7 +149,7 @@ def _by_values(
     values = pc.list_flatten(lists)
     if not len(values):
         return unknown
-    rows = pa.RecordBatch.from_arrays([values], names=[_INDEXED])
+    rows = pa.RecordBatch.from_arrays([values], names=[INDEXED])
     try:
         answers = evaluate_array(condition, rows, environment)
     except Error:  # the filter will raise it, if a row is read
@@ -159,6 +172,13 @@ def _by_filter(
             each = np.array([_by_filter(batch, a, judge) for a in arguments])
             return np.asarray(each.all(axis=0) if name == "and" else each.any(axis=0))
     return judge(batch, condition)
+
+
+def _may_have_tokens(
+    text: TextCondition, batch: pa.RecordBatch, condition: Expression
+) -> np.ndarray:
+    """Return a mask of the row groups that may have a text for which the condition is true."""
+    return text.granules(condition)
 
 
 def _may_have_value(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
@@ -198,7 +218,11 @@ def usable(
 ) -> Mapping[str, UsedIndex]:
     """Return the indexes that can judge a conjunct, by name."""
     indexes = {
-        index.name: UsedIndex(index, expression.type.arrow, conditions_on(expression, conjuncts))
+        index.name: UsedIndex(
+            index,
+            indexed_type(index, expression.type.arrow),
+            conditions_on(index, expression, conjuncts),
+        )
         for index, expression in expressions
     }
     return {name: used for name, used in indexes.items() if used.conditions}

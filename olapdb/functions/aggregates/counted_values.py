@@ -8,10 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import ArgumentOutOfBound, BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    distinct_set_type,
+    illegal_argument,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.types import Tuple
+from olapdb.types import (
+    FLOAT64,
+    UINT64,
+    AggregateFunction,
+    Array,
+    DataType,
+    Integer,
+    Map,
+    Tuple,
+    plain,
+)
 
 
 @dataclass(frozen=True)
@@ -128,3 +146,51 @@ class Entropy(CountedValues):
         shares = numbers / totals[owners]
         entropies = np.bincount(owners, -shares * np.log2(shares), len(states))
         return columns.from_values(entropies + 0.0, pa.float64())
+
+
+def top_k(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve topK or topKWeighted with parameters (k = 10, load factor, 'counts')."""
+    weighted = name == "topKWeighted"
+    require_count(name, types, 2 if weighted else 1)
+    if isinstance(plain(types[0]), Map | AggregateFunction):
+        raise illegal_argument(name, types[0], "a value that can be compared")
+    if weighted and not isinstance(plain(types[1]), Integer):
+        raise illegal_argument(name, types[1], "an integer weight")
+    limit, with_counts = _top_k_parameters(name, parameters)
+    value = plain(types[0])
+    state = Tuple((Array(value), Array(UINT64)), ("values", "weights"))
+    element = Tuple((value, UINT64, UINT64), ("item", "count", "error")) if with_counts else value
+    aggregate = TopKWeighted if weighted else TopK
+    state_type = state_type_of(name, parameters, types, state)
+    return aggregate(name, parameters, types, Array(element), state_type, limit, with_counts)
+
+
+def _top_k_parameters(name: str, parameters: tuple[object, ...]) -> tuple[int, bool]:
+    """Return k and whether counts are part of the result. The load factor changes nothing, since
+    the counts are exact. Raises ArgumentOutOfBound, NumberOfArgumentsDoesntMatch, BadArguments.
+    """
+    if len(parameters) > 3:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes up to 3 parameters.")
+    for parameter in parameters[:2]:
+        if not isinstance(parameter, int) or isinstance(parameter, bool) or parameter <= 0:
+            raise ArgumentOutOfBound(
+                f"Parameter {parameter!r} is illegal for aggregate function {name}: a positive "
+                "integer expected."
+            )
+    if len(parameters) == 3 and parameters[2] != "counts":
+        raise BadArguments(f"The third parameter of {name} is 'counts', not {parameters[2]!r}.")
+    limit = min(int(str(parameters[0])), 2**63 - 1) if parameters else 10
+    return limit, len(parameters) == 3
+
+
+def entropy(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve entropy of one or more values; maps and states are refused."""
+    require_no_parameters(name, parameters)
+    if not types:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
+    for data_type in types:
+        if isinstance(plain(data_type), Map | AggregateFunction):
+            raise illegal_argument(name, data_type, "a value that can be compared")
+    values = distinct_set_type(types)
+    state = Tuple((values, Array(UINT64)), ("values", "weights"))
+    return Entropy(name, (), types, FLOAT64, state_type_of(name, (), types, state))

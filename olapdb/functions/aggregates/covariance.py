@@ -12,14 +12,21 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    illegal_argument,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.types import plain
+from olapdb.types import FLOAT64, UINT64, Boolean, DataType, Float, Integer, Tuple, plain
 
 
 @dataclass(frozen=True)
 class Covariance(Aggregate):
-    """covarPop, covarSamp, corr.
+    """covarPop, covarSamp, corr, and the same with Stable, which are infinite where the others are
+    NaN for want of rows.
 
     State: Tuple(count UInt64, left Float64, right Float64, products Float64): the two means and the
     sum of the products of deviations. corr adds two fields, the sums of squared deviations."""
@@ -27,7 +34,7 @@ class Covariance(Aggregate):
     @property
     def correlates(self) -> bool:
         """Return whether the aggregate is corr, which needs the sums of squares too."""
-        return self.state_type.function == "corr"
+        return self.state_type.function.startswith("corr")
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the states of the groups over rows without NULLs."""
@@ -42,17 +49,19 @@ class Covariance(Aggregate):
         return self._combined([columns.numpy_values(f).astype(np.float64) for f in fields], groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return covariances or correlations; NaN for groups with too few rows."""
+        """Return covariances or correlations; NaN, or inf, for groups with too few rows."""
         counts, _, _, products, *squares = (
             columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
         )
+        function = self.state_type.function
+        too_few = np.inf if function.endswith("Stable") else np.nan
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.correlates:
-                results = products / np.sqrt(squares[0] * squares[1])
+                results = np.where(counts > 1, products / np.sqrt(squares[0] * squares[1]), too_few)
             else:
-                divisor = counts - 1 if self.state_type.function == "covarSamp" else counts
-                results = np.where(divisor > 0, products / divisor, np.nan)
-        return columns.from_values(results, plain(self.result_type).arrow)
+                divisor = counts - 1 if "Samp" in function else counts
+                results = np.where(divisor > 0, products / divisor, too_few)
+            return columns.from_values(results, plain(self.result_type).arrow)
 
     def _combined(self, fields: Sequence[np.ndarray], groups: Groups) -> pa.Array:
         """Return the states of the groups; `fields` are those of the states to merge."""
@@ -74,3 +83,24 @@ class Covariance(Aggregate):
         count_field = columns.from_values(total, pa.uint64())
         mean_fields = [columns.from_values(values, pa.float64()) for values in merged]
         return columns.structs_from([count_field, *mean_fields], self.state_type.arrow)
+
+
+def covariance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve covarPop, covarSamp or corr; two Float32 arguments give Float32, but not those of
+    covarPopStable and its kin."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 2)
+    arguments = [plain(data_type) for data_type in types]
+    for data_type in arguments:
+        if not isinstance(data_type, Integer | Float | Boolean):
+            raise illegal_argument(name, data_type, "a number")
+    narrow = all(isinstance(data_type, Float) and data_type.bits == 32 for data_type in arguments)
+    names: tuple[str, ...] = ("count", "left", "right", "products")
+    narrow &= not name.endswith("Stable")
+    if name in ("corr", "corrStable"):
+        names = (*names, "left_squares", "right_squares")
+    state = Tuple((UINT64, *[FLOAT64] * (len(names) - 1)), names)
+    result = arguments[0] if narrow else FLOAT64
+    return Covariance(
+        name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
+    )

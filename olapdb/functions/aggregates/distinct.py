@@ -8,13 +8,32 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import ArgumentOutOfBound, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    distinct_set_type,
+    illegal_argument,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, hashing
 from olapdb.functions.kernels.nested import truncate_lists
 from olapdb.native import distinct as native_distinct
 from olapdb.native.library import library
 from olapdb.native.values import values_of_numbers
+from olapdb.types import (
+    UINT8,
+    UINT64,
+    AggregateFunction,
+    Array,
+    DataType,
+    Integer,
+    Map,
+    Tuple,
+    plain,
+)
 
 SAMPLE_MAX = 65_536
 """The hashes that uniq keeps a group; ClickHouse has the same bound."""
@@ -173,3 +192,48 @@ def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:
     """Return whether 2^skip divides each hash; bool, shape of `hashes`."""
     masks = (np.uint64(1) << skip.astype(np.uint64)) - np.uint64(1)
     return np.asarray((hashes & masks) == 0)
+
+
+def uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve uniq, its kin or uniqExact of one or more arguments; maps and states are refused.
+
+    uniqCombined, uniqCombined64 and uniqHLL12 are uniq, whose estimate is as close as theirs."""
+    if name.startswith("uniqCombined"):
+        _require_precision(name, parameters)
+    else:
+        require_no_parameters(name, parameters)
+    if not types:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
+    for data_type in types:
+        if isinstance(plain(data_type), Map | AggregateFunction):
+            raise illegal_argument(name, data_type, "a value that can be compared")
+    if name == "uniqExact":
+        return UniqExact(
+            name, (), types, UINT64, state_type_of(name, (), types, distinct_set_type(types))
+        )
+    state = Tuple((UINT8, Array(UINT64)), ("skip", "hashes"))
+    state_type = state_type_of(name, parameters, types, state)
+    return Uniq(name, parameters, types, UINT64, state_type, merge_class="sketch")
+
+
+def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
+    """Raise ArgumentOutOfBound unless there is no parameter or one integer from 12 to 20."""
+    if len(parameters) > 1:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes one parameter.")
+    for precision in parameters:
+        if not isinstance(precision, int) or not 12 <= precision <= 20:
+            raise ArgumentOutOfBound(
+                f"The precision of {name} is an integer from 12 to 20, not {precision!r}."
+            )
+
+
+def group_bitmap(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve groupBitmap of integers: their number without repetitions."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    if not isinstance(plain(types[0]), Integer):
+        raise illegal_argument(name, types[0], "an integer")
+    state = state_type_of(name, (), types, distinct_set_type(types))
+    return UniqExact(name, (), types, UINT64, state)

@@ -10,11 +10,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.errors import BadArguments
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    NUMBER_OR_DATE,
+    illegal_argument,
+    quantile_levels,
+    require_count,
+    state_type_of,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
-from olapdb.types import Array
+from olapdb.types import (
+    FLOAT64,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    plain,
+)
 
 _PACKED_MAX = 1 << 62
 
@@ -124,3 +145,34 @@ def _sorted_numbers(numbers: np.ndarray, limit: int) -> np.ndarray:
         return np.sort(numbers)
     counts = np.bincount(numbers, minlength=limit)
     return np.repeat(np.arange(limit), counts)
+
+
+def exact_quantile(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve quantile(s)Exact, …ExactLow and …ExactHigh."""
+    require_count(name, types, 1)
+    levels = quantile_levels(name, parameters)
+    argument = plain(types[0])
+    numeric_types = Integer | Float | Boolean | Decimal
+    if not isinstance(argument, numeric_types | Date | Date32 | DateTime | DateTime64):
+        raise illegal_argument(name, types[0], NUMBER_OR_DATE)
+    result = Array(argument) if name.startswith("quantiles") else argument
+    state = state_type_of(name, parameters, types, Array(argument))
+    return ExactQuantiles(name, parameters, types, result, state, levels)
+
+
+def interpolated_quantile(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates."""
+    require_count(name, types, 1)
+    levels = quantile_levels(name, parameters)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Boolean | Date | Date32 | DateTime | DateTime64):
+        raise illegal_argument(name, types[0], "a number or date")
+    if name.endswith("Exclusive") and not all(0 < level < 1 for level in levels):
+        raise BadArguments(f"The levels of {name} lie between 0 and 1, both excluded.")
+    result = Array(FLOAT64) if name.startswith("quantiles") else FLOAT64
+    state = state_type_of(name, parameters, types, Array(argument))
+    return InterpolatedQuantiles(name, parameters, types, result, state, levels)

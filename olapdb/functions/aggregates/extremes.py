@@ -15,12 +15,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.signatures import boxed, unboxed
+from olapdb.functions.aggregates.signatures import (
+    boxed,
+    illegal_argument,
+    optional_type,
+    optional_value_type,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+    unboxed,
+)
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.nested_order import nested_ranks
-from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, is_nullable, plain
+from olapdb.types import (
+    AggregateFunction,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Integer,
+    LowCardinality,
+    Time,
+    Time64,
+    Tuple,
+    is_nullable,
+    make_nullable,
+    plain,
+)
 
 
 def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
@@ -79,7 +103,7 @@ class Extreme(Aggregate):
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         """Return Arrow's min or max for integers and times; None for other types."""
-        integer_types = Integer | Date | Date32 | DateTime | DateTime64
+        integer_types = Integer | Date | Date32 | DateTime | DateTime64 | Time | Time64
         if isinstance(plain(self.argument_types[0]), integer_types):
             function = "hash_max" if self.largest else "hash_min"
             return (AceroAggregation(0, function, pc.ScalarAggregateOptions(skip_nulls=True)),)
@@ -153,3 +177,45 @@ class ExtremeArgument(Aggregate):
         if not len(ties):
             return rows
         return np.where(rows < 0, rows, ties[rows])
+
+
+def picked_type(name: str, data_type: DataType) -> DataType:
+    """Return the type of a value that the aggregate picks: without LowCardinality, Nullable kept."""
+    if isinstance(plain(data_type), AggregateFunction):
+        raise illegal_argument(name, data_type, "a value, not a state,")
+    return data_type.inner if isinstance(data_type, LowCardinality) else data_type
+
+
+def _require_orderable(name: str, data_type: DataType) -> None:
+    """Raise IllegalTypeOfArgument if values of the type have no order: states."""
+    if isinstance(plain(data_type), AggregateFunction):
+        raise illegal_argument(name, data_type, "a value, not a state,")
+
+
+def extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve min, max or any."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    _require_orderable(name, types[0])
+    result = picked_type(name, types[0])
+    state = state_type_of(name, (), types, optional_value_type(types[0]))
+    return Extreme(name, (), types, result, state, additive=True, merge_function=name)
+
+
+def extreme_argument(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve argMin or argMax of a value and a key; both must have an order.
+
+    A Nullable key makes the result Nullable.
+    """
+    require_no_parameters(name, parameters)
+    require_count(name, types, 2)
+    for data_type in types:
+        _require_orderable(name, data_type)
+    result = picked_type(name, types[0])
+    if is_nullable(types[1]):
+        result = make_nullable(result)
+    fields = (optional_type(types[0]), optional_type(types[1]))
+    state = state_type_of(name, (), types, Tuple(fields, ("value", "key")))
+    return ExtremeArgument(name, (), types, result, state)

@@ -77,10 +77,10 @@ class MovingSum(Gathered):
             ends = np.arange(1, len(values) + 1)
             starts = offsets[:-1][owners]
             if self.window is not None:
-                starts = np.maximum(starts, ends - self.window)
+                starts = np.maximum(starts, ends - min(self.window, len(values)))
             sums = running[ends] - running[starts]
             if averages:
-                sums = sums / (self.window or np.diff(offsets)[owners])
+                sums = sums / (float(self.window or 0) or np.diff(offsets)[owners])
         return columns.lists_from(offsets, columns.from_values(sums, inner))
 
 
@@ -157,7 +157,8 @@ class IntervalLengthSum(Gathered):
             follows[1:] = codes[1:] == codes[:-1]
             before[1:] = sorted_ends[(furthest[:-1] % span)]
         begins = np.where(follows, np.maximum(starts, before), starts)
-        lengths = np.where(ends > begins, ends - begins, 0)
+        with np.errstate(invalid="ignore"):
+            lengths = np.where(ends > begins, ends - begins, 0)
         totals = np.zeros(len(offsets) - 1, columns.dtype_of(plain(self.result_type).arrow))
         np.add.at(totals, codes, lengths.astype(totals.dtype))
         return columns.from_values(totals, plain(self.result_type).arrow)
@@ -193,7 +194,7 @@ class RankCorrelation(Gathered):
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
         """Return each group's coefficient; NaN for fewer than two rows."""
         owners = columns.parents_of(offsets)
-        first, second = (_mean_ranks(values, owners, offsets) for values in arguments)
+        first, second = (mean_ranks(values, owners, offsets) for values in arguments)
         squares = np.bincount(owners, (first - second) ** 2, minlength=len(offsets) - 1)
         count = np.diff(offsets).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -201,7 +202,7 @@ class RankCorrelation(Gathered):
         return columns.from_values(result, pa.float64())
 
 
-def _mean_ranks(values: np.ndarray, owners: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def mean_ranks(values: np.ndarray, owners: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return each value's rank in its group from 1; equal values have the mean of theirs."""
     order = np.lexsort((values, owners))
     values, codes = values[order], owners[order]

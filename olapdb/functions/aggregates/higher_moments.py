@@ -13,9 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    illegal_argument,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.types import plain
+from olapdb.types import FLOAT64, UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
 
 @dataclass(frozen=True)
@@ -83,3 +89,20 @@ def _shifted(
 def _float_fields(states: pa.Array) -> list[np.ndarray]:
     """Return the fields of states as arrays of Float64."""
     return [columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)]
+
+
+def higher_moment(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve skewPop, skewSamp, kurtPop or kurtSamp; Float32 arguments give Float32."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    fields = ["count", "mean", "squares", "cubes", *(["fourths"] if "kurt" in name else [])]
+    result = argument if isinstance(argument, Float) else FLOAT64
+    state = Tuple((UINT64, *[FLOAT64] * (len(fields) - 1)), tuple(fields))
+    return HigherMoment(
+        name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
+    )

@@ -108,7 +108,7 @@ class MappedArrays(Combinator):
         values = [
             aggregate.finalize(state) for aggregate, state in zip(self._inners, inner, strict=True)
         ]
-        if self.inner.name == "sum":
+        if self.inner.name.startswith("sum"):
             sums = [np.asarray(value.cast(pa.float64(), safe=False)) for value in values]
             keep = np.any([column != 0 for column in sums], axis=0)
             counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(states))
@@ -204,13 +204,27 @@ def resolve_map_combinator(
             merge_class=inner.merge_class,
             **_merge_fields(inner),
         )
+    if name not in _MAPPED_ARRAY_FUNCTIONS:
+        raise illegal_argument(full_name, types[0] if types else Tuple(()), "a Map")
+    return mapped_arrays(name, types, resolve, parameters)
+
+
+def mapped_arrays(
+    name: str,
+    types: tuple[DataType, ...],
+    resolve: ResolveAggregate,
+    parameters: tuple[object, ...] = (),
+) -> MappedArrays:
+    """Return the aggregate `name` of an array of keys and arrays of values, or of a Tuple of them."""
+    full_name = f"{name}Map"
+    first_type = plain(types[0]) if types else None
     argument_types = (
         types if not isinstance(first_type, Tuple) or len(types) > 1 else first_type.elements
     )
     arrays = [data_type for data_type in map(plain, argument_types) if isinstance(data_type, Array)]
-    if name not in _MAPPED_ARRAY_FUNCTIONS or len(arrays) < max(len(argument_types), 2):
-        arrays_hint = ", or arrays of keys and of values" if name in _MAPPED_ARRAY_FUNCTIONS else ""
-        raise illegal_argument(full_name, types[0] if types else Tuple(()), f"a Map{arrays_hint}")
+    if len(arrays) < max(len(argument_types), 2):
+        expected = "a Map, or arrays of keys and of values"
+        raise illegal_argument(full_name, types[0] if types else Tuple(()), expected)
     inners = [resolve(name, parameters, (plain(array.inner),)) for array in arrays[1:]]
     keys = Array(arrays[0].inner)
     states = Tuple((keys, *(Array(aggregate.state_type.state) for aggregate in inners)))

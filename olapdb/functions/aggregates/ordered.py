@@ -12,10 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.extremes import fill_missing
-from olapdb.functions.aggregates.signatures import boxed, unboxed
+from olapdb.functions.aggregates.distinct import GroupUniqArray
+from olapdb.functions.aggregates.extremes import fill_missing, picked_type
+from olapdb.functions.aggregates.signatures import (
+    array_limit,
+    boxed,
+    optional_value_type,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+    unboxed,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.types import Array, DataType, Nullable, Tuple, plain, stored_type
 
 
 @dataclass(frozen=True)
@@ -109,3 +119,56 @@ class GroupArray(Aggregate):
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the states unchanged."""
         return states
+
+
+def positional(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve first_value, last_value or anyLast."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    result = picked_type(name, types[0])
+    state = state_type_of(name, (), types, optional_value_type(types[0]))
+    return Positional(
+        name, (), types, result, state, merge_class="ordered", additive=True, merge_function=name
+    )
+
+
+def positional_with_nulls(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve any_respect_nulls or anyLast_respect_nulls."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    result = picked_type(name, types[0])
+    box = Nullable(Tuple((stored_type(result),), ("value",)))
+    state = state_type_of(name, (), types, Tuple((box,), ("value",)))
+    return PositionalWithNulls(name, (), types, result, state, merge_class="ordered", additive=True)
+
+
+def group_array(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve groupArray or groupUniqArray, with an optional limit.
+
+    Finished values merge only without a limit.
+    """
+    require_count(name, types, 1)
+    limit = array_limit(name, parameters)
+    array = Array(plain(types[0]))
+    state = state_type_of(name, limit, types, array)
+    unlimited = not limit  # arrays that a limit cut do not merge to the array it would cut
+    merge_function = f"{name}Array" if unlimited else ""
+    if name == "groupUniqArray":
+        return GroupUniqArray(
+            name, limit, types, array, state, additive=unlimited, merge_function=merge_function
+        )
+    return GroupArray(
+        name,
+        limit,
+        types,
+        array,
+        state,
+        int(str(limit[0])) if limit else None,
+        merge_class="ordered",
+        additive=unlimited,
+        merge_function=merge_function,
+    )

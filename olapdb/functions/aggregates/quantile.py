@@ -8,18 +8,44 @@ same on every platform. The middle of a bucket is within 0.79 % of each of its v
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    NUMBER_OR_DATE,
+    illegal_argument,
+    quantile_levels,
+    require_count,
+    state_type_of,
+)
 from olapdb.functions.aggregates.sums import decimal_of_float
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.types import Array, DataType, Decimal, Float, is_nullable, plain
+from olapdb.types import (
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    UINT64,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    Tuple,
+    is_nullable,
+    plain,
+)
 
 EXACT_MAX = 8_192
 _CELLS_MAX = 1 << 20
@@ -295,3 +321,47 @@ def _typed(values: np.ndarray, result: DataType) -> pa.Array:
     if isinstance(target, Decimal):
         return decimal_of_float(numbers, target)
     return columns.from_values(numbers.astype(np.int64), target.arrow)
+
+
+def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32."""
+    require_count(name, types, 1)
+    levels = quantile_levels(name, parameters)
+    argument, kind = plain(types[0]), name.removeprefix("quantiles").removeprefix("quantile")
+    result: DataType = FLOAT64 if not kind else FLOAT32
+    if isinstance(argument, Date | Date32 | DateTime | DateTime64):
+        result = result if kind == "Timing" else argument
+    elif isinstance(argument, Decimal) and not kind:
+        result = argument
+    elif not isinstance(argument, Integer | Float | Boolean):
+        raise illegal_argument(name, types[0], "a number or date" if kind else NUMBER_OR_DATE)
+    state = Tuple((Array(FLOAT64), Array(INT32), Array(UINT64)), ("values", "buckets", "counts"))
+    aggregate = Timings if kind == "Timing" else Quantiles
+    return aggregate(
+        name,
+        parameters,
+        types,
+        Array(result) if name.startswith("quantiles") else result,
+        state_type_of(name, parameters, types, state),
+        levels,
+        _QUANTILE_RULES[kind],
+        merge_class="sketch",
+    )
+
+
+def deterministic_quantile(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws."""
+    require_count(name, types, 2)
+    if isinstance(plain(types[0]), Decimal) or not isinstance(plain(types[1]), Integer):
+        raise illegal_argument(name, types[0], "a number or date and an integer")
+    plain_name = name.replace("Deterministic", "")
+    aggregate = quantile(plain_name, parameters, types[:1])
+    state = state_type_of(name, parameters, types, aggregate.state_type.state)
+    return replace(aggregate, name=name, argument_types=types, state_type=state)
+
+
+_QUANTILE_RULES: Mapping[str, Rule] = MappingProxyType(
+    {"": "interpolated", "TDigest": "ranked", "Timing": "floored"}
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from olapdb.errors import (
     BadArguments,
     IllegalTypeOfArgument,
+    NotSupportedError,
     NumberOfArgumentsDoesntMatch,
     UnknownAggregateFunction,
 )
@@ -22,6 +24,16 @@ from olapdb.functions.aggregates.array_combinators import (
 )
 from olapdb.functions.aggregates.factories import FACTORIES
 from olapdb.functions.aggregates.map_combinators import resolve_map_combinator
+from olapdb.functions.aggregates.mapped_arrays import MAPPED_ARRAYS, resolve_mapped_arrays
+from olapdb.functions.aggregates.name_parts import (
+    ARG_EXTREMES,
+    aggregate_names,
+    base_name,
+    canonical_name,
+    split_combinator,
+)
+from olapdb.functions.aggregates.names import REFUSED
+from olapdb.functions.aggregates.set_operations import SetOperation
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
     illegal_argument,
@@ -34,6 +46,7 @@ from olapdb.types import (
     BOOL,
     NOTHING,
     UINT8,
+    UINT64,
     AggregateFunction,
     Array,
     DataType,
@@ -41,6 +54,7 @@ from olapdb.types import (
     Nullable,
     SimpleAggregateFunction,
     Tuple,
+    WideNumber,
     is_nullable,
     make_nullable,
     plain,
@@ -55,163 +69,6 @@ _ELEMENT_COMBINATORS = MappingProxyType(
         "Tuple": resolve_tuple_combinator,
     }
 )
-_ARG_EXTREMES = ("ArgMin", "ArgMax")
-_COMBINATORS = (
-    "MergeState",
-    "SimpleState",
-    "OrDefault",
-    "OrNull",
-    "Distinct",
-    "Merge",
-    "State",
-    "If",
-    *_ELEMENT_COMBINATORS,
-    *_ARG_EXTREMES,
-)
-_CANONICAL = MappingProxyType(
-    {
-        "any_value": "any",
-        "any_value_respect_nulls": "any_respect_nulls",
-        "anyRespectNulls": "any_respect_nulls",
-        "first_value_respect_nulls": "any_respect_nulls",
-        "anyLastRespectNulls": "anyLast_respect_nulls",
-        "last_value_respect_nulls": "anyLast_respect_nulls",
-        "median": "quantile",
-        "std": "stddevPop",
-        "stddev_pop": "stddevPop",
-        "stddev_samp": "stddevSamp",
-        "var_pop": "varPop",
-        "var_samp": "varSamp",
-        "stddev": "stddevSamp",
-        "array_agg": "groupArray",
-        "bit_and": "groupBitAnd",
-        "bit_or": "groupBitOr",
-        "bit_xor": "groupBitXor",
-        "max_by": "argMax",
-        "min_by": "argMin",
-        "medianExact": "quantileExact",
-        "medianExactLow": "quantileExactLow",
-        "medianExactHigh": "quantileExactHigh",
-        "medianDeterministic": "quantileDeterministic",
-        "medianExactWeighted": "quantileExactWeighted",
-        "medianTDigest": "quantileTDigest",
-        "medianTiming": "quantileTiming",
-        "covar_pop": "covarPop",
-        "covar_samp": "covarSamp",
-        "varPopStable": "varPop",
-        "varSampStable": "varSamp",
-        "stddevPopStable": "stddevPop",
-        "stddevSampStable": "stddevSamp",
-        "covarPopStable": "covarPop",
-        "covarSampStable": "covarSamp",
-        "corrStable": "corr",
-        "group_concat": "groupConcat",
-        "string_agg": "groupConcat",
-    }
-)
-_CASE_INSENSITIVE = frozenset(
-    {
-        "count",
-        "sum",
-        "min",
-        "max",
-        "avg",
-        "any",
-        "any_value",
-        "median",
-        "std",
-        "stddev_pop",
-        "stddev_samp",
-        "var_pop",
-        "var_samp",
-        "first_value",
-        "last_value",
-        "array_agg",
-        "bit_and",
-        "bit_or",
-        "bit_xor",
-        "max_by",
-        "min_by",
-        "corr",
-        "covar_pop",
-        "covar_samp",
-        "group_concat",
-        "string_agg",
-    }
-)
-
-
-def aggregate_names() -> tuple[str, ...]:
-    """Return all names without combinators, aliases included, sorted."""
-    return tuple(sorted({*FACTORIES, *_CANONICAL}))
-
-
-def aggregate_descriptions() -> list[tuple[str, bool, str]]:
-    """Return (name, whether it is case-insensitive, the name it is an alias of or "") of all
-    aggregates, sorted by name."""
-    return [(n, n in _CASE_INSENSITIVE, _CANONICAL.get(n, "")) for n in aggregate_names()]
-
-
-def canonical_name(name: str) -> str | None:
-    """Return the canonical name of an aggregate's name without combinators, or None if unknown."""
-    spelt = name.lower() if name.lower() in _CASE_INSENSITIVE else name
-    spelt = _CANONICAL.get(spelt, spelt)
-    return spelt if spelt in FACTORIES else None
-
-
-def split_combinator(name: str) -> tuple[str, str] | None:
-    """Split the last combinator off a name: ("sum", "If") for "sumIf", None for "sum"."""
-    for suffix in _COMBINATORS:
-        if name.endswith(suffix) and len(name) > len(suffix):
-            return name[: -len(suffix)], suffix
-    return None
-
-
-def is_aggregate(name: str) -> bool:
-    """Return whether the name, with any combinators, is an aggregate's."""
-    while canonical_name(name) is None:
-        split = split_combinator(name)
-        if split is None:
-            return False
-        name = split[0]
-    return True
-
-
-def respecting_nulls(name: str) -> str | None:
-    """Return the name, combinators kept, of the aggregate that RESPECT NULLS makes of this one.
-
-    None if NULL has no place in it."""
-    combinators_of = ""
-    while (base := canonical_name(name)) is None:
-        split = split_combinator(name)
-        if split is None:
-            return None
-        name, combinators_of = split[0], split[1] + combinators_of
-    kept = _RESPECTING_NULLS.get(base)
-    return None if kept is None else kept + combinators_of
-
-
-_RESPECTING_NULLS = MappingProxyType(
-    {
-        "any": "any_respect_nulls",
-        "first_value": "any_respect_nulls",
-        "any_respect_nulls": "any_respect_nulls",
-        "anyLast": "anyLast_respect_nulls",
-        "last_value": "anyLast_respect_nulls",
-        "anyLast_respect_nulls": "anyLast_respect_nulls",
-    }
-)
-
-
-def joins_texts(name: str) -> bool:
-    """Return whether the name is groupConcat's, with combinators that leave the value its first
-    argument: not those of states, arrays and maps."""
-    while (base := canonical_name(name)) is None:
-        split = split_combinator(name)
-        if split is None or split[1] in ("Merge", "MergeState", *_ELEMENT_COMBINATORS):
-            return False
-        name = split[0]
-    return base == "groupConcat"
 
 
 def resolve_aggregate(
@@ -222,15 +79,34 @@ def resolve_aggregate(
     Raises UnknownAggregateFunction, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument,
     BadArguments and ParameterOutOfBound.
     """
-    if not is_aggregate(name):
+    base = base_name(name)
+    if base is None:
         close = difflib.get_close_matches(name, aggregate_names(), 1)
         hint = f"Maybe you meant {close[0]}." if close else ""
         raise UnknownAggregateFunction(f"Unknown aggregate function {name}.", hint=hint)
+    if base in REFUSED:
+        raise NotSupportedError(f"Aggregate function {name} is not supported: {REFUSED[base]}.")
     types = tuple(
         data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
         for data_type in argument_types
     )
+    _refuse_wide(base, types)
     return _resolve(name, tuple(parameters), types)
+
+
+def _refuse_wide(base: str, types: tuple[DataType, ...]) -> None:
+    """Raise NotSupportedError for a function of floats whose argument is a wide integer, or an
+    array of such: ClickHouse's result has another type than that of a Decimal."""
+    interpolates = base.startswith(("quantile", "median")) and "Exact" not in base
+    if not interpolates and base != "sumKahan":
+        return
+    for data_type in types:
+        kind = plain(data_type)
+        if isinstance(plain(kind.inner) if isinstance(kind, Array) else kind, WideNumber):
+            raise NotSupportedError(
+                f"Aggregate function {base} of {data_type} is not supported.",
+                hint="Give it toFloat64(…).",
+            )
 
 
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -238,6 +114,8 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     recursion. SimpleAggregateFunction types must be unwrapped already.
     """
     base = canonical_name(name)
+    if base is not None and base in MAPPED_ARRAYS:
+        return resolve_mapped_arrays(base, parameters, types, _resolve)
     if base is not None:
         return _nullable(base, parameters, types)
     split = split_combinator(name)
@@ -249,7 +127,7 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         return _if(inner_name, parameters, types)
     if suffix in _ELEMENT_COMBINATORS:
         return _ELEMENT_COMBINATORS[suffix](inner_name, parameters, types, _resolve)
-    if suffix in _ARG_EXTREMES:
+    if suffix in ARG_EXTREMES:
         return resolve_arg_extreme_combinator(
             inner_name,
             parameters,
@@ -260,6 +138,8 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         )
     inner = _resolve(inner_name, parameters, types)
     match suffix:
+        case "State" if isinstance(inner, SetOperation) and inner.result_type == UINT64:
+            return inner.as_state(types)
         case "State":
             return _wrap(combinators.State, inner, types, result=inner.state_type)
         case "SimpleState":
@@ -279,7 +159,7 @@ def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, 
     aggregate = FACTORIES[base](base, parameters, types)
     if base in _HANDLING_NULLS or not any(is_nullable(t) for t in types):
         return aggregate
-    if isinstance(aggregate.result_type, Array | Tuple):
+    if isinstance(aggregate.result_type, Array | Tuple) and base not in _WITH_NULLABLE_TUPLE:
         return aggregate
     state = state_type_of(
         base, parameters, types, Tuple((UINT8, aggregate.state_type.state), ("seen", "state"))
@@ -307,9 +187,34 @@ def _has_result_over_no_rows(name: str) -> bool:
     return canonical_name(name) in _WITH_RESULT_OVER_NO_ROWS
 
 
-_DISTINCT_COUNTS = frozenset({"uniq", "uniqExact", "uniqCombined", "uniqCombined64", "uniqHLL12"})
-_COUNTING_ANY_TYPE = frozenset({"count", "uniq", "uniqExact"})
-_GATHERING = frozenset({"groupArray", "groupUniqArray", "groupArraySorted", "groupArrayLast"})
+_DISTINCT_COUNTS = frozenset(
+    {"uniq", "uniqExact", "uniqCombined", "uniqCombined64", "uniqHLL12", "uniqUpTo"}
+)
+_COUNTING_ANY_TYPE = frozenset({"count", "uniq", "uniqExact", "uniqUpTo"})
+_GATHERING = frozenset(
+    {
+        "groupArray",
+        "groupUniqArray",
+        "groupArraySorted",
+        "groupArrayLast",
+        "groupArrayInsertAt",
+        "groupArraySample",
+        "groupArrayIntersect",
+    }
+)
+_WITH_NULLABLE_TUPLE = frozenset(
+    {
+        "argAndMin",
+        "argAndMax",
+        "studentTTest",
+        "welchTTest",
+        "meanZTest",
+        "mannWhitneyUTest",
+        "kolmogorovSmirnovTest",
+        "analysisOfVariance",
+        "studentTTestOneSample",
+    }
+)
 _WITH_RESULT_OVER_NO_ROWS = _DISTINCT_COUNTS | _GATHERING | {"count", "topK", "regr_count"}
 
 _HANDLING_NULLS = (
@@ -329,6 +234,8 @@ _HANDLING_NULLS = (
             "anyLast_respect_nulls",
             "first_value",
             "last_value",
+            "singleValueOrNull",
+            "deltaSumTimestamp",
         }
     )
 )
@@ -477,7 +384,10 @@ _EXACT_QUANTILES = {"quantileExact", "quantilesExact"}
 
 
 def parse_parameter(text: str) -> object:
-    """Return the value of a parameter from its SQL text: an int, a float or a string."""
+    """Return the value of a parameter from its SQL text: an int, a float, a string or a list."""
+    if text.startswith("["):
+        value: object = ast.literal_eval(text)
+        return value
     if text.startswith("'"):
         return text[1:-1].replace("\\'", "'").replace("\\\\", "\\")
     try:

@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch, ParameterOutOfBound
+from olapdb.errors import (
+    AggregateDoesntAllowParameters,
+    BadArguments,
+    IllegalTypeOfArgument,
+    NumberOfArgumentsDoesntMatch,
+    ParameterOutOfBound,
+)
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
 from olapdb.types import (
@@ -39,6 +45,8 @@ def state_type_of(
 
 def sql_literal(value: object) -> str:
     """Return a parameter as SQL text; strings are quoted and escaped."""
+    if isinstance(value, list):
+        return "[" + ", ".join(sql_literal(element) for element in value) + "]"
     if isinstance(value, bool) or not isinstance(value, str):
         return str(value)
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -72,6 +80,12 @@ def unboxed(field: pa.Array, data_type: DataType) -> pa.Array:
         (values,) = columns.struct_fields(field)
         return values
     return field
+
+
+def require_no_parameters(name: str, parameters: Sequence[object]) -> None:
+    """Raise AggregateDoesntAllowParameters if there are any parameters."""
+    if parameters:
+        raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
 
 
 def require_count(name: str, arguments: Sequence[DataType], count: int) -> None:
@@ -111,3 +125,20 @@ def _level(name: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
     return float(value)
+
+
+NUMBER_OR_DATE = "a number, decimal or date"
+
+
+def array_limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the parameters of groupArray, empty or one positive limit, cut to 64 bits."""
+    if len(parameters) > 1:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes one parameter, its limit."
+        )
+    for parameter in parameters:
+        if not isinstance(parameter, int) or parameter <= 0:
+            raise BadArguments(f"The limit of {name} is a positive integer, not {parameter!r}.")
+    return tuple(
+        min(parameter, 2**63 - 1) for parameter in parameters if isinstance(parameter, int)
+    )

@@ -10,11 +10,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    illegal_argument,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+)
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, wide_numbers
 from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
-from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
-from olapdb.types import UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
+from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
+from olapdb.types import (
+    FLOAT64,
+    UINT64,
+    Boolean,
+    DataType,
+    Decimal,
+    Enum,
+    Float,
+    Integer,
+    Tuple,
+    WideNumber,
+    plain,
+)
 
 _NO_MINIMUM = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
 
@@ -54,6 +72,9 @@ def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
 
     Integer sums wrap, decimal sums are exact, float sums are Float64."""
     arrow = summed.arrow
+    if isinstance(summed, WideNumber):
+        sums = group_kernels.sum_decimals(array, groups)
+        return wide_numbers.column_of(wide_numbers.limbs_of(sums), summed)
     if isinstance(summed, Decimal):
         return group_kernels.sum_decimals(_widened(array, arrow), groups)
     dtype = np.dtype(np.float64) if isinstance(summed, Float) else columns.dtype_of(arrow)
@@ -250,3 +271,79 @@ def decimal_of_float(values: np.ndarray, target: Decimal) -> pa.Array:
     cut = np.where(close, nearest, np.trunc(scaled)) / 10.0**target.scale
     wide = pc.round(pa.array(cut), target.scale).cast(pa.decimal256(76, target.scale), safe=False)
     return with_precision(wide.cast(decimal_class(target.arrow)), target.arrow)
+
+
+def count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve count() or count(x)."""
+    require_no_parameters(name, parameters)
+    if types:
+        require_count(name, types, 1)
+    state = state_type_of(name, (), types, UINT64)
+    return Count(name, (), types, UINT64, state, additive=True, merge_function="sum")
+
+
+def total(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve sum, in the widest type of the argument's kind, or sumWithOverflow, in its own type."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if isinstance(argument, Enum):
+        argument = argument.number_type
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    result = as_number(argument) if name == "sumWithOverflow" else sum_type(argument)
+    return Sum(
+        name,
+        (),
+        types,
+        result,
+        state_type_of(name, (), types, result),
+        merge_class="float" if isinstance(argument, Float) else "exact",
+        additive=True,
+        merge_function=name,
+    )
+
+
+def average(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve avg or sumCount of numbers."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    state = Tuple((sum_type(argument), UINT64), ("sum", "count"))
+    aggregate, result = (Average, FLOAT64) if name == "avg" else (SumCount, Tuple(state.elements))
+    return aggregate(
+        name,
+        (),
+        types,
+        result,
+        state_type_of(name, (), types, state),
+        merge_class="float" if isinstance(argument, Float) else "exact",
+    )
+
+
+def weighted_average(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve avgWeighted(x, weight) of numbers that are not decimals."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 2)
+    for data_type in types:
+        if not isinstance(plain(data_type), Integer | Float | Boolean):
+            raise illegal_argument(name, data_type, "a number")
+    state = Tuple((FLOAT64, FLOAT64), ("sum", "weight"))
+    return WeightedAverage(
+        name, (), types, FLOAT64, state_type_of(name, (), types, state), merge_class="float"
+    )
+
+
+def bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve groupBitAnd, groupBitOr or groupBitXor of an integer."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer):
+        raise illegal_argument(name, types[0], "an integer")
+    state = state_type_of(name, (), types, argument)
+    return Bitwise(name, (), types, argument, state, additive=True, merge_function=name)

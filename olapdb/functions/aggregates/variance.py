@@ -12,14 +12,21 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import (
+    illegal_argument,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.types import plain
+from olapdb.types import FLOAT64, UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
 
 @dataclass(frozen=True)
 class Variance(Aggregate):
-    """varPop, varSamp, stddevPop, stddevSamp.
+    """varPop, varSamp, stddevPop, stddevSamp, and the same with Stable, which are infinite where the
+    others are NaN.
 
     State: Tuple(count UInt64, mean Float64, squares Float64), the sum of squared deviations."""
 
@@ -41,17 +48,19 @@ class Variance(Aggregate):
         return self._combined(counts, means, squares, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return variances or deviations; NaN for groups with too few values."""
+        """Return variances or deviations; NaN, or inf, for groups with too few values."""
         counts, _, squares = (
             columns.numpy_values(f).astype(np.float64) for f in columns.struct_fields(states)
         )
         function = self.state_type.function
-        sample = function.endswith("Samp")
+        sample = "Samp" in function
         divisor = counts - 1 if sample else counts
+        too_few = np.inf if function.endswith("Stable") else np.nan
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = np.where(divisor > 0, squares / divisor, np.nan)
+            variance = np.where(divisor > 0, squares / divisor, too_few)
         result = np.sqrt(variance) if function.startswith("stddev") else variance
-        return columns.from_values(result, plain(self.result_type).arrow)
+        with np.errstate(over="ignore"):  # a Float32 that overflows is infinite
+            return columns.from_values(result, plain(self.result_type).arrow)
 
     def _combined(
         self, counts: np.ndarray, means: np.ndarray, squares: np.ndarray, groups: Groups
@@ -69,3 +78,19 @@ class Variance(Aggregate):
             columns.from_values(group_kernels.sum_floats(moments, groups), pa.float64()),
         ]
         return columns.structs_from(fields, self.state_type.arrow)
+
+
+def variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    """Resolve varPop, varSamp, stddevPop or stddevSamp; Float32 arguments give Float32, but not
+    those of varPopStable and its kin."""
+    require_no_parameters(name, parameters)
+    require_count(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal_argument(name, types[0], "a number")
+    narrow = isinstance(argument, Float) and not name.endswith("Stable")
+    result = argument if narrow else FLOAT64
+    state = Tuple((UINT64, FLOAT64, FLOAT64), ("count", "mean", "squares"))
+    return Variance(
+        name, (), types, result, state_type_of(name, (), types, state), merge_class="float"
+    )

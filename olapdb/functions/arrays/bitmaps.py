@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.aggregates.signatures import distinct_set_type, state_type_of
 from olapdb.functions.arrays.ordering import first_occurrences
@@ -14,6 +15,7 @@ from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.arrays.type_rules import element_type
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.functions.kernels.nested import filter_elements
 from olapdb.types import UINT8, UINT64, AggregateFunction, Array, DataType, Integer
 
@@ -187,6 +189,43 @@ def _slice(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return filter_elements(offsets, elements, (at >= skipped) & (at - skipped < count))
 
 
+def _transform_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    """Return the bitmap's type; raise IllegalTypeOfArgument unless two arrays of UInt follow it."""
+    member = _member(name, types[0])
+    for data_type in types[1:]:
+        inner = data_type.inner if isinstance(data_type, Array) else data_type
+        if inner is data_type or not isinstance(inner, Integer) or inner.signed:
+            raise scalar.illegal(name, data_type, "an array of UInt8, UInt16, UInt32 or UInt64")
+    return _bitmap_of(member)
+
+
+def _transform(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Replace members of bitmaps, pair by pair: the kernel of bitmapTransform.
+
+    The changes are computed once for each distinct row."""
+    member = _member("bitmapTransform", call.types[0])
+    span = 1 << member.bits
+
+    def transform(members: list[int], old: list[int], new: list[int]) -> list[int]:
+        """Return the members after each pair; raise BadArguments for pairs that do not fit."""
+        if len(old) != len(new):
+            raise BadArguments("The arrays of bitmapTransform differ in size.")
+        if new and max(new) >= span:
+            raise BadArguments(f"The value {max(new)} of bitmapTransform is no {member}.")
+        held = {value % span for value in members}
+        for before, after in zip(old, new, strict=True):
+            if before in held:
+                held.remove(before)
+                held.add(after)
+        return sorted((value - member.minimum) % span + member.minimum for value in held)
+
+    members = columns.retype(arrays[0], Array(member).arrow)
+    changed = values_by_row([members, *arrays[1:]], transform, Array(member).arrow)
+    return columns.retype(changed, call.result.arrow)
+
+
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("bitmapBuild", _build_rule, _build),
     scalar.define("bitmapToArray", _rule(Array), _to_array),
@@ -208,5 +247,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("bitmapMax", _rule(lambda t: UINT64), _extreme(largest=True)),
     scalar.define("bitmapSubsetInRange", _rule(_bitmap_of), _subset(limited=False), count=3),
     scalar.define("bitmapSubsetLimit", _rule(_bitmap_of), _subset(limited=True), count=3),
+    scalar.define("bitmapTransform", _transform_rule, _transform, count=3),
     scalar.define("subBitmap", _rule(_bitmap_of), _slice, count=3),
 )

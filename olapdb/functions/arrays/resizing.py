@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound
+from olapdb.errors import ArgumentOutOfBound, NoCommonType
 from olapdb.functions import scalar
 from olapdb.functions.arrays.construction import resolve_array, resolve_concatenation
 from olapdb.functions.arrays.type_rules import array_rule, same_type
@@ -109,6 +109,8 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = [plain(a.type) for a in arguments]
     scalar.require(name, types, Integer, "an integer")
     inner = common_type(types)
+    if not isinstance(inner, Integer):
+        raise NoCommonType(f"{name} takes integers that fit into one type, at most 64 bits wide.")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Generate each row's array of integers.
@@ -122,6 +124,8 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if (step == 0).any():
             raise ArgumentOutOfBound("The step of range must not be 0.")
         require_list_size(name, np.ceil((end.astype(np.float64) - start) / step))
+        forth = np.where(step > 0, end > start, end < start)  # else the difference may overflow
+        start, end = np.where(forth, start, 0), np.where(forth, end, 0)
         counts = np.maximum(-((start - end) // step), 0)
         offsets = columns.offsets_from_counts(counts)
         owners = columns.parents_of(offsets)

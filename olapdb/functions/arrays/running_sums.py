@@ -29,6 +29,7 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    WideNumber,
     is_nullable,
 )
 
@@ -159,6 +160,8 @@ def _difference_rule(
             return Array(Integer(16, True))
         case Float():
             return Array(FLOAT64)
+        case WideNumber():
+            pass  # refused below
         case Decimal():
             return Array(inner)
         case Date() | Date32():

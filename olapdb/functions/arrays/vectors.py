@@ -26,6 +26,7 @@ from olapdb.types import (
     Float,
     Integer,
     Tuple,
+    is_nullable,
     plain,
 )
 
@@ -231,7 +232,10 @@ def _reduced(kind: str, offsets: np.ndarray, values: list[np.ndarray], power: fl
 def _scores_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return Float64; raise IllegalTypeOfArgument unless two arrays of numbers."""
     for data_type in types[:2]:
-        inner = plain(element_type(name, data_type))
+        inner = element_type(name, data_type)
+        if is_nullable(inner):
+            raise scalar.illegal(name, data_type, "an Array of numbers without NULL")
+        inner = plain(inner)
         scalar.require(name, [inner], (Integer, Float, Boolean), "an Array of numbers")
     return FLOAT64
 

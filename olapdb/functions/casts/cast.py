@@ -13,13 +13,16 @@ from olapdb import errors, types
 from olapdb.functions.base import Column, Environment
 from olapdb.functions.casts import (
     addresses,
+    clocks,
     enums,
     lossless,
+    nested_texts,
     numbers,
     parse_dates,
     parse_timestamps,
     parsing,
     temporal,
+    wide_numbers,
 )
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.strings import rendering
@@ -181,6 +184,10 @@ def _cast_or_null(
         if basic:
             return parse_timestamps.basic_timestamps_or_null(texts, target, environment.zone)
         return parse_timestamps.timestamps_or_null(texts, target, environment.zone)
+    if isinstance(source, types.String | types.FixedString) and isinstance(
+        target, types.Time | types.Time64
+    ):
+        return clocks.parse_or_null(columns.unpadded(array), target)
     try:
         return _cast_strictly(array, source, target, environment)
     except errors.DataError:
@@ -223,6 +230,8 @@ def _cast_strictly(
     """Convert strictly; a text outside an integer's range is an error instead of wrapping."""
     if isinstance(source, types.String) and isinstance(target, types.Integer):
         return parsing.parse_integers(array, target, wrap=False)
+    if isinstance(source, types.String) and isinstance(target, types.WideNumber):
+        return wide_numbers.parse(array, target, wrap=False)
     return _cast(array, source, target, environment, _STRICT)
 
 
@@ -266,6 +275,12 @@ def _converted(
         return _converted(array, number_type, target, environment, rule)
     if isinstance(source, types.IPv4 | types.IPv6) and not isinstance(target, types.String):
         return addresses.from_address(array, source, target)
+    if isinstance(target, types.WideNumber) and not isinstance(source, types.Enum):
+        if isinstance(source, types.String | types.FixedString):
+            return wide_numbers.parse(columns.unpadded(array), target)
+        return wide_numbers.to_wide(array, source, target)
+    if isinstance(source, types.WideNumber) and not isinstance(target, types.String):
+        return wide_numbers.from_wide(array, source, target, environment.zone)
     number = types.is_number(source)
     match target:
         case types.String():
@@ -273,6 +288,22 @@ def _converted(
             if isinstance(source, types.FixedString):
                 return pc.ascii_rtrim(shown, characters="\0")  # bytes need not be UTF-8
             return shown
+        case types.Time() | types.Time64():
+            if isinstance(source, types.String | types.FixedString):
+                return clocks.parse(columns.unpadded(array), target)
+            return clocks.to_clock(array, source, target, environment.zone)
+        case (
+            types.Integer()
+            | types.Float()
+            | types.Decimal()
+            | types.Boolean()
+            | types.Date()
+            | types.Date32()
+            | types.DateTime()
+            | types.DateTime64()
+            | types.Interval()
+        ) if isinstance(source, types.Time | types.Time64):
+            return clocks.from_clock(array, source, target)
         case types.Integer() | types.Float() | types.Decimal() | types.Boolean() if isinstance(
             source, types.String | types.FixedString
         ):
@@ -392,7 +423,8 @@ def _cast_nested(
 ) -> pa.Array:
     """Convert a column from or to an Array, Tuple or Map, element by element.
 
-    A String converts to an Array only, and an Array of pairs to a Map. Raises IllegalConversion or
+    A String converts to an Array only; a Map to an Array of pairs, an Array of pairs and a pair of
+    Arrays to a Map. Raises IllegalConversion or
     TypeMismatch if the types have no conversion, NotSupportedError for a String and another type,
     and the errors of the elements' casts."""
     match source, target:
@@ -402,11 +434,16 @@ def _cast_nested(
                 elements, offsets, source.inner, target.inner, environment, rule
             )
             return columns.lists_from(offsets, elements_cast)
-        case (types.String(), types.Array()):
-            lists, parsed = parsing.parse_arrays(array, target)
-            if parsed == target:
-                return lists
-            return _cast_nested(lists, parsed, target, environment, rule)
+        case (types.String(), types.Map()) if not rule.lossless:
+            raise _no_conversion(source, target)
+        case (types.String(), types.Array() | types.Tuple() | types.Map()):
+
+            def convert(texts: pa.Array, innermost: types.DataType) -> pa.Array:
+                """Return texts of innermost values as values of their type."""
+                return _cast_column(texts, types.STRING, innermost, environment, rule)
+
+            values, parsed = nested_texts.parse_nested(array, target, convert)
+            return _cast_nested(values, parsed, target, environment, rule)
         case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
             fields = zip(
                 columns.struct_fields(array), source.elements, target.elements, strict=True
@@ -421,10 +458,10 @@ def _cast_nested(
             keys = _cast_column(keys, key, target.key, environment, rule)
             items = _cast_column(items, value, target.value, environment, rule)
             return map_from(offsets, keys, items, target)
-        case (types.String(), _):
-            raise errors.NotSupportedError(
-                f"Reading a {target} from text is not supported.", hint="Write it as an expression."
-            )
+        case (types.Map(), types.Array(inner=types.Tuple(elements=(_, _)) as pair)):
+            return _map_as_array(array, source, pair, target, environment, rule)
+        case (types.Tuple(elements=(types.Array() as keys, types.Array() as items)), types.Map()):
+            return _paired(array, (keys, items), target, environment, rule)
         case _:
             raise _no_conversion(source, target)
 
@@ -459,6 +496,45 @@ def _cast_map(
     items = _cast_elements(
         array.items.slice(start, count), offsets, source.value, target.value, environment, rule
     )
+    return map_from(offsets, keys, items, target)
+
+
+def _map_as_array(
+    array: pa.Array,
+    source: types.Map,
+    pair: types.Tuple,
+    target: types.Array,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array:
+    """Convert maps to arrays of their pairs of key and value."""
+    key, value = pair.elements
+    inner = types.Map(key, value)
+    converted = _cast_map(array, source, inner, environment, rule)
+    fields = [converted.keys, converted.items]
+    pairs = columns.structs_from(fields, pair.arrow, rows=len(converted.keys))
+    return columns.lists_from(columns.offsets_of(converted), pairs)
+
+
+def _paired(
+    array: pa.Array,
+    sources: tuple[types.Array, types.Array],
+    target: types.Map,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array:
+    """Convert pairs of an array of keys and an array of values to maps.
+
+    Raises TypeMismatch for the first row in which one array is longer."""
+    lists = [columns.elements_of(field) for field in columns.struct_fields(array)]
+    (offsets, keys), (other, items) = lists
+    differs = np.diff(offsets) != np.diff(other)
+    if differs.any():
+        raise errors.TypeMismatch(
+            "A Map is made of as many values as keys.", hint="arrayResize makes arrays longer."
+        ).at_row(int(np.argmax(differs)))
+    keys = _cast_elements(keys, offsets, sources[0].inner, target.key, environment, rule)
+    items = _cast_elements(items, offsets, sources[1].inner, target.value, environment, rule)
     return map_from(offsets, keys, items, target)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -102,8 +103,10 @@ def unchanged_or_null(
     """
     if not isinstance(types.plain(source), types.Integer | types.Float | types.Decimal):
         return converted
-    if isinstance(types.plain(source), types.Float) and isinstance(
-        types.plain(target), types.Decimal
+    if (
+        isinstance(types.plain(source), types.Float)
+        and isinstance(types.plain(target), types.Decimal)
+        and not isinstance(types.plain(target), types.WideNumber)
     ):
         return converted  # accurateCast also cuts off digits beyond the scale
     round_trip = cast.cast_or_null(
@@ -114,6 +117,14 @@ def unchanged_or_null(
         types.plain(target), types.Float
     ):
         same = pc.or_(same, pc.and_(pc.is_nan(array), pc.is_nan(converted)).fill_null(False))
+    if any(isinstance(types.plain(t), types.WideNumber) for t in (source, target)):
+        zero = decimal.Decimal(0)
+        below = [
+            pc.less(a, pa.scalar(zero if pa.types.is_decimal(a.type) else 0, a.type))
+            for a in (array, converted)
+        ]
+        same = pc.and_(same, pc.fill_null(pc.equal(*below), False))
+        return pc.if_else(same, converted, pa.scalar(None, converted.type))
     signs = pc.equal(
         pc.less(converted.cast(pa.float64(), safe=False), 0.0),
         pc.less(array.cast(pa.float64(), safe=False), 0.0),

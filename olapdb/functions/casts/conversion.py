@@ -72,6 +72,18 @@ def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
     return types.DateTime64(precision, own_zone(arguments[0].type))
 
 
+def _time64(name: str, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the Time64 of toTime64(x, precision).
+
+    Raises BadArguments for a precision above 9, and ArgumentOutOfBound below 0."""
+    precision = constant_integer(name, arguments, 1, "the precision")
+    if precision < 0:
+        raise ArgumentOutOfBound(f"Time64 has a precision of 0 to 9, not {precision}.")
+    if precision > 9:
+        raise BadArguments(f"Time64 has a precision of 0 to 9, not {precision}.")
+    return types.Time64(precision)
+
+
 def _decimal(precision: int) -> Target:
     """Return a function from toDecimal…(x, scale) to its Decimal type."""
 
@@ -109,6 +121,10 @@ _CONVERSIONS: dict[str, _Conversion] = {
             types.INT16,
             types.INT32,
             types.INT64,
+            types.INT128,
+            types.UINT128,
+            types.INT256,
+            types.UINT256,
             types.FLOAT32,
             types.FLOAT64,
             types.DATE32,
@@ -121,6 +137,8 @@ _CONVERSIONS: dict[str, _Conversion] = {
     "toDecimal64": _Conversion(_decimal(18), (1, 1)),
     "toDecimal128": _Conversion(_decimal(38), (1, 1)),
     "toDecimal256": _Conversion(_decimal(76), (1, 1)),
+    "toTime": _Conversion(_fixed(types.TIME), _NO_EXTRA),
+    "toTime64": _Conversion(_time64, (1, 1)),
     "toUUID": _Conversion(_fixed(types.UUID_TYPE), _NO_EXTRA),
     "toIPv4": _Conversion(_fixed(types.IPV4), _NO_EXTRA),
     "toIPv6": _Conversion(_fixed(types.IPV6), _NO_EXTRA),
@@ -377,7 +395,7 @@ def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toLowCardinality(x), which changes the type alone; arrays are refused."""
     inner = arguments[0].type
-    if isinstance(types.plain(inner), types.Array | types.Enum):
+    if isinstance(types.plain(inner), types.Array | types.Enum | types.Time64):
         raise illegal(name, inner, "a String, number or date")
     result = inner if isinstance(inner, types.LowCardinality) else types.LowCardinality(inner)
     return ScalarCall(name, result, lambda v, r, e: v[0])
@@ -404,6 +422,8 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
             definitions.append(
                 custom(f"{name}Or{suffix}", _or(conversion, suffix), count=(1 + low, 1 + high))
             )
+        if name in ("toTime", "toTime64"):
+            continue  # ClickHouse has no toTimeOrDefault
         definitions.append(
             custom(f"{name}OrDefault", _or(conversion, "Default"), count=(1 + low, 2 + high))
         )

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.errors import CannotConvertType, TypeMismatch
-from olapdb.functions.casts import numbers, parse_dates, parse_timestamps, parsing
+from olapdb.functions.casts import numbers, parse_dates, parse_timestamps, parsing, wide_numbers
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.strings import rendering
@@ -53,6 +53,11 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
             return True
         case (types.Integer(), types.Integer()):
             return target.minimum <= source.minimum and source.maximum <= target.maximum
+        case (types.Integer() | types.WideNumber(), types.WideNumber()):
+            wider = target.bits > source.bits and target.signed >= source.signed
+            return target.bits >= source.bits and (wider or target.signed == source.signed)
+        case (types.WideNumber(), _) | (_, types.WideNumber()):
+            return isinstance(source, types.Boolean)
         case (types.Boolean(), types.Integer() | types.Float()):
             return True
         case (types.Enum(), types.Enum()):
@@ -73,8 +78,10 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
             types.DateTime() | types.DateTime64(),
         ):
             return True
-        case (types.Date(), types.DateTime64()):
+        case (types.Date(), types.DateTime64()) | (types.Time(), types.Time64()):
             return True
+        case (types.Time64(), types.Time64()):
+            return source.precision <= target.precision
         case (types.Date32(), types.DateTime64()):
             return target.precision <= 6
         case (types.DateTime64(), types.DateTime64()):
@@ -114,10 +121,17 @@ def convert(
         case (types.Integer(), types.IPv4()):
             _refuse_outside(array, source, types.UINT32, zone)
             return cast(array, source, target)
+        case (types.Float(), types.WideNumber()):
+            values = columns.numpy_values(array).astype(np.float64)
+            outside = ~np.isfinite(values) | (np.abs(values) >= 2.0**255)
+            _refuse(outside, array, source, target, zone, "it is out of range")
+            return _convert_and_compare(array, source, target, zone, cast)
         case (types.Float(), types.Integer()):
             return _float_to_integer(array, source, target, zone, cast)
         case (types.Float(), types.Decimal()):
             return _float_to_decimal(array, source, target, zone, cast)
+        case (types.Time64(), types.Time()):
+            return _whole_seconds(array, source, target, zone)
         case (types.DateTime() | types.DateTime64(), types.Decimal()):
             ticks = types.Decimal(76, len(str(calendar.ticks_per_second(source))) - 1)
             return convert(cast(array, source, ticks), ticks, target, zone, cast)
@@ -136,7 +150,9 @@ def convert(
             | types.Date()
             | types.Date32()
             | types.DateTime()
-            | types.DateTime64(),
+            | types.DateTime64()
+            | types.Time()
+            | types.Time64(),
         ):
             return _convert_and_compare(array, source, target, zone, cast)
         case _:
@@ -208,6 +224,15 @@ def _convert_and_compare(
     return converted
 
 
+def _whole_seconds(
+    array: pa.Array, source: types.Time64, target: types.Time, zone: str
+) -> pa.Array:
+    """Convert times without a fraction of a second; raise CannotConvertType for any other."""
+    ticks, per_second = columns.numpy_values(array), 10**source.precision
+    _refuse(ticks % per_second != 0, array, source, target, zone, "it has a fraction of a second")
+    return columns.from_values(ticks // per_second, target.arrow)
+
+
 def _float_to_integer(
     array: pa.Array, source: types.DataType, target: types.Integer, zone: str, cast: Cast
 ) -> pa.Array:
@@ -245,6 +270,8 @@ def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -
     """Parse texts; raise if the target type cannot represent any of them exactly."""
     text_type = types.String()
     match target:
+        case types.WideNumber():
+            return wide_numbers.parse(array, target, wrap=False)
         case types.Integer():
             return parsing.parse_integers(array, target, wrap=False)
         case types.Float():

@@ -207,7 +207,8 @@ def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
     bad = first_bad(~np.isfinite(values))
     if bad is not None:
         raise conversion_error(DecimalOverflow, array, bad, target, "it is no finite number")
-    scaled = np.trunc(values * 10.0**target.scale)
+    with np.errstate(over="ignore"):  # an infinity has too many digits too
+        scaled = np.trunc(values * 10.0**target.scale)
     bad = first_bad(np.abs(scaled) >= 10.0**target.precision)
     if bad is not None:
         raise conversion_error(DecimalOverflow, array, bad, target, "it has too many digits")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from olapdb import errors, types
 from olapdb.functions.casts.numbers import conversion_error, first_bad, narrowed
@@ -41,6 +39,8 @@ def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
             return np.asarray(plausible & (values >= target.minimum) & (values <= target.maximum))
         case types.Float():
             return np.asarray(pc.match_substring_regex(array, _FLOAT))
+        case types.WideNumber():
+            return np.asarray(pc.match_substring_regex(array, _INTEGER))
         case types.Decimal():
             return np.asarray(pc.match_substring_regex(array, _DECIMAL))
         case types.UUID():
@@ -294,41 +294,3 @@ def pad_to_fixed(array: pa.Array, target: types.FixedString) -> pa.Array:
     inside = np.arange(target.length)[None, :] < lengths[:, None]
     out[inside] = data
     return pa.Array.from_buffers(target.arrow, len(array), [None, pa.py_buffer(out.tobytes())])
-
-
-def parse_arrays(array: pa.Array, target: types.Array) -> tuple[pa.Array, types.DataType]:
-    """Parse texts like `[1, 2]` or `['a', 'b']`; return (lists, the type that they have now).
-
-    Elements are numbers or Bool if the target has them, else Strings that the caller still casts.
-    """
-    leaf, depth = target.inner, 1
-    while isinstance(leaf, types.Array):
-        leaf, depth = leaf.inner, depth + 1
-    read: types.DataType = (
-        leaf
-        if isinstance(types.plain(leaf), types.Integer | types.Float | types.Boolean)
-        else types.Nullable(types.STRING)
-    )
-    arrow = read.arrow
-    for _ in range(depth):
-        arrow = pa.list_(arrow)
-    mapped = pc.replace_substring(array, "\\'", "\x01")
-    for old, new in (('"', '\\"'), ("'", '"'), ("\x01", "'"), ("\n", " ")):
-        mapped = pc.replace_substring(mapped, old, new)
-    mapped = pc.replace_substring_regex(mapped, r"\bNULL\b", "null")
-    lines = pc.binary_join_element_wise('{"v":', mapped, "}\n", "")
-    _, body = columns.bytes_of(lines)
-    options = pj.ParseOptions(explicit_schema=pa.schema([("v", arrow)]), newlines_in_values=False)
-    try:
-        table = pj.read_json(io.BytesIO(body.tobytes()), parse_options=options)
-    except pa.ArrowInvalid as error:
-        raise conversion_error(
-            errors.CannotReadArray, array, 0, target, f"some text is no array ({error})"
-        ) from None
-    lists = table.column("v").combine_chunks()
-    if len(lists) != len(array) or lists.null_count:
-        raise conversion_error(errors.CannotReadArray, array, 0, target, "some text is no array")
-    nested: types.DataType = read
-    for _ in range(depth):
-        nested = types.Array(nested)
-    return lists, nested

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.composition import as_call, call, literal, parts_of
-from olapdb.functions.datetime import date_arithmetic
+from olapdb.functions.datetime import clock_arithmetic, date_arithmetic
 from olapdb.functions.datetime.components import DATES
 from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, require, standard_call
 from olapdb.types import (
@@ -80,6 +80,11 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
             return as_call(
                 name, call(name, call("toDateTime64", moment, literal(3, UINT8)), number)
             )
+        if isinstance(source, clock_arithmetic.CLOCKS):
+            require(name, [amount], (Integer, Float), "a number")
+            result = clock_arithmetic.shifted_type(name, source, unit)
+            moved = clock_arithmetic.shift(unit, sign)
+            return standard_call(name, arguments, result, moved, keeps_constants=True)
         require(name, [source], DATES, "a Date or DateTime")
         require(name, [amount], (Integer, Float, Decimal), "a number")
         result = date_arithmetic.shifted_type(name, source, unit)
@@ -101,6 +106,8 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call of two or of three arguments."""
         if len(arguments) == 2:
+            if isinstance(plain(arguments[0].type), clock_arithmetic.CLOCKS):
+                return clock_arithmetic.resolve(name, operation, arguments)
             return date_arithmetic.resolve(name, operation, arguments)
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
         inner = _shift(unit, sign)(name, [arguments[2], arguments[1]])

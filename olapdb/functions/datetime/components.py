@@ -45,14 +45,23 @@ def date_rule(result: DataType) -> TypeRule:
 
 def seconds_of(array: pa.Array, call: Invocation) -> np.ndarray:
     """Return wall clock seconds of the first argument, in the zone that a later argument names."""
-    zone = next((c for c in (call.constant(i) for i in (1, 2)) if isinstance(c, str)), None)
-    zone = None if zone is None else known_zone(zone)
+    zone = _zone_of(call)
     return calendar.local_seconds(array, call.types[0], call.environment.zone, zone)
+
+
+def _zone_of(call: Invocation) -> str | None:
+    """Return the zone that argument 1 or 2 (from 0) names, None if neither does; raise for an unknown
+    one."""
+    zone = next((c for c in (call.constant(i) for i in (1, 2)) if isinstance(c, str)), None)
+    return None if zone is None else known_zone(zone)
 
 
 def days_of(array: pa.Array, call: Invocation) -> np.ndarray:
     """Return local days since 1970-01-01 of the first argument, in the zone that argument 1 or 2
     (from 0) names, else in its type's or the environment's zone."""
+    if isinstance(call.types[0], Date | Date32):
+        _zone_of(call)
+        return calendar.local_days(array, call.types[0], "")
     return seconds_of(array, call) // calendar.DAY
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.casts import parse_timestamps, temporal
+from olapdb.functions.casts import clocks, parse_timestamps, temporal
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.datetime.components import CLOCKS, DATES
 from olapdb.functions.kernels import calendar, columns
@@ -29,6 +29,8 @@ from olapdb.types import (
     Float,
     Integer,
     String,
+    Time,
+    Time64,
     is_nullable,
     make_nullable,
     plain,
@@ -45,11 +47,15 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if isinstance(source, String):
             own_zone = zone or call.environment.zone
             array = parse_timestamps.parse_datetimes(array, DATETIME, own_zone)
+        elif isinstance(source, Time | Time64):
+            return clocks.from_clock(array, source, UINT32)
         else:
             array = temporal.to_time(array, source, DATETIME, call.environment.zone)
         return columns.from_values(columns.numpy_values(array), pa.uint32())
 
-    rule = scalar.fixed_rule(UINT32, (*DATES, String), "a Date, DateTime or String", checked=1)
+    rule = scalar.fixed_rule(
+        UINT32, (*DATES, Time, Time64, String), "a Date, DateTime or String", checked=1
+    )
     monotonic = not isinstance(plain(arguments[0].type), String)  # texts are sorted bytewise
     return scalar.standard_call(name, arguments, rule, kernel, monotonic=monotonic)
 

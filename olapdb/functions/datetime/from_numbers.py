@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound
+from olapdb.errors import ArgumentOutOfBound, BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import calendar, columns
@@ -16,12 +16,19 @@ from olapdb.types import DATE, DATE32, DataType, Date, DateTime, DateTime64, Dec
 _NUMBERS = (Integer, Float, Decimal)
 _FIRST_YEAR64 = 1900
 """The first year that makeDateTime64 makes."""
+_BEYOND = 2.0**62
+"""A number that no date or time has; greater ones count as it."""
 _START_OF_RANGE = -25_567
 """1900-01-01, which a DateTime64 of numbers out of range is."""
 
 
 def _integers(array: pa.Array) -> np.ndarray:
-    """Return numbers as int64, fractions cut off."""
+    """Return numbers as int64, fractions cut off; raise BadArguments for NaN and infinities."""
+    if pa.types.is_floating(array.type):
+        values = columns.numpy_values(array).astype(np.float64)
+        if not np.isfinite(values).all():
+            raise BadArguments("A date or a time is made of finite numbers, not of NaN or inf.")
+        return np.clip(values, -_BEYOND, _BEYOND).astype(np.int64)
     return columns.numpy_values(array.cast(pa.int64(), safe=False))
 
 
@@ -137,7 +144,9 @@ def _unpack_time(*, fractions: bool) -> Callable[[str, Sequence[Argument]], Scal
             fraction: np.ndarray | int = 0
             if fractions and not pa.types.is_integer(arrays[0].type):
                 rest = columns.numpy_values(arrays[0].cast(pa.float64(), safe=False)) - packed
-                fraction = np.trunc(rest * 10**precision).astype(np.int64)
+                with np.errstate(over="ignore"):
+                    parts = np.clip(np.trunc(rest * 10**precision), -_BEYOND, _BEYOND)
+                fraction = parts.astype(np.int64)
             date, clock = np.divmod(packed, 1_000_000)
             civil = (date // 10_000, date // 100 % 100, date % 100)
             return _as_times(

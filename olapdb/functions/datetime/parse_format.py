@@ -1,4 +1,4 @@
-"""Times from text by a given format: parseDateTime, parseDateTimeInJodaSyntax and their variants.
+"""Times from text by a given format: parseDateTime, parseDateTime64, both InJodaSyntax, and variants.
 
 A format becomes one regular expression with a group for each part, which Arrow runs over the whole
 column; the parts become numbers and the numbers a timestamp.
@@ -19,7 +19,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import calendar, columns
-from olapdb.types import DateTime, String, make_nullable, plain
+from olapdb.types import DateTime, DateTime64, String, make_nullable, plain
 from olapdb.types.base import UTC
 
 _MONTHS = (
@@ -44,6 +44,9 @@ class _Part:
     pattern: str
 
 
+_MOST_FRACTION = 6
+"""The digits of a second that MySQL's %f has, and Joda's S at most. %f stands for tenths first, S for
+a number of the last digit's units: .5 is 500000 by %f, 5 by SSSSSS."""
 _TWO = "[0-9]{1,2}"
 _MYSQL: dict[str, _Part | str] = {
     "Y": _Part("year", "[0-9]{4}"),
@@ -67,6 +70,7 @@ _MYSQL: dict[str, _Part | str] = {
     "W": _Part("weekday_name", _FULL_DAYS),
     "a": _Part("weekday_name", _SHORT_DAYS),
     "z": _Part("offset", "[+-][0-9]{2}:?[0-9]{2}"),
+    "f": _Part("fraction", "[0-9]{1,6}"),
     "F": "%Y-%m-%d",
     "T": "%H:%i:%s",
     "R": "%H:%i",
@@ -137,6 +141,10 @@ def _joda_part(name: str, letter: str, count: int) -> _Part:
         if count < 3:
             return _Part("month", _TWO)
         return _Part("month_name", _SHORT_MONTHS if count == 3 else _FULL_MONTHS)
+    if letter == "S":
+        if count > _MOST_FRACTION:
+            raise CannotParseDateTime(f"{name} reads fractions of at most {_MOST_FRACTION} digits.")
+        return _Part(f"fraction_{count}", f"[0-9]{{1,{count}}}")
     if letter == "E":
         return _Part("weekday_name", f"{_FULL_DAYS}|{_SHORT_DAYS}")
     meaning = _JODA.get(letter)
@@ -173,6 +181,8 @@ def _numbers(texts: pa.Array, name: str) -> np.ndarray:
         number = columns.numpy_values(pc.utf8_slice_codeunits(digits, 1).cast(pa.int64()))
         return np.asarray(sign * (number // 100 * 3_600 + number % 100 * 60))
     words = _WORDS.get(name)
+    if name == "fraction":
+        return columns.numpy_values(pc.utf8_rpad(texts, _MOST_FRACTION, "0").cast(pa.int64()))
     if words is None:
         return columns.numpy_values(pc.ascii_ltrim(texts, " ").cast(pa.int64()))
     heads = pc.utf8_slice_codeunits(pc.ascii_lower(texts), 0, 3)
@@ -194,9 +204,9 @@ _BOUNDS = {
 
 
 def _seconds(
-    parts: dict[str, np.ndarray], rows: int, target: DateTime, zone: str
+    parts: dict[str, np.ndarray], rows: int, target: DateTime | DateTime64, zone: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Unix seconds of the parts, and which rows are times that exist."""
+    """Return Unix times of the parts, as ticks of the type, and which rows are times that exist."""
     fine = np.ones(rows, bool)
     for name, (low, high) in _BOUNDS.items():
         if name in parts:
@@ -207,7 +217,13 @@ def _seconds(
         seconds = wall - parts["offset"]
     else:
         seconds = calendar.utc_from_local(wall, calendar.zone_of(target, zone))
-    return seconds, fine & known & (seconds >= 0) & (seconds <= calendar.DATETIME_MAX)
+    if isinstance(target, DateTime):
+        return seconds, fine & known & (seconds >= 0) & (seconds <= calendar.DATETIME_MAX)
+    ticks = calendar.ticks_per_second(target)
+    fraction = next((parts[name] for name in parts if name.startswith("fraction")), None)
+    if fraction is None:
+        return seconds * ticks, fine & known
+    return seconds * ticks + fraction * (ticks // 10**target.precision), fine & known
 
 
 def _days(parts: dict[str, np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -245,12 +261,23 @@ def _time_of_day(parts: dict[str, np.ndarray], rows: int) -> np.ndarray:
     return np.asarray(hour * 3_600 + parts.get("minute", none) * 60 + parts.get("second", none))
 
 
+def _target(names: Sequence[str], zone: str) -> DateTime64:
+    """Return the type of times with fractions: of six digits by %f, of as many as S has by Joda."""
+    counted = [int(name.partition("_")[2]) for name in names if name.startswith("fraction_")]
+    return DateTime64(counted[0] if counted else 0, zone)
+
+
 def _resolver(
-    tokens_of: Callable[[str, str], list[str | _Part]], default_format: str, otherwise: str
+    tokens_of: Callable[[str, str], list[str | _Part]],
+    default_format: str,
+    otherwise: str,
+    *,
+    fractions: bool = False,
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of a function (text[, format[, zone]]).
 
-    `otherwise` ("", "Null" or "Zero") decides the value of texts that do not fit.
+    `otherwise` ("", "Null" or "Zero") decides the value of texts that do not fit. With `fractions`
+    the result is a DateTime64.
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -260,7 +287,12 @@ def _resolver(
         template = scalar.constant_text(name, arguments, 1, "the format") if given else ""
         pattern, names = _expression(tokens_of(name, template or default_format))
         zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
-        target = DateTime(zone or UTC)  # the zone is part of the type, as in ClickHouse
+        # the zone is part of the type, as in ClickHouse
+        target: DateTime | DateTime64 = DateTime(zone or UTC)
+        if fractions and tokens_of is _mysql_tokens:
+            target = DateTime64(_MOST_FRACTION, zone or UTC)
+        elif fractions:
+            target = _target(names, zone or UTC)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             """Parse the texts; raise CannotParseDateTime for the first that does not fit."""
@@ -285,9 +317,9 @@ def _resolver(
 
 
 def _parsed(
-    array: pa.Array, pattern: str, names: Sequence[str], target: DateTime, zone: str
+    array: pa.Array, pattern: str, names: Sequence[str], target: DateTime | DateTime64, zone: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Unix seconds of texts without nulls, and which of them fit the format."""
+    """Return Unix times of texts without nulls, and which of them fit the format."""
     if not names:
         matches = np.asarray(pc.match_substring_regex(array, pattern))
         return _seconds({}, len(array), target, zone)[0], matches
@@ -308,16 +340,18 @@ _ALIASES = {"parseDateTimeOrNull": ("str_to_date",)}
 def _definitions() -> tuple[scalar.ScalarDefinition, ...]:
     """Return the definitions of both syntaxes, each with …OrNull and …OrZero."""
     definitions = []
-    for name, tokens_of, template in (
-        ("parseDateTime", _mysql_tokens, "%Y-%m-%d %H:%i:%s"),
-        ("parseDateTimeInJodaSyntax", _joda_tokens, "yyyy-MM-dd HH:mm:ss"),
+    for name, tokens_of, template, fractions in (
+        ("parseDateTime", _mysql_tokens, "%Y-%m-%d %H:%i:%s", False),
+        ("parseDateTimeInJodaSyntax", _joda_tokens, "yyyy-MM-dd HH:mm:ss", False),
+        ("parseDateTime64", _mysql_tokens, "%Y-%m-%d %H:%i:%s.%f", True),
+        ("parseDateTime64InJodaSyntax", _joda_tokens, "yyyy-MM-dd HH:mm:ss", True),
     ):
         for otherwise in ("", "Null", "Zero"):
             suffix = f"Or{otherwise}" if otherwise else ""
             definitions.append(
                 scalar.custom(
                     f"{name}{suffix}",
-                    _resolver(tokens_of, template, otherwise),
+                    _resolver(tokens_of, template, otherwise, fractions=fractions),
                     count=(1, 3),
                     aliases=_ALIASES.get(name + suffix, ()),
                     insensitive=name + suffix in _ALIASES,

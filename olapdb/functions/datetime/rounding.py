@@ -126,12 +126,15 @@ def _rounded_clock(
     if step == DAY or isinstance(source, Date | Date32):
         wall = calendar.local_seconds(array, source, warehouse_zone, zone)
         return from_seconds(calendar.utc_from_local(wall // step * step, zone), result)
-    seconds = columns.numpy_values(array) // calendar.ticks_per_second(source)
-    if step < _HOUR:
-        return from_seconds(seconds - seconds % step, result)
+    ticks = calendar.ticks_per_second(source)
+    values = columns.numpy_values(array)
+    seconds = values if ticks == 1 else values // ticks
+    wall = seconds if step < _HOUR else calendar.unbounded_local(seconds, zone)
+    whole = wall // step * step  # numpy divides by a constant faster than it takes a remainder
+    if wall is seconds:
+        return from_seconds(whole, result)
     # keeps the offset, so that the hour that autumn repeats stays two hours
-    wall = calendar.unbounded_local(seconds, zone)
-    return from_seconds(seconds - wall % step, result)
+    return from_seconds(seconds - (wall - whole), result)
 
 
 _HOUR = 3600
@@ -165,7 +168,7 @@ def days_kernel(move: Days) -> scalar.Kernel:
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Round the first argument's days by `move` and clamp them to Date."""
-        moved = move(days_of(arrays[0], call))
+        moved = calendar.moved_days(move, days_of(arrays[0], call))
         return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
 
     return kernel

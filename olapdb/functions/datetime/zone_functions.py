@@ -14,7 +14,7 @@ from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.composition import call, literal
 from olapdb.functions.datetime.components import CLOCKS, DATES
 from olapdb.functions.kernels import calendar, columns
-from olapdb.types import INT32, STRING, UINT32, Date, Date32, DateTime, plain
+from olapdb.types import INT32, STRING, UINT32, DataType, Date, Date32, DateTime, plain
 
 
 def _utc_now(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -108,10 +108,22 @@ def _relative(length: int) -> scalar.Kernel:
     return kernel
 
 
+_relative_rule = scalar.fixed_rule(UINT32, DATES, "a Date or DateTime", checked=1)
+
+
+def _zoned_relative_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    """Return UInt32; raise the error of an argument that is no date or of an unknown zone."""
+    result = _relative_rule(name, types, arguments)
+    if len(arguments) > 1:
+        scalar.constant_zone(name, arguments, 1)
+    return result
+
+
 def _relative_definition(name: str, length: int) -> scalar.ScalarDefinition:
     """Define a function that counts units since 1970."""
-    rule = scalar.fixed_rule(UINT32, DATES, "a Date or DateTime", checked=1)
-    return scalar.define(name, rule, _relative(length), count=(1, 2))
+    return scalar.define(name, _zoned_relative_rule, _relative(length), count=(1, 2))
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 def definitions() -> tuple[ScalarDefinition, ...]:
     """Return the definitions of all functions of this package."""
     # imported at the call: these modules import `olapdb.functions.registry`, which imports this one
-    from olapdb.functions.introspection import blocks, composed, environment, evaluation, values
+    from olapdb.functions.introspection import (
+        blocks,
+        composed,
+        environment,
+        error_names,
+        evaluation,
+        values,
+    )
 
     return (
         *evaluation.DEFINITIONS,
@@ -19,4 +26,5 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         *blocks.DEFINITIONS,
         *values.DEFINITIONS,
         *composed.DEFINITIONS,
+        *error_names.DEFINITIONS,
     )

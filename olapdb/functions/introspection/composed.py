@@ -4,9 +4,15 @@ changes of arrays, maps and tuples."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
-from olapdb.errors import IllegalTypeOfArgument
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import IllegalTypeOfArgument, ZeroIndex
+from olapdb.functions.base import Column, Environment
 from olapdb.functions.composition import Part, call, compose, literal
+from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.scalar import ScalarDefinition
 from olapdb.types import (
@@ -14,6 +20,7 @@ from olapdb.types import (
     STRING,
     UINT8,
     Array,
+    Boolean,
     DateTime,
     DateTime64,
     FixedString,
@@ -173,12 +180,37 @@ def _json_array_length(text: Part) -> Part:
     return call("if", is_array, size, _null())
 
 
+def _digits(number: Part, offset: Part, *length: Part) -> Part:
+    """Return the digits of an integer from an offset on, as substring() counts them."""
+    for part in (number, offset, *length):
+        _require("digits", part, (Integer, Boolean), "an integer")
+    text = call("toString", call("abs", number))
+    places = [_place(offset, from_one=True), *(_place(part) for part in length)]
+    return call("toUInt64OrZero", call("substring", text, *places))
+
+
+def _place(part: Part, *, from_one: bool = False) -> Part:
+    """Return a place in a text, at most 2**62: `from_one` raises ZeroIndex for 0."""
+
+    def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compute the part and check it."""
+        column = part.compute(values, rows, environment)
+        if from_one and pc.any(pc.equal(columns.single(column), pa.scalar(0, column.type))).as_py():
+            raise ZeroIndex("The digits of a number are counted from 1.")
+        if pa.types.is_uint64(column.type):
+            column = pc.min_element_wise(column, pa.scalar(2**62, pa.uint64()), skip_nulls=False)
+        return column
+
+    return Part(part.type, None, compute, part.volatility)
+
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     compose("toDateTime32", lambda *parts: call("toDateTime", *parts), count=(1, 2)),
     compose("dateTimeToSnowflakeID", _id_of_seconds, count=(1, 2)),
     compose("dateTime64ToSnowflakeID", _id_of_fraction, count=(1, 2)),
     compose("snowflakeIDToDateTime", _seconds_of_id, count=(1, 3)),
     compose("snowflakeIDToDateTime64", _fraction_of_id, count=(1, 3)),
+    compose("digits", _digits, count=(2, 3)),
     compose("bitHammingDistance", _hamming, count=2),
     compose("notHas", _not_has, count=2),
     compose("arrayZipUnaligned", _zip_unaligned, count=(1, None)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 
@@ -9,7 +11,20 @@ import pyarrow as pa
 
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.scalar import ScalarDefinition, custom, require
-from olapdb.types import STRING, UINT32, UUID_TYPE, Array, Boolean, DataType, Integer, plain
+from olapdb.types import (
+    STRING,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    UUID_TYPE,
+    Array,
+    Boolean,
+    DataType,
+    DateTime,
+    Integer,
+    plain,
+)
 
 _TEXTS = Array(STRING)
 
@@ -106,6 +121,46 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("currentRoles", _constant(_TEXTS, lambda e: []), count=0),
     custom("enabledRoles", _constant(_TEXTS, lambda e: []), count=0),
     custom("defaultRoles", _constant(_TEXTS, lambda e: []), count=0),
+    custom(
+        "currentQueryID",
+        _constant(STRING, lambda e: e.query_id),
+        count=0,
+        aliases=("current_query_id",),
+        insensitive=True,
+    ),
+    custom(
+        "initialQueryStartTime",
+        _constant(DateTime(), lambda e: int(e.now_seconds)),
+        count=0,
+        aliases=("initial_query_start_time",),
+        insensitive=True,
+    ),
+    custom(
+        "connectionId",
+        _constant(UINT64, lambda e: 0),
+        count=0,
+        aliases=("connection_id",),
+        insensitive=True,
+    ),
+    custom("tcpPort", _constant(UINT16, lambda e: 0), count=0),
+    custom("buildId", _constant(STRING, lambda e: ""), count=0),
+    custom(
+        "authenticatedUser",
+        _constant(STRING, lambda e: "default"),
+        count=0,
+        aliases=("authUser",),
+        insensitive=True,
+    ),
+    custom("enabledProfiles", _constant(_TEXTS, lambda e: ["default"]), count=0),
+    custom("defaultProfiles", _constant(_TEXTS, lambda e: ["default"]), count=0),
+    custom("zookeeperSessionUptime", _constant(UINT32, lambda e: 0), count=0),
+    custom("hasThreadFuzzer", _constant(UINT8, lambda e: 0), count=0),
+    custom("tid", _constant(UINT64, lambda e: threading.get_native_id()), count=0),
+    custom(
+        "getOSKernelVersion",
+        _constant(STRING, lambda e: " ".join(platform.uname()[i] for i in (0, 2))),
+        count=0,
+    ),
     custom("shardNum", _constant(UINT32, lambda e: 0), count=0, insensitive=True),
     custom("shardCount", _constant(UINT32, lambda e: 0), count=0, insensitive=True),
 )

@@ -38,7 +38,10 @@ from olapdb.types import (
     LowCardinality,
     Map,
     Nothing,
+    Time,
+    Time64,
     Tuple,
+    WideNumber,
     is_nullable,
     parse_type,
     plain,
@@ -101,7 +104,7 @@ def _column_of(data_type: DataType) -> str:
             return "UInt16"
         case DateTime():
             return "UInt32"
-        case Date32():
+        case Date32() | Time():
             return "Int32"
         case Enum(bits=bits):
             return f"Int{bits}"
@@ -163,12 +166,14 @@ def _width(data_type: DataType) -> int | None:
             return 1
         case Date():
             return 2
-        case DateTime() | Date32():
+        case DateTime() | Date32() | Time():
             return 4
-        case DateTime64() | Interval():
+        case DateTime64() | Interval() | Time64():
             return 8
         case UUID():
             return 16
+        case WideNumber(bits=bits):
+            return bits // 8
         case Decimal(precision=precision):
             return next(
                 w for digits, w in ((9, 4), (18, 8), (38, 16), (76, 32)) if precision <= digits

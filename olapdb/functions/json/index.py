@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import spans
 
 SCALAR, STRING, OBJECT, OBJECT_END, ARRAY, ARRAY_END, COLON, COMMA = range(8)
 """Classes of tokens. A SCALAR is a number, true, false or null; OBJECT and ARRAY are the opening
@@ -95,14 +96,6 @@ class JsonIndex:
     def texts(self, tokens: np.ndarray) -> pa.Array:
         """Return the bytes of tokens, as they are written, as texts."""
         return spans(self.data, self.start[tokens], self.end[tokens])
-
-
-def spans(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
-    """Return the bytes from each start up to its end, excluded, as texts."""
-    lengths = ends - starts
-    offsets = columns.offsets_from_counts(lengths)
-    source = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-    return columns.strings_from(offsets, data[source])
 
 
 def build_index(texts: pa.Array) -> JsonIndex:

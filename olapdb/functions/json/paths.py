@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.json.escapes import unescape
-from olapdb.functions.json.index import ARRAY, OBJECT, STRING, JsonIndex, spans
+from olapdb.functions.json.index import ARRAY, OBJECT, STRING, JsonIndex
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import spans
 
 
 def follow(index: JsonIndex, path: Sequence[pa.Array], *, any_case: bool = False) -> np.ndarray:

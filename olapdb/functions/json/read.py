@@ -13,13 +13,14 @@ from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions.base import Environment
 from olapdb.functions.casts import cast
 from olapdb.functions.json import paths
-from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, spans
+from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex
 from olapdb.functions.json.raw import is_wide_integer, number_texts, raw_texts
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import clocks, columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.escapes import spans
 
 _FROM_TEXT = (types.Date, types.Date32, types.UUID, types.IPv4, types.IPv6)
-_TIMES = (types.DateTime, types.DateTime64)
+_TIMES = (types.DateTime, types.DateTime64, types.Time, types.Time64)
 
 
 def refuse_type(name: str, data_type: types.DataType) -> None:
@@ -181,6 +182,27 @@ class Reader:
         flags = columns.from_values(np.where(converted, nonzero, true), types.BOOL.arrow)
         return flags, converted | true | false
 
+    def _clocks(
+        self, texts: pa.Array, data_type: types.Time | types.Time64
+    ) -> tuple[pa.Array, np.ndarray]:
+        """Return numbers as times: integers are seconds for a Time and ticks for a Time64, fractions
+        seconds for a Time64; a Time has none."""
+        every = np.ones(len(texts), bool)
+        whole, is_whole = self._cast(texts, every, types.INT64)
+        ticks = columns.numpy_values(whole)
+        stopped = clocks.stopped(ticks, data_type)
+        times = columns.from_values(stopped, data_type.arrow)
+        rest = np.flatnonzero(~is_whole)
+        if isinstance(data_type, types.Time) or not len(rest):
+            return times, is_whole
+        seconds, is_number = self._cast(texts.take(pa.array(rest)), every[rest], types.FLOAT64)
+        fractions = cast.cast_column(
+            seconds, types.FLOAT64, data_type, self.environment, strict=True
+        )
+        converted = is_whole.copy()
+        converted[rest] = is_number
+        return columns.replaced_rows(times, rest, fractions), converted
+
     def _others(self, tokens: np.ndarray, data_type: types.DataType) -> tuple[pa.Array, np.ndarray]:
         """Return decimals from numbers and texts, dates and UUIDs from texts, times from texts and
         integers."""
@@ -192,6 +214,11 @@ class Reader:
         rows = np.flatnonzero(number)
         if not isinstance(data_type, _TIMES) or not len(rows):
             return read, converted
+        if isinstance(data_type, types.Time | types.Time64):
+            times, whole = self._clocks(texts.take(pa.array(rows)), data_type)
+            converted = converted.copy()
+            converted[rows] = whole
+            return columns.replaced_rows(read, rows, times), converted
         seconds, whole = self._integers(texts.take(pa.array(rows)), number[rows], types.INT64)
         times = cast.cast_column(seconds, types.INT64, data_type, self.environment, strict=True)
         converted = converted.copy()

@@ -1,59 +1,25 @@
-"""JSON_EXISTS, JSON_QUERY and JSON_VALUE: values at a path such as `$.a[0].b`, of SQL's JSON."""
+"""JSON_EXISTS, JSON_QUERY and JSON_VALUE: values at a path such as `$.a[0].b[*]`, of SQL's JSON."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.json.sql_paths import Segment, Selector, parse_path
 from olapdb.functions.kernels import columns
 from olapdb.functions.registry import resolve_scalar
 from olapdb.types import INT64, STRING, UINT8, DataType, String, plain
 
-_STEP = re.compile(
-    r"""\.(?P<name>[A-Za-z_][\w-]*)|\[\s*(?P<place>\d+)\s*\]|(?P<every>\[[^\]]*\])"""
-)
-_QUOTED = re.compile(r"""\."(?P<name>[^"]*)"|\[\s*["'](?P<key>[^"']*)["']\s*\]""")
-
-
-def _steps(name: str, path: str) -> list[str | int]:
-    """Return the keys and the places, from 0, of a path.
-
-    Raises NotSupportedError for ranges and `[*]`, BadArguments for a text that is no path.
-    """
-    steps: list[str | int] = []
-    at = 1
-    while at < len(path):
-        match = _QUOTED.match(path, at) or _STEP.match(path, at)
-        if match is None:
-            break
-        found = match.groupdict()
-        if found.get("every"):
-            raise NotSupportedError(
-                f"{name}: {found['every']} in a path is not supported.",
-                hint="Name one place, $.a[0], or take JSONExtractArrayRaw.",
-            )
-        place = found.get("place")
-        steps.append(int(place) if place is not None else found["name"] or found.get("key") or "")
-        at = match.end()
-    if not path.startswith("$") or at < len(path):
-        raise BadArguments(
-            f"Unable to parse the JSONPath {path!r} of {name}.", hint="Write $.key[0].key."
-        )
-    return steps
-
 
 class _Path:
-    """A path's calls of the functions JSON…, on the same text."""
+    """The calls of the functions JSON… with the keys and places of a path, on the same text."""
 
-    def __init__(self, name: str, arguments: Sequence[Argument]) -> None:
-        steps = _steps(name, scalar.constant_text(name, arguments, 1, "the path"))
+    def __init__(self, steps: Sequence[str | int]) -> None:
         self._values = [
             pa.scalar(step + 1, pa.int64()) if isinstance(step, int) else pa.scalar(step)
             for step in steps
@@ -85,42 +51,99 @@ class _Path:
         return np.asarray(holds)
 
 
-Extract = Callable[[_Path, pa.Array, Argument, Environment], pa.Array]
+Extract = Callable[[_Path, pa.Array, Environment], pa.Array]
+"""Returns the value of each text at a path, NULL where there is none."""
+Gather = Callable[[pa.Array, np.ndarray, int], pa.Array]
+"""Takes values without NULL, the row of each, ascending, and the number of rows."""
+_TEXT = Argument(STRING)
 
 
-def _exists(path: _Path, text: pa.Array, source: Argument, environment: Environment) -> pa.Array:
-    """Return whether there is a value."""
-    return columns.from_values(path.reaches(text, source, environment), pa.uint8())
+def _elements(
+    path: _Path, selector: Selector, text: pa.Array, environment: Environment
+) -> tuple[np.ndarray, pa.Array]:
+    """Return the elements that a selector takes of the array at a path: the text of each, and they.
+
+    What is no array has none."""
+    raw = path.run(path.call("JSONExtractArrayRaw", _TEXT), text, environment)
+    offsets, elements = columns.elements_of(raw)
+    sizes = np.where(path.reaches(text, _TEXT, environment), np.diff(offsets), 0)
+    bounds = [(begin, sizes if end is None else end) for begin, end in selector]
+    begins = np.stack([np.minimum(begin, sizes) for begin, _ in bounds], axis=1)
+    ends = np.stack([np.minimum(end, sizes) for _, end in bounds], axis=1)
+    counts = (ends - begins).reshape(-1)
+    starts = columns.offsets_from_counts(counts)
+    pieces = columns.parents_of(starts)
+    firsts = (begins + offsets[:-1][:, None]).reshape(-1)
+    places = firsts[pieces] + np.arange(len(pieces)) - starts[pieces]
+    return pieces // len(selector), elements.take(pa.array(places))
 
 
-def _query(path: _Path, text: pa.Array, source: Argument, environment: Environment) -> pa.Array:
-    """Return the JSON of the value in brackets, '' where there is none."""
-    raw = path.run(path.call("JSONExtractRaw", source), text, environment)
-    found = pa.array(path.reaches(text, source, environment))
-    return pc.if_else(found, pc.binary_join_element_wise("[", raw, "]", ""), "")
+def _query(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
+    """Return the JSON of the value."""
+    raw = path.run(path.call("JSONExtractRaw", _TEXT), text, environment)
+    return pc.if_else(pa.array(path.reaches(text, _TEXT, environment)), raw, None)
 
 
-def _value(path: _Path, text: pa.Array, source: Argument, environment: Environment) -> pa.Array:
-    """Return the text of a string, number, truth value or null; '' for others."""
-    raw = path.run(path.call("JSONExtractRaw", source), text, environment)
-    strings = path.run(path.call("JSONExtractString", source), text, environment)
-    found = np.asarray(pc.invert(pc.match_substring_regex(raw, r"^[\[{]")))
-    found &= path.reaches(text, source, environment)
+def _value(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
+    """Return the text of a string, number, truth value or null."""
+    raw = _query(path, text, environment)
+    strings = path.run(path.call("JSONExtractString", _TEXT), text, environment)
     shown = pc.if_else(pc.starts_with(raw, '"'), strings, raw)
-    return pc.if_else(pa.array(found), shown, "")
+    return pc.if_else(pc.match_substring_regex(raw, r"^[\[{]"), None, shown)
 
 
-def _definition(name: str, result: DataType, extract: Extract) -> scalar.ScalarDefinition:
+def _any(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
+    """Return whether each row has a value."""
+    return columns.from_values(np.bincount(owners, minlength=rows) > 0, pa.uint8())
+
+
+def _all(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
+    """Return the values of each row in brackets; '' for none."""
+    counts = np.bincount(owners, minlength=rows)
+    joined = pc.binary_join(columns.lists_from(columns.offsets_from_counts(counts), values), ", ")
+    return pc.if_else(pa.array(counts > 0), pc.binary_join_element_wise("[", joined, "]", ""), "")
+
+
+def _first(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
+    """Return the first value of each row; '' for none."""
+    present, first = np.unique(owners, return_index=True)
+    places = np.full(rows, -1)
+    places[present] = first
+    found = pa.array(places, mask=places < 0)
+    return pc.fill_null(values.take(found), "")
+
+
+def _follow(
+    segments: Sequence[Segment], text: pa.Array, environment: Environment
+) -> tuple[np.ndarray, pa.Array]:
+    """Return the texts that the steps behind the last selector start from: the row of each, and
+    they."""
+    owners = np.arange(len(text))
+    for steps, selector in segments:
+        assert selector is not None
+        rows, text = _elements(_Path(steps), selector, text, environment)
+        owners = owners[rows]
+    return owners, text
+
+
+def _definition(
+    name: str, result: DataType, extract: Extract, gather: Gather
+) -> scalar.ScalarDefinition:
     """Define a function (text, path)."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; the path is a constant."""
         scalar.require(spelt, [plain(arguments[0].type)], (String,), "a String")
-        path, source = _Path(spelt, arguments), Argument(STRING)
+        path = scalar.constant_text(spelt, arguments, 1, "the path")
+        *segments, (last, _) = parse_path(spelt, path)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Extract from each text the value at the path."""
-            return extract(path, columns.text(arrays[0]), source, call.environment)
+            """Extract from each text the values at the path."""
+            text = columns.text(arrays[0])
+            owners, leaves = _follow(segments, text, call.environment)
+            values = extract(_Path(last), leaves, call.environment)
+            present = np.asarray(values.is_valid())
+            return gather(values.drop_null(), owners[present], len(text))
 
         return scalar.standard_call(spelt, arguments, result, kernel)
 
@@ -128,7 +151,7 @@ def _definition(name: str, result: DataType, extract: Extract) -> scalar.ScalarD
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    _definition("JSON_EXISTS", UINT8, _exists),
-    _definition("JSON_QUERY", STRING, _query),
-    _definition("JSON_VALUE", STRING, _value),
+    _definition("JSON_EXISTS", UINT8, _query, _any),
+    _definition("JSON_QUERY", STRING, _query, _all),
+    _definition("JSON_VALUE", STRING, _value, _first),
 )

@@ -5,6 +5,7 @@ Civil days after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -64,6 +65,16 @@ def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         position = np.subtract(days, first, out=empty(days.size, np.int64))
         return _looked_up(_civil_from_days(np.arange(first, last + 1)), position)
     return _civil_from_days(days)
+
+
+def moved_days(move: Callable[[np.ndarray], np.ndarray], days: np.ndarray) -> np.ndarray:
+    """Return `move` of each day, which it takes by itself. If there are more rows than days between
+    the least and the greatest, only those days are moved."""
+    if days.size > tuning.CALENDAR_ROWS_MIN:
+        first, last = int(days.min()), int(days.max())
+        if last - first < days.size:
+            return np.asarray(move(np.arange(first, last + 1)).take(days - first))
+    return move(days)
 
 
 @cache
@@ -192,7 +203,8 @@ def local_seconds(
         return np.asarray(
             np.multiply(values, DAY, out=empty(len(values), np.int64), dtype=np.int64)
         )
-    seconds = values // ticks_per_second(data_type)
+    ticks = ticks_per_second(data_type)
+    seconds = values if ticks == 1 else values // ticks
     return local_from_utc(seconds, zone or zone_of(data_type, warehouse_zone))
 
 

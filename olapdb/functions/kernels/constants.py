@@ -38,7 +38,7 @@ def _default(data_type: types.DataType) -> object:
             return None
         case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
             return _default(inner)
-        case types.Integer() | types.Interval() | types.IPv4():
+        case types.Integer() | types.Interval() | types.IPv4() | types.Time() | types.Time64():
             return 0
         case types.Enum(elements=elements):
             return elements[0][1]

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +24,37 @@ def floats_of_decimals(column: Column) -> Column:
     fits_int64 = pa.types.is_decimal128(column.type) and digits <= 18
     unscaled = columns.view(column, (pa.decimal128 if digits <= 38 else pa.decimal256)(digits, 0))
     numbers = unscaled.cast(pa.int64()) if fits_int64 else unscaled
-    return pc.divide(numbers.cast(pa.float64(), safe=False), float(10**column.type.scale))
+    floats = pc.divide(numbers.cast(pa.float64(), safe=False), float(10**column.type.scale))
+    if fits_int64 or column.type.scale:
+        return floats
+    # Arrow loses the sign of the least number of all bits, which a wide integer may be
+    below = pc.less(unscaled, pa.scalar(0, pa.int64()).cast(unscaled.type))
+    return pc.if_else(below, pc.negate(pc.abs(floats)), floats)
+
+
+def unscaled_floats(column: pa.Array) -> pa.Array:
+    """Return the unscaled integers of decimals as float64: 125.0 for 1.25."""
+    make = pa.decimal128 if column.type.precision <= 38 else pa.decimal256
+    return columns.view(column, make(column.type.precision, 0)).cast(pa.float64(), safe=False)
+
+
+def decimals_of_unscaled(numbers: np.ndarray, arrow: pa.DataType) -> pa.Array:
+    """Return the decimals of the type `arrow` whose unscaled integers are the numbers, cut to
+    integers: 1.25 for 125.7. The numbers are finite and fit the type's width, not its precision."""
+    words = 2 if pa.types.is_decimal128(arrow) else 4
+    left = np.abs(np.trunc(numbers))
+    data = np.empty((len(numbers), words), np.uint64)
+    for word in range(words - 1, -1, -1):
+        part = np.floor(left / 2.0 ** (64 * word))
+        data[:, word] = part.astype(np.uint64)
+        left = left - part * 2.0 ** (64 * word)
+    below = numbers < 0
+    data[below] = ~data[below]
+    carry = below
+    for word in range(words):
+        data[:, word] += carry
+        carry = carry & (data[:, word] == 0)
+    return pa.Array.from_buffers(arrow, len(numbers), [None, pa.py_buffer(data)])
 
 
 _DECIMAL_CLASSES = (9, 18, 38, 76)

@@ -47,11 +47,15 @@ from olapdb.types import (
     Nullable,
     SimpleAggregateFunction,
     String,
+    Time,
+    Time64,
     Tuple,
     WideInteger,
+    WideNumber,
     is_nullable,
     make_nullable,
     plain,
+    wide_number,
 )
 
 DECIMAL_DIGITS = (9, 18, 38, 76)
@@ -139,6 +143,12 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             return UINT8
         case (Boolean(), Integer() | Float()):
             return _ordered_pair(UINT8, right) or _ordered_pair(right, UINT8)
+        case (WideNumber(), Integer() | WideNumber()):
+            return _wide_numbers(left, right)
+        case (WideNumber(), Boolean()):
+            return left
+        case (WideNumber(), _) | (_, WideNumber()):
+            return None
         case (Integer(), Integer()):
             return _integers(left, right)
         case (WideInteger(), WideInteger()):
@@ -176,6 +186,14 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             return right
         case (DateTime64(), DateTime64()):
             return right if right.precision > left.precision else left
+        case (Time(), Time64()):
+            return right
+        case (Time64(), Time64()):
+            return right if right.precision > left.precision else left
+        case (Time() | Time64(), DateTime(zone)):
+            return DateTime64(left.precision, zone)
+        case (Time() | Time64(), DateTime64(precision, zone)):
+            return DateTime64(max(left.precision, precision), zone)
         case (Array(a), Array(b)):
             return Array(_common_element(a, b))
         case (Map(k1, v1), Map(k2, v2)):
@@ -205,6 +223,37 @@ def _integers(left: Integer, right: Integer) -> Integer | WideInteger:
     signed, unsigned = (left, right) if left.signed else (right, left)
     bits = max(signed.bits, 2 * unsigned.bits)
     return Integer(bits, True) if bits <= 64 else WIDE_INTEGER
+
+
+def _wide_numbers(left: WideNumber, right: Integer | WideNumber) -> WideNumber | None:
+    """Return the common type of integers of which one is wide; None beyond 256 bits."""
+    if left.signed == right.signed:
+        return wide_number(max(left.bits, right.bits), left.signed)
+    signed, unsigned = (left, right) if left.signed else (right, left)
+    bits = max(signed.bits, 2 * unsigned.bits)
+    return wide_number(max(bits, 128), True) if bits <= 256 else None
+
+
+def wide_arithmetic_type(operation: str, left: DataType, right: DataType) -> DataType | None:
+    """Return the result type of an operation on two integers of which one is wide.
+
+    None for other operands, which ClickHouse refuses beside a wide integer."""
+    if not all(isinstance(t, Integer | WideNumber) for t in (left, right)):
+        return None
+    assert isinstance(left, Integer | WideNumber)
+    assert isinstance(right, Integer | WideNumber)
+    signed = left.signed or right.signed or operation == "minus"
+    bits = max(left.bits, right.bits)
+    if operation == "divide":
+        return FLOAT64
+    if operation == "intDiv":
+        bits = left.bits
+    elif operation == "modulo":
+        signed = left.signed
+        bits = min(2 * right.bits, 256) if left.signed and right.bits < 64 else right.bits
+    elif operation == "positiveModulo":
+        signed, bits = False, right.bits
+    return Integer(bits, signed) if bits <= 64 else wide_number(bits, signed)
 
 
 def decimal_precision(digits: int) -> int:
@@ -284,6 +333,8 @@ def sum_type(data_type: DataType) -> DataType:
             return UINT64
         case Float():
             return FLOAT64
+        case WideNumber():
+            return data_type
         case WideInteger():
             return WIDE_SUM
         case Decimal(precision, scale):

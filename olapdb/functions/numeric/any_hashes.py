@@ -47,7 +47,10 @@ from olapdb.types import (
     Nothing,
     Nullable,
     String,
+    Time,
+    Time64,
     Tuple,
+    WideNumber,
 )
 
 _INT_HASH_64 = U64(0x4CF2D2BAAE6DA887)
@@ -55,7 +58,7 @@ _OF_NO_ARGUMENTS = U64(0xE28DBDE7FE22E41C)
 _OF_NULL = (U64(0xC58AD2DA03D9A871), U64(0x5715F196CBEA7A40))
 _SCALARS = (
     *(Integer, Enum, Float, Boolean, String, FixedString, Date, Date32, DateTime, DateTime64),
-    *(IPv4, IPv6, UUID, Decimal, Interval),
+    *(IPv4, IPv6, UUID, Decimal, Interval, Time, Time64),
 )
 
 
@@ -164,7 +167,9 @@ class AnyHash:
             if pa.types.is_fixed_size_binary(array.type):
                 array = array.cast(pa.binary())
             return self.hashed(values_of(array), key)
-        if self.by_value and not isinstance(data_type, Decimal | UUID | DateTime64 | Interval):
+        if self.by_value and not isinstance(
+            data_type, Decimal | UUID | DateTime64 | Time | Time64 | Interval
+        ):
             bits = raw.view(np.dtype(f"u{raw.dtype.itemsize}")).astype(np.uint64)
             return int_hash64(bits ^ _INT_HASH_64)
         return self.hashed(HashedValues.of_width(raw), key)
@@ -219,6 +224,8 @@ def _in_memory(array: pa.Array, data_type: DataType) -> np.ndarray | None:
         case UUID():
             halves = fixed_bytes(array).reshape(-1, 2, 8)
             return np.ascontiguousarray(halves[:, :, ::-1]).reshape(-1, 16)
+        case WideNumber(bits=bits):
+            return _decimal_bytes(array, 38 if bits == 128 else 76)
         case Decimal(precision):
             return _decimal_bytes(array, precision)
         case Date():

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from olapdb.errors import ArgumentOutOfBound, IllegalDivision
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
-from olapdb.functions.datetime import date_arithmetic
+from olapdb.functions.datetime import clock_arithmetic, date_arithmetic
 from olapdb.functions.kernels import arrow_buffers, columns, decimal_width
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number, decimal_precision
-from olapdb.functions.numeric import decimals, numpy_arithmetic
+from olapdb.functions.numeric import decimals, numpy_arithmetic, wide_arithmetic
 from olapdb.types import (
     FLOAT64,
     INT8,
@@ -35,6 +35,7 @@ from olapdb.types import (
     Integer,
     Interval,
     IPv4,
+    Time,
     WideInteger,
     plain,
 )
@@ -55,6 +56,25 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
         return arithmetic_type(operation, left, right)
 
     return rule
+
+
+def _modulo_rule(operation: str) -> Callable[..., DataType]:
+    """Return the rule of modulo, where the seconds of a Time give the divisor's type."""
+    rule = _binary_rule(operation)
+
+    def of_seconds(
+        name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+    ) -> DataType:
+        """Return the result's type; raise IllegalTypeOfArgument unless both are numbers."""
+        if isinstance(types[0], Time) and isinstance(types[1], Integer | Boolean):
+            return as_number(types[1])
+        return (
+            FLOAT64
+            if isinstance(types[0], Time) and isinstance(types[1], Float)
+            else rule(name, types, arguments)
+        )
+
+    return of_seconds
 
 
 def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
@@ -394,6 +414,8 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call for numbers, or for dates and intervals."""
         types = [plain(a.type) for a in arguments]
+        if any(isinstance(t, clock_arithmetic.CLOCKS) for t in types):
+            return clock_arithmetic.resolve(name, operation, arguments)
         if any(isinstance(t, _TIMED) for t in types):
             return date_arithmetic.resolve(name, operation, arguments)
         return scalar.standard_call(name, arguments, rule, None, kernel)
@@ -401,7 +423,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     return resolve
 
 
-DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+_OF_NUMBERS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("plus", _plus_or_minus("plus"), count=2),
     scalar.custom("minus", _plus_or_minus("minus"), count=2),
     scalar.define("multiply", _binary_rule("multiply"), native=_native_kernel("multiply"), count=2),
@@ -410,7 +432,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
     scalar.define(
         "modulo",
-        _binary_rule("modulo"),
+        _modulo_rule("modulo"),
         _modulo,
         count=2,
         aliases=("mod",),
@@ -420,7 +442,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("moduloOrZero", _no_decimals, _modulo_or_zero, count=2),
     scalar.define(
         "positiveModulo",
-        _binary_rule("positiveModulo"),
+        _modulo_rule("positiveModulo"),
         _positive_modulo,
         count=2,
         aliases=("positive_modulo", "pmod"),
@@ -434,3 +456,4 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
     scalar.define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
 )
+DEFINITIONS = tuple(wide_arithmetic.with_wide(definition) for definition in _OF_NUMBERS)

@@ -298,14 +298,14 @@ _P3, _P4 = U64(0x165667B19E3779F9), U64(0x85EBCA77C2B2AE63)
 _P5 = U64(0x27D4EB2F165667C5)
 
 
-def xx_hash64(values: HashedValues) -> np.ndarray:
-    """Return XXH64 of each value with the seed 0; uint64."""
+def xx_hash64(values: HashedValues, seed: int = 0) -> np.ndarray:
+    """Return XXH64 of each value; uint64."""
     count, lengths = values.count, values.lengths
     with np.errstate(over="ignore"):
-        total = np.full(count, _P5)
+        total = np.full(count, _P5) + U64(seed)
         long_rows = np.flatnonzero(lengths >= 32)
         if len(long_rows):
-            total[long_rows] = _xx_stripes(values.chosen(long_rows))
+            total[long_rows] = _xx_stripes(values.chosen(long_rows), U64(seed))
         total = total + lengths.astype(U64)
         at = lengths // 32 * 32
         for _ in range(3):
@@ -336,10 +336,10 @@ def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
     return np.asarray(rotated_left(lane + word * _P2, 31) * _P1)
 
 
-def _xx_stripes(v: HashedValues) -> np.ndarray:
+def _xx_stripes(v: HashedValues, seed: np.uint64) -> np.ndarray:
     """Return the four lanes over all whole stripes of 32 bytes, merged."""
     starts = (_P1 + _P2, _P2, U64(0), U64(0) - _P1)
-    lanes = [np.full(v.count, start) for start in starts]
+    lanes = [np.full(v.count, start) + seed for start in starts]
     stripes = v.lengths // 32
     for stripe in range(int(stripes.max())):
         rows = np.flatnonzero(stripes > stripe)

@@ -26,9 +26,12 @@ from olapdb.functions.numeric.mixed_comparison import compare_mixed
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, standard_call
 from olapdb.types import (
     FLOAT64,
+    INT32,
+    INT256,
     IPV6,
     UINT8,
     UINT32,
+    AggregateFunction,
     Array,
     Boolean,
     DataType,
@@ -47,7 +50,10 @@ from olapdb.types import (
     Map,
     Nothing,
     String,
+    Time,
+    Time64,
     Tuple,
+    WideNumber,
     is_nullable,
     make_nullable,
     plain,
@@ -55,6 +61,7 @@ from olapdb.types import (
 
 _TEXT = (String, FixedString)
 _DATES = (Date, Date32, DateTime, DateTime64)
+_CLOCKS = (Time, Time64)
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 _COUNTS = (Integer, Float, Decimal)
 _ARROW = {
@@ -74,6 +81,8 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     number.
     """
     a, b = as_number(plain(left.type)), as_number(plain(right.type))
+    if isinstance(a, AggregateFunction):
+        raise _incomparable(name, left.type, right.type)
     if a == b:
         return a
     if {type(plain(left.type)), type(plain(right.type))} == {IPv4, IPv6}:
@@ -89,6 +98,10 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     for time, number in ((a, b), (b, a)):
         if isinstance(time, DateTime | DateTime64) and isinstance(number, _COUNTS):
             return _number_type(_seconds_type(time), number)
+    if isinstance(a, _CLOCKS) or isinstance(b, _CLOCKS):
+        shared = _clock_type(a, b) or _clock_type(b, a)
+        if shared is not None:
+            return shared
     for text, other in ((left, plain(right.type)), (right, plain(left.type))):
         if isinstance(plain(text.type), _TEXT) and not isinstance(other, _TEXT):
             if text.constant is not None and not isinstance(other, Tuple | Map):
@@ -124,6 +137,23 @@ def _numbered(argument: Argument) -> Argument:
     """Return an Enum argument as one of its numbers' type, any other as given."""
     kind = plain(argument.type)
     return Argument(kind.number_type) if isinstance(kind, Enum) else argument
+
+
+def _clock_type(clock: DataType, other: DataType) -> DataType | None:
+    """Return the type at which a time is compared with another, a moment or a number of seconds.
+
+    None if ClickHouse compares them not, and for texts."""
+    match clock, other:
+        case (Time() | Time64(), Time() | Time64()):
+            return Time64(max(clock.precision, other.precision))
+        case (Time() | Time64(), DateTime() | DateTime64()):
+            digits = other.precision if isinstance(other, DateTime64) else 0
+            return DateTime64(max(clock.precision, digits))
+        case (Time(), Integer() | Float()):
+            return _number_type(INT32, other)
+        case (Time64(precision), Integer() | Float() | Decimal()):
+            return _number_type(Decimal(18, precision), other)
+    return None
 
 
 def _seconds_type(time: DateTime | DateTime64) -> DataType:
@@ -172,6 +202,8 @@ def _number_type(a: DataType, b: DataType) -> DataType:
     """Return the type at which two different number types are compared."""
     if isinstance(a, Float) or isinstance(b, Float):
         return FLOAT64
+    if all(isinstance(t, WideNumber | Integer) for t in (a, b)):
+        return INT256
     if isinstance(a, Decimal) or isinstance(b, Decimal):
         scale = max(t.scale if isinstance(t, Decimal) else 0 for t in (a, b))
         # As many digits as its bits may hold: a sum may have outgrown its precision.
@@ -198,6 +230,8 @@ def _cast_to(
         return column
     if isinstance(plain(source), IPv4) and isinstance(target, _NUMBERS):
         source = UINT32  # an address is its number
+    if isinstance(plain(source), Time) and isinstance(target, _NUMBERS):
+        source = INT32  # a time is its seconds
     if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):
         wide = column if pa.types.is_decimal(column.type) else pc.cast(column, pa.decimal128(20, 0))
         return pc.cast(wide, target.arrow)

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, IllegalTypeOfArgument, TooLargeStringSize
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    IllegalTypeOfArgument,
+    TooLargeStringSize,
+)
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.hashing import mix
-from olapdb.functions.scalar import ScalarDefinition, constant_integer, custom
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    constant_integer,
+    custom,
+    require,
+    standard_call,
+)
 from olapdb.types import (
     FLOAT64,
     STRING,
@@ -23,8 +37,11 @@ from olapdb.types import (
     UINT64,
     UUID_TYPE,
     DataType,
+    DateTime,
     FixedString,
+    Float,
     Integer,
+    String,
     plain,
 )
 
@@ -73,10 +90,81 @@ def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, UUID_TYPE, kernel, "row")
 
 
+def _ordered_uuids(milliseconds: np.ndarray, generator: np.random.Generator) -> pa.Array:
+    """Return UUIDs of version 7 (RFC 9562) of these Unix times, the rest of their bits drawn."""
+    rows = len(milliseconds)
+    data = generator.integers(0, 256, (rows, 16), dtype=np.uint8)
+    stamp = milliseconds.astype(">u8").view(np.uint8).reshape(rows, 8)
+    data[:, :6] = stamp[:, 2:]
+    data[:, 6] = (data[:, 6] & 0x0F) | 0x70
+    data[:, 8] = (data[:, 8] & 0x3F) | 0x80
+    return pa.Array.from_buffers(UUID_TYPE.arrow, rows, [None, pa.py_buffer(data.tobytes())])
+
+
+def _uuids_of_now(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve generateUUIDv7(): UUIDs of the present time, ascending within a statement's block."""
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Draw one UUID for each row; a counter follows the time."""
+        now = int(environment.now_seconds * 1000)
+        uuids = _ordered_uuids(np.full(rows, now, np.int64), generator_of(environment, name))
+        data = np.frombuffer(uuids.buffers()[1], np.uint8).reshape(rows, 16).copy()
+        counter = np.arange(rows, dtype=">u8").view(np.uint8).reshape(rows, 8)
+        data[:, 6] = 0x70
+        data[:, 9:12] = counter[:, 5:]
+        buffers = [None, pa.py_buffer(data.tobytes())]
+        return pa.Array.from_buffers(UUID_TYPE.arrow, rows, buffers)
+
+    return ScalarCall(name, UUID_TYPE, kernel, "row")
+
+
+def _uuids_of_times(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve dateTimeToUUIDv7(time): UUIDs of version 7 of the given times."""
+    given = plain(arguments[0].type)
+    if not isinstance(given, DateTime):
+        raise IllegalTypeOfArgument(f"{name} takes a DateTime, not {arguments[0].type}.")
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Draw one UUID for each row."""
+        seconds = columns.numpy_values(columns.as_array(values[0], rows)).astype(np.int64)
+        return _ordered_uuids(seconds * 1000, generator_of(environment, name))
+
+    return ScalarCall(name, UUID_TYPE, kernel, "row")
+
+
+_ticks_lock = threading.Lock()
+_last_tick = 0
+
+
+def _next_ticks(now: int, count: int) -> np.ndarray:
+    """Return numbers from `now` on that this process has not returned before."""
+    global _last_tick
+    with _ticks_lock:
+        first = max(now, _last_tick + 1)
+        _last_tick = first + count - 1
+    return np.arange(first, first + count, dtype=np.int64)
+
+
+def _snowflakes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve generateSnowflakeID([expr[, machine]]): 41 bits of milliseconds, 10 of the machine, 12
+    that count."""
+    machine = 0
+    if len(arguments) > 1:
+        machine = constant_integer(name, arguments, 1, "the machine") & 0x3FF
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return one number for each row, ascending; more than 4,096 take the next millisecond."""
+        ticks = _next_ticks(int(environment.now_seconds * 1000) << 12, rows)
+        numbers = ((ticks >> 12) << 22) | (machine << 12) | (ticks & 0xFFF)
+        return columns.from_values(numbers.astype(np.uint64), pa.uint64())
+
+    return ScalarCall(name, UINT64, kernel, "row")
+
+
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[float, ...], int], np.ndarray]
 
 
-def _generator(environment: Environment, *call: object) -> np.random.Generator:
+def generator_of(environment: Environment, *call: object) -> np.random.Generator:
     """Return the generator of a call: equal calls over one batch draw equal numbers."""
     if not environment.random_seed:
         return np.random.default_rng()
@@ -101,7 +189,7 @@ def _distribution(draw: Draw, count: int, result: DataType) -> Callable[..., Sca
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Draw one number for each row; raise BadArguments for impossible parameters."""
-            generator = _generator(environment, name, *parameters, tag)
+            generator = generator_of(environment, name, *parameters, tag)
             try:
                 return columns.from_values(draw(generator, parameters, rows), result.arrow)
             except (ValueError, OverflowError, ZeroDivisionError) as error:
@@ -146,7 +234,7 @@ def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], Sca
                     f"{name} makes texts of 0 to {_RANDOM_BYTES_MAX} bytes."
                 ).at_row(int(np.argmax((lengths < 0) | (lengths > _RANDOM_BYTES_MAX))))
             offsets = columns.offsets_from_counts(lengths)
-            generator = _generator(environment, name, tag)
+            generator = generator_of(environment, name, tag)
             low, high = (32, 127) if printable else (0, 256)
             data = generator.integers(low, high, int(offsets[-1]), dtype=np.uint8)
             return columns.strings_from(offsets, data)
@@ -162,12 +250,20 @@ _RANDOM_BYTES_MAX = 1 << 24
 def _fixed_bytes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve randomFixedString(length[, tag]) of a constant length."""
     length = constant_integer(name, arguments, 0, "the length")
+    if length < 0 or not isinstance(plain(arguments[0].type), Integer):
+        raise IllegalTypeOfArgument(
+            f"{name} takes an unsigned length in bytes, not one of {arguments[0].type}."
+        )
+    if length == 0:
+        raise ArgumentOutOfBound(f"{name} takes a length of at least 1 byte.")
+    if length >= _RANDOM_BYTES_MAX:
+        raise ArgumentOutOfBound(f"{name} takes a length below {_RANDOM_BYTES_MAX} bytes.")
     result = FixedString(length)
     tag = arguments[1].constant if len(arguments) > 1 else None
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Draw the bytes of each row."""
-        data = _generator(environment, name, tag).integers(0, 256, rows * length, dtype=np.uint8)
+        data = generator_of(environment, name, tag).integers(0, 256, rows * length, dtype=np.uint8)
         buffers = [None, pa.py_buffer(data.tobytes())]
         return pa.Array.from_buffers(result.arrow, rows, buffers)
 
@@ -186,7 +282,7 @@ def _characters(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if len(lengths) and (lengths.min() < 0 or lengths.max() > _RANDOM_BYTES_MAX):
             raise TooLargeStringSize(f"{name} makes texts of 0 to {_RANDOM_BYTES_MAX} characters.")
         offsets = columns.offsets_from_counts(lengths)
-        drawn = _generator(environment, name, tag).integers(
+        drawn = generator_of(environment, name, tag).integers(
             0, _CODE_POINTS - _SURROGATES, int(offsets[-1]), dtype=np.uint32
         )
         points = np.where(drawn >= _FIRST_SURROGATE, drawn + _SURROGATES, drawn)
@@ -209,16 +305,43 @@ def _constant_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Draw the number; it follows from the query's seed."""
-        number = _generator(environment, name, tag).integers(0, 2**32, dtype=np.uint32)
+        number = generator_of(environment, name, tag).integers(0, 2**32, dtype=np.uint32)
         return pa.scalar(int(number), UINT32.arrow)
 
     return ScalarCall(name, UINT32, kernel, "query")
+
+
+def _fuzzed(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve fuzzBits(text, share): the text with each bit flipped with this probability.
+
+    Raises IllegalTypeOfArgument unless the share is a constant float, ArgumentOutOfBound unless it
+    is of 0 to 1."""
+    require(name, [plain(arguments[0].type)], (String, FixedString), "a String or FixedString")
+    share = arguments[1].constant
+    if share is None or not isinstance(plain(arguments[1].type), Float):
+        raise IllegalTypeOfArgument(f"The second argument of {name} is a constant float.")
+    chance = share.as_py()
+    if chance < 0 or chance > 1:
+        raise ArgumentOutOfBound(f"The second argument of {name} is between 0 and 1, not {chance}.")
+
+    def kernel(values: list[pa.Array], call: Invocation) -> pa.Array:
+        """Draw each bit of each row's text."""
+        offsets, data = columns.bytes_of(columns.binary(values[0]))
+        drawn = generator_of(call.environment, name).random((len(data), 8)) < chance
+        mask = np.packbits(drawn, axis=1).reshape(-1)
+        return columns.retype(columns.strings_from(offsets, data ^ mask), call.result.arrow)
+
+    whole = standard_call(name, arguments, plain(arguments[0].type), kernel)
+    return replace(whole, volatility="row")
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("rand", _random(UINT32), count=(0, 1), aliases=("rand32",), insensitive=True),
     custom("rand64", _random(UINT64), count=(0, 1)),
     custom("generateUUIDv4", _uuids, count=(0, 1)),
+    custom("generateUUIDv7", _uuids_of_now, count=(0, 1)),
+    custom("dateTimeToUUIDv7", _uuids_of_times),
+    custom("generateSnowflakeID", _snowflakes, count=(0, 2)),
     *(
         custom(name, _distribution(draw, count, result), count=(count, count + 1))
         for name, (count, result, draw) in _DISTRIBUTIONS.items()
@@ -226,6 +349,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("randomString", _random_bytes(printable=False), count=(1, 2)),
     custom("randomFixedString", _fixed_bytes, count=(1, 2)),
     custom("randomStringUTF8", _characters, count=(1, 2)),
+    custom("fuzzBits", _fuzzed, count=2),
     custom("randConstant", _constant_number, count=(0, 1)),
     custom("randomPrintableASCII", _random_bytes(printable=True), count=(1, 2)),
 )

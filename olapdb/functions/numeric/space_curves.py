@@ -26,8 +26,11 @@ def _is_natural(data_type: DataType) -> bool:
 
 
 def _ratios(argument: Argument | None) -> tuple[int, ...] | None:
-    """Return the numbers of a constant tuple, None of another argument."""
+    """Return the numbers of a constant tuple, None of another argument or of a tuple of anything
+    else."""
     if argument is None or argument.constant is None or not isinstance(argument.type, Tuple):
+        return None
+    if not all(isinstance(element, Integer) for element in argument.type.elements):
         return None
     return tuple(int(value) for value in argument.constant.as_py().values())
 
@@ -53,6 +56,15 @@ def _encode_rule(most: int, bounds: range) -> scalar.TypeRule:
         """Return UInt64; raise an error for types and numbers of arguments that do not fit."""
         numbers = types[1:] if isinstance(types[0], Tuple) else types
         if isinstance(types[0], Tuple):
+            if not types[0].elements:
+                raise scalar.illegal(name, types[0], "a tuple that is not empty")
+            if len(types[0].elements) != len(numbers):
+                raise ArgumentOutOfBound(
+                    f"The tuple of {name} has a number for each of its arguments."
+                )
+            for data_type in types[0].elements:
+                if not _is_natural(data_type):
+                    raise scalar.illegal(name, data_type, "a tuple of unsigned integers")
             _check_ratios(name, _ratios(arguments[0]), len(numbers), bounds)
         for data_type in numbers:
             if not _is_natural(data_type):
@@ -75,6 +87,9 @@ def _decode_rule(most: int, bounds: range) -> scalar.TypeRule:
             raise IllegalColumn(f"The code that {name} takes is an unsigned integer.")
         if isinstance(types[0], Tuple):
             dimensions = len(types[0].elements)
+            for data_type in types[0].elements:
+                if not _is_natural(data_type):
+                    raise scalar.illegal(name, data_type, "a tuple of unsigned integers")
             _check_ratios(name, _ratios(arguments[0]), dimensions, bounds)
         else:
             dimensions = scalar.constant_integer(name, arguments, 0, "the number of dimensions")
@@ -205,10 +220,11 @@ def _hilbert_decode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
 def _buckets_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Return Int32; raise BadArguments unless the number of buckets is positive."""
+    """Return Int32; raise BadArguments unless the number of buckets is 1 to 2³¹ - 1."""
     scalar.require(name, types[:1], (Integer, Date, DateTime, IPv4), "an integer")
-    if scalar.constant_integer(name, arguments, 1, "the number of buckets") <= 0:
-        raise BadArguments(f"The number of buckets of {name} must be positive.")
+    count = scalar.constant_integer(name, arguments, 1, "the number of buckets")
+    if not 0 < count < 1 << 31:
+        raise BadArguments(f"The number of buckets of {name} is 1 to 2147483647, not {count}.")
     return INT32
 
 

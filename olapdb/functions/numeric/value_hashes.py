@@ -26,7 +26,7 @@ from olapdb.functions.numeric.byte_hashes import (
     xx_hash64,
 )
 from olapdb.functions.numeric.sip_hashes import Key
-from olapdb.types import UINT32, UINT64, DataType, Date, FixedString, Integer, Tuple
+from olapdb.types import UINT32, UINT64, DataType, Date, FixedString, Integer, Time, Time64, Tuple
 
 _INT32 = Integer(32, True)
 _WIDE = FixedString(16)
@@ -85,7 +85,8 @@ def _java_number(array: pa.Array, data_type: DataType) -> np.ndarray | None:
     )
     if unsigned or (pa.types.is_timestamp(array.type) and array.type.unit == "s"):
         raise UnsupportedMethod("Unsigned types are not supported by javaHash.")
-    if not (pa.types.is_signed_integer(array.type) or pa.types.is_date32(array.type)):
+    signed = pa.types.is_signed_integer(array.type) or pa.types.is_date32(array.type)
+    if not signed or isinstance(data_type, Time | Time64):
         return None
     values = columns.numpy_values(array)
     if values.dtype.itemsize < 8:

@@ -14,7 +14,7 @@ from olapdb.functions.casts.parsing import unhexed
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal, require
 from olapdb.functions.strings import rendering
-from olapdb.functions.strings.arguments import TEXT_TYPES, integers, text_kernel, text_rule
+from olapdb.functions.strings.arguments import TEXT_TYPES, text_kernel, text_rule
 from olapdb.types import (
     INT32,
     STRING,
@@ -29,6 +29,9 @@ from olapdb.types import (
     Integer,
     IPv6,
     Map,
+    Time,
+    Time64,
+    WideNumber,
 )
 
 
@@ -54,7 +57,12 @@ def _char_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     """Return the strings of the bytes with these codes, modulo 256 and without their digits behind
     the point: the kernel of char."""
-    matrix = np.stack([integers(a).astype(np.uint8) for a in arrays], axis=1)
+    with np.errstate(invalid="ignore"):  # NaN and infinities have no integer: 0 on every machine
+        codes = [
+            np.nan_to_num(columns.numpy_values(a), nan=0, posinf=0, neginf=0).astype(np.int64)
+            for a in arrays
+        ]
+    matrix = np.stack(codes, axis=1).astype(np.uint8)
     offsets = np.arange(call.rows + 1, dtype=np.int64) * len(arrays)
     return columns.strings_from(offsets, matrix.reshape(-1))
 
@@ -69,6 +77,9 @@ def _hex(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return columns.strings_from(offsets * 2, rendering.hex_matrix(data[:, None]).reshape(-1))
     if isinstance(call.types[0], UUID | IPv6):
         return columns.text(columns.binary(_all_digits(rendering.fixed_bytes(array))))
+    if isinstance(call.types[0], WideNumber):
+        raw = _decimal_bytes(array, 38 if call.types[0].bits == 128 else 76)
+        return _significant_digits(np.ascontiguousarray(raw[:, ::-1]))
     if isinstance(call.types[0], Decimal):
         return _all_digits(_decimal_bytes(array, call.types[0].precision))
     values = columns.numpy_values(array)
@@ -86,6 +97,11 @@ def _digits_without_leading_zeros(values: np.ndarray) -> pa.Array:
     """Return the hexadecimal digits of integers without leading zero bytes; 0 gives "00"."""
     width = values.dtype.itemsize
     raw = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), width)
+    return _significant_digits(raw)
+
+
+def _significant_digits(raw: np.ndarray) -> pa.Array:
+    """Return the hexadecimal digits of byte rows without leading zero bytes, of the last always."""
     nonzero = (raw != 0) | (np.arange(raw.shape[1]) == raw.shape[1] - 1)
     keep = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
     keep = np.repeat(keep, 2, axis=1)
@@ -120,7 +136,7 @@ def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
         raise UnsupportedMethod(
             f"{name} of {types[0]} is not supported: a state has no bytes here."
         )
-    if isinstance(types[0], Array | Map):
+    if isinstance(types[0], Array | Map | Time | Time64):
         raise illegal(name, types[0], "a String, number or date")
     return STRING
 

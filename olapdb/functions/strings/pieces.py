@@ -1,4 +1,4 @@
-"""Pieces of texts: tokens, n-grams, groups of patterns; texts put together by printf and overlay."""
+"""Pieces of texts: n-grams, groups of patterns; texts put together by printf and overlay."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from olapdb.functions.base import Argument
 from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, on_text, text_of
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
 from olapdb.functions.strings.search_many import pattern_of
-from olapdb.types import STRING, UINT8, Array, Boolean, DataType, Float, Integer, String
+from olapdb.types import STRING, Array, Boolean, DataType, Float, Integer
 
 _TEXTS = Array(STRING)
-_WORDS = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
-"""The words of the default tokenizer: letters, digits, and all that is not ASCII."""
 
 
 def _encoded(texts: Sequence[str | None]) -> list[bytes]:
@@ -23,111 +21,12 @@ def _encoded(texts: Sequence[str | None]) -> list[bytes]:
     return [bytes_of_text(text or "") for text in texts]
 
 
-def _grams(text: bytes, size: int) -> list[bytes]:
-    """Return all pieces of `size` characters, in order."""
+def _ngrams(text: bytes, size: int) -> list[bytes]:
+    """Return the pieces of `size` characters; raise BadArguments unless it is above 0."""
+    if size < 1:
+        raise BadArguments("The length of ngrams is at least 1.")
     characters = text_of(text)
     return _encoded([characters[at : at + size] for at in range(len(characters) - size + 1)])
-
-
-def _ngrams(text: bytes, size: int) -> list[bytes]:
-    """Return the pieces of `size` characters; raise BadArguments unless 1 <= size <= 8."""
-    if not 1 <= size <= 8:
-        raise BadArguments("The length of ngrams is from 1 to 8.")
-    return _grams(text, size)
-
-
-def _tokens(text: bytes, tokenizer: bytes = b"splitByNonAlpha", *options: object) -> list[bytes]:
-    """Return the tokens of a text by one of ClickHouse's tokenizers."""
-    name = tokenizer.decode("utf-8", "replace")
-    if name in ("splitByNonAlpha", "default", "tokenbf_v1"):
-        return _WORDS.findall(text)
-    if name in ("ngrams", "ngrambf_v1"):
-        size = options[0] if options else 3
-        if not isinstance(size, int) or not 1 <= size <= 8:
-            raise BadArguments("The length of ngrams is an integer from 1 to 8.")
-        return _grams(text, size)
-    if name == "splitByString":
-        separators = options[0] if options else [b" "]
-        if not isinstance(separators, list) or not separators or not all(separators):
-            raise BadArguments("The separators of splitByString are an array of texts.")
-        pattern = b"|".join(re.escape(s) for s in sorted(separators, key=len, reverse=True))
-        return [piece for piece in re.split(pattern, text) if piece]
-    if name == "array":
-        return [text]
-    if name == "splitByRegexp" and options and isinstance(options[0], bytes):
-        matches = pattern_of(options[0]).finditer(text_of(text))
-        if len(options) > 1 and options[1]:
-            return [g for m in matches for g in _encoded(m.groups() or (m.group(),)) if g]
-        ends = [(m.start(), m.end()) for m in matches if m.end() > m.start()]
-        bounds = [0, *(place for pair in ends for place in pair), len(text_of(text))]
-        pieces = [text_of(text)[a:b] for a, b in zip(bounds[::2], bounds[1::2], strict=True)]
-        return _encoded([piece for piece in pieces if piece])
-    raise BadArguments(
-        f"Function tokens knows no tokenizer {name!r}.",
-        hint="It knows splitByNonAlpha, splitByString, splitByRegexp, ngrams and array.",
-    )
-
-
-def _tokens_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return Array(String); raise IllegalTypeOfArgument for other types than a text, the name of a
-    tokenizer and its option."""
-    scalar.require(name, types[:1], TEXT_TYPES, "a String")
-    if len(types) > 1:
-        scalar.constant_text(name, arguments, 1, "the tokenizer")
-    kinds = (Integer, Array, *TEXT_TYPES, Boolean)
-    scalar.require(name, types[2:], kinds, "an integer or Array of String")
-    for data_type in types[2:]:
-        if isinstance(data_type, Array) and not isinstance(data_type.inner, String):
-            raise scalar.illegal(name, data_type, "an Array of String")
-    return _TEXTS
-
-
-def _has_tokens(*, every: bool) -> Callable[..., int]:
-    """Return the function that tells whether a text has all, or any, of the tokens."""
-
-    def has(
-        text: bytes | list[bytes],
-        wanted: bytes | list[bytes],
-        tokenizer: bytes = b"splitByNonAlpha",
-    ) -> int:
-        """Compare the tokens of the text with those wanted, a list or the tokens of a text."""
-        name = tokenizer
-        options: tuple[object, ...] = ()
-        sized = re.fullmatch(rb"ngrams\((\d+)\)", tokenizer)
-        if sized:
-            name, options = b"ngrams", (int(sized.group(1)),)
-        needles = wanted if isinstance(wanted, list) else _tokens(wanted, name, *options)
-        texts = text if isinstance(text, list) else [text]
-        present = {token for one in texts for token in _tokens(one, name, *options)}
-        if not needles:
-            return 0
-        return int(
-            all(n in present for n in needles) if every else any(n in present for n in needles)
-        )
-
-    return has
-
-
-def _has_phrase(text: bytes, phrase: bytes) -> int:
-    """Return whether the tokens of the phrase follow one another in the text."""
-    words, wanted = _WORDS.findall(text), _WORDS.findall(phrase)
-    if not wanted:
-        return 0
-    starts = range(len(words) - len(wanted) + 1)
-    return int(any(words[at : at + len(wanted)] == wanted for at in starts))
-
-
-def _has_tokens_rule(
-    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
-) -> DataType:
-    """Return UInt8; raise IllegalTypeOfArgument unless both are texts or arrays of texts."""
-    for data_type in types[:2]:
-        inner = data_type.inner if isinstance(data_type, Array) else data_type
-        if not isinstance(inner, TEXT_TYPES):
-            raise scalar.illegal(name, data_type, "a String or an Array of String")
-    if len(types) > 2:
-        scalar.constant_text(name, arguments, 2, "the tokenizer")
-    return UINT8
 
 
 def _alpha_tokens(text: bytes, limit: int = 0) -> list[bytes]:
@@ -274,25 +173,7 @@ def _on_bytes(function: Callable[..., str]) -> Callable[..., bytes]:
 _NESTED = Array(_TEXTS)
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    define_by_value("tokens", _tokens_rule, _tokens, count=(1, 4)),
     define_by_value("ngrams", text_rule(_TEXTS), _ngrams, count=2),
-    define_by_value(
-        "hasAllTokens",
-        _has_tokens_rule,
-        _has_tokens(every=True),
-        count=(2, 3),
-        aliases=("hasAllToken",),
-    ),
-    define_by_value(
-        "hasAnyTokens",
-        _has_tokens_rule,
-        _has_tokens(every=False),
-        count=(2, 3),
-        aliases=("hasAnyToken",),
-    ),
-    define_by_value(
-        "hasPhrase", text_rule(UINT8, 2), _has_phrase, count=2, aliases=("matchPhrase",)
-    ),
     define_by_value(
         "alphaTokens", text_rule(_TEXTS), _alpha_tokens, count=(1, 2), aliases=("splitByAlpha",)
     ),

@@ -15,6 +15,7 @@ from olapdb.errors import InternalError
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.addresses import ipv4_texts, ipv6_texts
 from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
+from olapdb.functions.kernels.clocks import clock_texts
 from olapdb.types.arrow import enum_texts
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -83,6 +84,8 @@ def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC")
             return array.cast(pa.string())
         case types.DateTime() | types.DateTime64():
             return _times(array, inner, zone)
+        case types.Time() | types.Time64():
+            return clock_texts(array, inner)
         case types.UUID():
             return _uuids(array)
         case types.IPv4():
@@ -153,6 +156,8 @@ _QUOTED = (
     types.Date32,
     types.DateTime,
     types.DateTime64,
+    types.Time,
+    types.Time64,
     types.UUID,
     types.IPv4,
     types.IPv6,

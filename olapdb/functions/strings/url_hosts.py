@@ -7,17 +7,18 @@ the authority, `user:password@host:port`. A host has a dot inside, or stands in 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions import scalar
+from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.strings.arguments import text_kernel, text_rule
-from olapdb.types import STRING, UINT16
+from olapdb.types import STRING, UINT16, DataType
 
 _PROTOCOL = r"^(?://|(?s:.)[a-zA-Z0-9.+-]{0,12}://)"
 _RFC_PROTOCOL = r"^(?://|(?s:.)[a-zA-Z0-9.+\[-]{0,12}://)"
@@ -71,7 +72,7 @@ def domain_rfc(array: pa.Array) -> pa.Array:
     return pc.if_else(pc.or_(dotted, by_user), name, group(text, _RFC_ADDRESS))
 
 
-def _without_www(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
+def without_www(host_of: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
     """Return the function of hosts without a leading `www.`."""
     return lambda array: pc.replace_substring_regex(host_of(array), r"^www\.(.)", r"\1")
 
@@ -137,22 +138,30 @@ def _netloc(url: bytes) -> bytes:
     return rest[: min([len(rest), *(end for end in ends if end >= 0)])]
 
 
+def _port_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return UInt16; raise the error of an argument that is no text, or of a default that is no
+    constant UInt16."""
+    if len(types) > 1 and (types[1] != UINT16 or arguments[1].constant is None):
+        raise scalar.illegal(name, types[1], "a constant UInt16 as the default")
+    return text_rule(UINT16)(name, types[:1], arguments[:1])
+
+
 _URL = text_rule(STRING)
 _HOSTS = {"": domain, "RFC": domain_rfc}
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(scalar.define(f"domain{n}", _URL, text_kernel(f)) for n, f in _HOSTS.items()),
     *(
-        scalar.define(f"domainWithoutWWW{n}", _URL, text_kernel(_without_www(f)))
+        scalar.define(f"domainWithoutWWW{n}", _URL, text_kernel(without_www(f)))
         for n, f in _HOSTS.items()
     ),
     *(
         scalar.define(f"topLevelDomain{n}", _URL, text_kernel(_top_level(f)))
         for n, f in _HOSTS.items()
     ),
-    scalar.define("port", text_rule(UINT16), _port(domain, _PROTOCOL, "^[^:/?#]*"), count=(1, 2)),
+    scalar.define("port", _port_rule, _port(domain, _PROTOCOL, "^[^:/?#]*"), count=(1, 2)),
     scalar.define(
-        "portRFC", text_rule(UINT16), _port(domain_rfc, _RFC_PROTOCOL, _RFC_BEFORE), count=(1, 2)
+        "portRFC", _port_rule, _port(domain_rfc, _RFC_PROTOCOL, _RFC_BEFORE), count=(1, 2)
     ),
     define_by_value("netloc", _URL, _netloc),
 )

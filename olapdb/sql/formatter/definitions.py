@@ -156,9 +156,9 @@ def _format_dotted_names(names: Iterable[str]) -> str:
 def _format_elements(node: nodes.CreateTable) -> str:
     """Return the columns, indexes, projections and constraints of a table in parentheses."""
     parts = [format_column(column) for column in node.columns]
-    parts += [_format_index(index) for index in node.indexes]
+    parts += [format_index(index) for index in node.indexes]
     parts += [_format_projection(projection) for projection in node.projections]
-    parts += [_format_constraint(constraint) for constraint in node.constraints]
+    parts += [format_constraint(constraint) for constraint in node.constraints]
     return f"({', '.join(parts)})"
 
 
@@ -184,7 +184,7 @@ def format_column(column: nodes.ColumnDefinition) -> str:
     return " ".join(parts)
 
 
-def _format_index(index: nodes.IndexDefinition) -> str:
+def format_index(index: nodes.IndexDefinition) -> str:
     """Return a skip index: `INDEX name expression TYPE type GRANULARITY n`."""
     return (
         f"INDEX {quote_name(index.name)} {expressions.format_expression(index.expression)} "
@@ -203,7 +203,7 @@ def _format_projection(projection: nodes.ProjectionDefinition) -> str:
     return f"PROJECTION {quote_name(projection.name)} ({queries.format_query(projection.query)})"
 
 
-def _format_constraint(constraint: nodes.ConstraintDefinition) -> str:
+def format_constraint(constraint: nodes.ConstraintDefinition) -> str:
     """Return `CONSTRAINT name CHECK | ASSUME condition`."""
     condition = expressions.format_expression(constraint.expression)
     return f"CONSTRAINT {quote_name(constraint.name)} {constraint.kind} {condition}"
@@ -230,7 +230,7 @@ def format_storage(storage: nodes.StorageClause) -> list[str]:
     if storage.sample_by is not None:
         parts.append(f"SAMPLE BY {expressions.format_expression(storage.sample_by)}")
     if storage.ttl:
-        parts.append(f"TTL {', '.join(_format_ttl(item) for item in storage.ttl)}")
+        parts.append(f"TTL {', '.join(format_ttl(item) for item in storage.ttl)}")
     if storage.settings:
         parts.append(f"SETTINGS {queries.format_settings(storage.settings)}")
     return parts
@@ -261,16 +261,21 @@ def _format_sorting_item(item: nodes.OrderItem) -> str:
     return expressions.format_expression(item.expression) + (" DESC" if item.descending else "")
 
 
-def _format_ttl(item: nodes.TtlItem) -> str:
+def format_ttl(item: nodes.TtlItem) -> str:
     """Return an item of TTL with its action and WHERE; DELETE is not written out."""
     text = expressions.format_expression(item.expression)
     match item.action:
         case "MOVE":
             text += f" TO {item.detail}"
-        case "DELETE":
-            pass
-        case _:
-            text += f" {item.action} {item.detail}"
+        case "GROUP BY":
+            text += " GROUP BY " + ", ".join(map(expressions.format_expression, item.group_by))
+            values = [
+                f"{quote_dotted_name(name)} = {expressions.format_expression(value)}"
+                for name, value in item.assignments
+            ]
+            text += f" SET {', '.join(values)}" if values else ""
+        case "RECOMPRESS":
+            text += f" RECOMPRESS {item.detail}"
     return (
         text if item.where is None else f"{text} WHERE {expressions.format_expression(item.where)}"
     )

@@ -11,26 +11,32 @@ _HIDDEN = "'[HIDDEN]'"
 
 def format_create_dictionary(node: nodes.CreateDictionary) -> str:
     """Return `CREATE DICTIONARY …`, with a password shown as [HIDDEN]."""
+    head, attributes, clauses = format_parts(node)
+    return " ".join([head, f"({', '.join(attributes)})", *clauses])
+
+
+def format_parts(node: nodes.CreateDictionary) -> tuple[str, list[str], list[str]]:
+    """Return the words before the parentheses, the attributes in them, the clauses behind them."""
     parts = ["CREATE OR REPLACE DICTIONARY" if node.or_replace else "CREATE DICTIONARY"]
     if node.if_not_exists:
         parts.append("IF NOT EXISTS")
     parts.append(queries.format_table(node.name))
-    parts.append(f"({', '.join(map(_format_attribute, node.attributes))})")
+    clauses: list[str] = []
     if node.primary_key:
-        parts.append(f"PRIMARY KEY {', '.join(map(quote_name, node.primary_key))}")
+        clauses.append(f"PRIMARY KEY {', '.join(map(quote_name, node.primary_key))}")
     if node.source is not None:
-        parts.append(f"SOURCE({_format_clause(node.source)})")
+        clauses.append(f"SOURCE({_format_clause(node.source)})")
     if node.lifetime is not None:
-        parts.append(f"LIFETIME(MIN {node.lifetime[0]} MAX {node.lifetime[1]})")
+        clauses.append(f"LIFETIME(MIN {node.lifetime[0]} MAX {node.lifetime[1]})")
     if node.layout is not None:
-        parts.append(f"LAYOUT({_format_clause(node.layout)})")
+        clauses.append(f"LAYOUT({_format_clause(node.layout)})")
     if node.range is not None:
-        parts.append(f"RANGE(MIN {quote_name(node.range[0])} MAX {quote_name(node.range[1])})")
+        clauses.append(f"RANGE(MIN {quote_name(node.range[0])} MAX {quote_name(node.range[1])})")
     if node.settings:
-        parts.append(f"SETTINGS({queries.format_settings(node.settings)})")
+        clauses.append(f"SETTINGS({queries.format_settings(node.settings)})")
     if node.comment:
-        parts.append(f"COMMENT {quote_string(node.comment)}")
-    return " ".join(parts)
+        clauses.append(f"COMMENT {quote_string(node.comment)}")
+    return " ".join(parts), [_format_attribute(a) for a in node.attributes], clauses
 
 
 def _format_attribute(attribute: nodes.DictionaryAttribute) -> str:

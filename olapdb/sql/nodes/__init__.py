@@ -45,6 +45,7 @@ from olapdb.sql.nodes.alter import (
     OtherAction,
     PartitionAction,
     PartitionReference,
+    ProjectionAction,
     RenameColumn,
     UpdateWhere,
 )
@@ -182,6 +183,7 @@ __all__ = [
     "PartitionAction",
     "PartitionReference",
     "Periods",
+    "ProjectionAction",
     "ProjectionDefinition",
     "Query",
     "RefreshClause",

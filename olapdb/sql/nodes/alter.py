@@ -10,6 +10,7 @@ from olapdb.sql.nodes.definitions import (
     ColumnDefinition,
     ConstraintDefinition,
     IndexDefinition,
+    ProjectionDefinition,
     TtlItem,
 )
 from olapdb.sql.nodes.expressions import OrderItem
@@ -180,6 +181,19 @@ class IndexAction(AlterAction):
     action: Lit["ADD", "DROP", "CLEAR", "MATERIALIZE"]
     name: str
     index: IndexDefinition | None = None
+    if_exists: bool = False
+    first: bool = False
+    after: str | None = None
+    partition: PartitionReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionAction(AlterAction):
+    """ADD | DROP | CLEAR | MATERIALIZE PROJECTION `name`; the fields are as those of IndexAction."""
+
+    action: Lit["ADD", "DROP", "CLEAR", "MATERIALIZE"]
+    name: str
+    projection: ProjectionDefinition | None = None
     if_exists: bool = False
     first: bool = False
     after: str | None = None

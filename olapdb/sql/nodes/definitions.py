@@ -69,12 +69,15 @@ class ProjectionDefinition(Node):
 class TtlItem(Node):
     """One rule of TTL: when, `action`, which rows.
 
-    `detail` is the text behind GROUP BY, RECOMPRESS or TO.
+    `group_by` and `assignments` belong to GROUP BY … SET; `detail` is the text behind RECOMPRESS or
+    TO.
     """
 
     expression: Expression
     action: Lit["DELETE", "GROUP BY", "RECOMPRESS", "MOVE"] = "DELETE"
     where: Expression | None = None
+    group_by: tuple[Expression, ...] = ()
+    assignments: tuple[tuple[str, Expression], ...] = ()
     detail: str = ""
 
 

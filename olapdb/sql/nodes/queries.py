@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as Lit
 
 from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
@@ -51,6 +51,7 @@ class Join(Relation):
     on: Expression | None = None
     using: tuple[str, ...] = ()
     natural: bool = False
+    comma: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,16 @@ class ArrayJoin(Relation):
 
 @dataclass(frozen=True, slots=True)
 class WithItem(Node):
-    """`name AS (query)` has `query`; `expression AS name` has `expression`."""
+    """`name AS (query)` has `query`; `expression AS name` has `expression`.
+
+    AS MATERIALIZED changes nothing, as in ClickHouse: a costly query that is used several times is
+    computed once anyway."""
 
     name: str
     query: Query | None = None
     expression: Expression | None = None
     column_aliases: tuple[str, ...] = ()
+    materialized: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

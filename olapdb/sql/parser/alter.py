@@ -107,7 +107,7 @@ def _parse_known_action(cursor: TokenCursor) -> nodes.AlterAction | None:
 
 
 def _parse_add(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse ADD of a column, an index or a constraint; None for PROJECTION and STATISTICS."""
+    """Parse ADD of a column, an index, a projection or a constraint; None for STATISTICS."""
     if cursor.take("COLUMN"):
         if_not_exists = cursor.if_not_exists()
         column, _ = columns.parse_column(cursor)
@@ -126,7 +126,14 @@ def _parse_add(cursor: TokenCursor, position: Position) -> nodes.AlterAction | N
         return nodes.ConstraintAction(
             "ADD", constraint.name, constraint, if_not_exists, position=position
         )
-    if cursor.key in ("PROJECTION", "STATISTICS"):
+    if cursor.take("PROJECTION"):
+        if_not_exists = cursor.if_not_exists()
+        projection = columns.parse_projection(cursor)
+        first, after = _parse_place(cursor)
+        return nodes.ProjectionAction(
+            "ADD", projection.name, projection, if_not_exists, first, after, position=position
+        )
+    if cursor.key == "STATISTICS":
         return None
     raise cursor.expected("COLUMN, INDEX, CONSTRAINT or PROJECTION")
 
@@ -141,7 +148,7 @@ def _parse_place(cursor: TokenCursor) -> tuple[bool, str | None]:
 def _parse_drop(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
     """Parse DROP of a column, an index, a constraint or a detached partition.
 
-    None for PROJECTION and STATISTICS, which olapdb does not support. DROP PARTITION is parsed by
+    None for STATISTICS, which olapdb does not support. DROP PARTITION is parsed by
     `_parse_partition_action`."""
     if cursor.take("COLUMN"):
         if_exists = cursor.if_exists()
@@ -155,7 +162,11 @@ def _parse_drop(cursor: TokenCursor, position: Position) -> nodes.AlterAction | 
     if cursor.take("DETACHED"):
         partition = storage.parse_partition(cursor)
         return nodes.PartitionAction("DROP DETACHED", partition, position=position)
-    if cursor.key in ("PROJECTION", "STATISTICS"):
+    if cursor.take("PROJECTION"):
+        if_exists = cursor.if_exists()
+        name = cursor.identifier("the name of a projection")
+        return nodes.ProjectionAction("DROP", name, None, if_exists, position=position)
+    if cursor.key == "STATISTICS":
         return None
     raise cursor.expected("COLUMN, INDEX, CONSTRAINT, PARTITION or PROJECTION")
 
@@ -168,7 +179,7 @@ def parse_drop_index(cursor: TokenCursor, position: Position) -> nodes.IndexActi
 
 
 def _parse_clear(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse `COLUMN | INDEX [IF EXISTS] name [IN PARTITION …]` after CLEAR; None if neither keyword
+    """Parse `COLUMN | INDEX | PROJECTION [IF EXISTS] name [IN PARTITION …]` after CLEAR; None if neither keyword
     is next."""
     if cursor.take("COLUMN"):
         if_exists = cursor.if_exists()
@@ -177,6 +188,8 @@ def _parse_clear(cursor: TokenCursor, position: Position) -> nodes.AlterAction |
         return nodes.ClearColumn(name, partition, if_exists, position=position)
     if cursor.take("INDEX"):
         return _parse_index_in_partition(cursor, "CLEAR", position)
+    if cursor.take("PROJECTION"):
+        return _parse_projection_in_partition(cursor, "CLEAR", position)
     return None
 
 
@@ -188,6 +201,18 @@ def _parse_index_in_partition(
     name = cursor.identifier("the name of an index")
     partition = storage.parse_in_partition(cursor)
     return nodes.IndexAction(
+        action, name, if_exists=if_exists, partition=partition, position=position
+    )
+
+
+def _parse_projection_in_partition(
+    cursor: TokenCursor, action: Literal["CLEAR", "MATERIALIZE"], position: Position
+) -> nodes.ProjectionAction:
+    """Parse `[IF EXISTS] projection [IN PARTITION …]` behind CLEAR or MATERIALIZE PROJECTION."""
+    if_exists = cursor.if_exists()
+    name = cursor.identifier("the name of a projection")
+    partition = storage.parse_in_partition(cursor)
+    return nodes.ProjectionAction(
         action, name, if_exists=if_exists, partition=partition, position=position
     )
 
@@ -211,7 +236,7 @@ def _parse_comment(cursor: TokenCursor, position: Position) -> nodes.CommentColu
 
 
 def _parse_materialize(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse MATERIALIZE of a column, an index or the TTL; None for PROJECTION, STATISTICS."""
+    """Parse MATERIALIZE of a column, an index or a projection or the TTL; None for STATISTICS."""
     if cursor.take("COLUMN"):
         name = cursor.dotted_name("a column")
         partition = storage.parse_in_partition(cursor)
@@ -220,7 +245,9 @@ def _parse_materialize(cursor: TokenCursor, position: Position) -> nodes.AlterAc
         return _parse_index_in_partition(cursor, "MATERIALIZE", position)
     if cursor.take("TTL"):
         return nodes.MaterializeTtl(storage.parse_in_partition(cursor), position=position)
-    if cursor.key in ("PROJECTION", "STATISTICS"):
+    if cursor.take("PROJECTION"):
+        return _parse_projection_in_partition(cursor, "MATERIALIZE", position)
+    if cursor.key == "STATISTICS":
         return None
     raise cursor.expected("COLUMN, INDEX, PROJECTION or TTL")
 

@@ -66,7 +66,7 @@ def _parse_element(
         elements.constraints.append(parse_constraint(cursor))
     elif key == "PROJECTION" and cursor.key_after(2) == "(":
         cursor.advance()
-        elements.projections.append(_parse_projection(cursor))
+        elements.projections.append(parse_projection(cursor))
     elif cursor.take("PRIMARY", "KEY"):
         elements.primary_key = storage.parse_key(cursor)
     elif cursor.sees("FOREIGN", "KEY"):
@@ -190,7 +190,7 @@ def parse_constraint(cursor: TokenCursor) -> nodes.ConstraintDefinition:
     return nodes.ConstraintDefinition(name, kind, condition, position=position)
 
 
-def _parse_projection(cursor: TokenCursor) -> nodes.ProjectionDefinition:
+def parse_projection(cursor: TokenCursor) -> nodes.ProjectionDefinition:
     """Parse `name (SELECT …)` behind PROJECTION. Raises SyntaxError if it is no one SELECT."""
     position = cursor.position()
     name = cursor.identifier("the name of a projection")

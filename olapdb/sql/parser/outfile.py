@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from olapdb.errors import InternalError
+from olapdb.errors import BadArguments, InternalError
 from olapdb.sql import nodes
 from olapdb.sql.parser import queries
 from olapdb.sql.parser.cursor import TokenCursor
@@ -19,6 +19,9 @@ def parse_outfile(cursor: TokenCursor, query: nodes.Query) -> nodes.OutFile:
     path = cursor.string("a path in quotes")
     and_stdout = cursor.take("AND", "STDOUT")
     mode: Literal["APPEND", "TRUNCATE", ""] = cursor.take_one_of("APPEND", "TRUNCATE")
+    if mode and cursor.key in ("APPEND", "TRUNCATE"):
+        raise BadArguments("INTO OUTFILE takes APPEND or TRUNCATE, not both.", position=position)
+    and_stdout = cursor.take("AND", "STDOUT") or and_stdout
     compression, level = parse_compression(cursor)
     settings, output = queries.parse_output(cursor)
     if not isinstance(query, nodes.Select | nodes.SetOperation):

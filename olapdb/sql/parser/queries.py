@@ -103,12 +103,10 @@ def _parse_named_query(cursor: TokenCursor) -> nodes.WithItem | None:
         columns = cursor.dotted_names("a column")
         cursor.expect(")")
     if cursor.take("AS"):
-        modifier = cursor.key in ("MATERIALIZED", "NOT")
-        if modifier and cursor.key_after(1) in ("(", "MATERIALIZED"):
-            raise cursor.refused("WITH … AS MATERIALIZED", "Leave MATERIALIZED out.")
+        materialized = cursor.key_after(1) == "(" and cursor.take("MATERIALIZED")
         if query_follows(cursor):
             query = parse_in_parentheses(cursor)
-            return nodes.WithItem(name, query, None, columns, position=position)
+            return nodes.WithItem(name, query, None, columns, materialized, position=position)
     cursor.move_to(start)
     return None
 

@@ -32,7 +32,7 @@ def parse_relation(cursor: TokenCursor) -> nodes.Relation:
         position = cursor.position()
         if cursor.take(","):
             right = _parse_table_expression(cursor)
-            left = nodes.Join(left, right, "CROSS", position=position)
+            left = nodes.Join(left, right, "CROSS", comma=True, position=position)
             continue
         joined = _parse_array_join(cursor, left) or _parse_join(cursor, left)
         if joined is None:

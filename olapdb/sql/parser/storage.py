@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, sorting
@@ -140,44 +138,54 @@ def parse_ttl(cursor: TokenCursor) -> tuple[nodes.TtlItem, ...]:
 
 
 def _parse_ttl_item(cursor: TokenCursor) -> nodes.TtlItem:
-    """Parse an item of TTL: `expression [action] [WHERE condition]`."""
+    """Parse an item of TTL: `expression [DELETE] [WHERE condition]`, `expression GROUP BY keys [SET
+    column = aggregate, …]`, RECOMPRESS CODEC(…) or TO DISK | VOLUME."""
     position = cursor.position()
     expression = expressions.parse_expression(cursor)
-    action, detail = _parse_ttl_action(cursor)
-    where = expressions.parse_expression(cursor) if cursor.take("WHERE") else None
-    return nodes.TtlItem(expression, action, where, detail, position=position)
-
-
-def _parse_ttl_action(
-    cursor: TokenCursor,
-) -> tuple[Literal["DELETE", "GROUP BY", "RECOMPRESS", "MOVE"], str]:
-    """Parse what happens to expired rows; return the action and the text behind its word."""
     start = cursor.at + 1
     if cursor.sees("TO", "DISK") or cursor.sees("TO", "VOLUME"):
         cursor.skip(2)
         cursor.string("the name, quoted")
-        return "MOVE", cursor.text_since(start)
+        detail = cursor.text_since(start)
+        return nodes.TtlItem(expression, "MOVE", detail=detail, position=position)
     if cursor.take("RECOMPRESS"):
         cursor.expect("CODEC")
-        cursor.skip_parentheses()
-        return "RECOMPRESS", cursor.text_since(start)
+        detail = _parse_codec_list(cursor)
+        return nodes.TtlItem(expression, "RECOMPRESS", detail=detail, position=position)
     if cursor.take("GROUP", "BY"):
-        cursor.comma_separated(operands.parse_aliased)
-        if cursor.take("SET"):
-            _skip_ttl_assignments(cursor)
-        return "GROUP BY", cursor.text_since(start + 1)
+        keys = cursor.comma_separated(expressions.parse_expression)
+        values = _parse_ttl_assignments(cursor) if cursor.take("SET") else ()
+        return nodes.TtlItem(
+            expression, "GROUP BY", group_by=keys, assignments=values, position=position
+        )
     cursor.take("DELETE")
-    return "DELETE", ""
+    where = expressions.parse_expression(cursor) if cursor.take("WHERE") else None
+    return nodes.TtlItem(expression, where=where, position=position)
 
 
-def _skip_ttl_assignments(cursor: TokenCursor) -> None:
-    """Step over `v = sum(v), w = max(w)`, parsed only for its errors; its text is stored."""
+def _parse_codec_list(cursor: TokenCursor) -> str:
+    """Parse `(Delta, ZSTD(5))`, behind CODEC; return it behind that word."""
+    cursor.expect("(")
+    codecs: list[str] = []
+    while not codecs or cursor.take(","):
+        start = cursor.at
+        cursor.identifier("a codec")
+        if cursor.key == "(":
+            cursor.skip_parentheses()
+        codecs.append("".join(cursor.text_since(start).split()))
+    cursor.expect(")")
+    return f"CODEC({', '.join(codecs)})"
+
+
+def _parse_ttl_assignments(cursor: TokenCursor) -> tuple[tuple[str, nodes.Expression], ...]:
+    """Parse `v = sum(v), w = max(w)`, behind SET. A comma that no `name =` follows ends it."""
+    assignments = []
     while True:
-        cursor.dotted_name("a column")
+        name = cursor.dotted_name("a column")
         cursor.expect("=")
-        expressions.parse_expression(cursor)
+        assignments.append((name, expressions.parse_expression(cursor)))
         if not (cursor.key == "," and cursor.key_after(2) == "="):
-            return
+            return tuple(assignments)
         cursor.advance()
 
 

@@ -29,6 +29,8 @@ from olapdb.types import (
     Enum,
     Float,
     Integer,
+    Time,
+    Time64,
     make_nullable,
     plain,
 )
@@ -102,7 +104,7 @@ def _reading_type(first: npt.NDArray[np.uint8], target: DataType) -> DataType | 
     if quoted.any():
         return None
     match target:
-        case Integer() | Enum() | Date() | Date32() | DateTime() | DateTime64():
+        case Integer() | Enum() | Date() | Date32() | DateTime() | DateTime64() | Time() | Time64():
             return INT64
         case Float():
             return target

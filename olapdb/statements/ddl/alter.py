@@ -18,7 +18,7 @@ from olapdb.commit.staging import Staging
 from olapdb.dml.column_reinterpretation import ColumnReinterpretation
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
-from olapdb.dml.ttl import ttl_rules
+from olapdb.engine.expiry import ttl_rules
 from olapdb.ingest.read_parts import Pin
 from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
@@ -35,6 +35,11 @@ from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_confli
 from olapdb.statements.ddl.columns import ColumnsDraft, nested_columns
 from olapdb.statements.ddl.engines import check_engine
 from olapdb.statements.ddl.indexes import alter_index, rewrite_steps
+from olapdb.statements.ddl.projections import (
+    alter_projection,
+    check_altered_projections,
+    projection_steps,
+)
 from olapdb.statements.ddl.refreshable_views import modify_refresh
 from olapdb.statements.ddl.table_definition import check_table
 from olapdb.statements.ddl.ttl import materialize_ttl, ttl_after_modify, ttl_text
@@ -54,6 +59,7 @@ _COLUMNS = (
     | nodes.ModifyColumn
     | nodes.ConstraintAction
     | nodes.IndexAction
+    | nodes.ProjectionAction
     | nodes.ModifyOrderBy
     | nodes.ModifySampleBy
     | nodes.ModifySetting
@@ -87,11 +93,22 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
     rows = retry_on_conflict(
         context, lambda snapshot: _attempt(statement, context, snapshot, tried_part_ids)
     )
-    if any(
-        isinstance(ttl_action, nodes.ModifyTtl) and ttl_action.ttl for ttl_action in actions
-    ) and context.settings.boolean("materialize_ttl_after_modify"):
+    if any(_sets_ttl(action) for action in actions) and context.settings.boolean(
+        "materialize_ttl_after_modify"
+    ):
         rows += materialize_ttl(statement.table, None, context).affected_rows
     return Result(affected_rows=rows)
+
+
+def _sets_ttl(action: nodes.AlterAction) -> bool:
+    """Return whether the action gives the table, or a column of it, a TTL."""
+    match action:
+        case nodes.ModifyTtl(ttl=rules):
+            return bool(rules)
+        case nodes.ModifyColumn(column=column) | nodes.AddColumn(column=column):
+            return column.ttl is not None
+        case _:
+            return False
 
 
 def _require_supported(
@@ -177,7 +194,7 @@ def _table(
             position=statement.table.position,
         )
     table = context.require_table(snapshot, statement.table, "ALTER")
-    if table.engine.name in ("Log", "TinyLog", "StripeLog", "Set"):
+    if table.engine.name in ("Log", "TinyLog", "StripeLog", "Set", "Join"):
         raise errors.NotSupportedError(
             f"ALTER TABLE of {table.database}.{table.name}: {table.engine.name} keeps its columns.",
             hint="CREATE a MergeTree table and INSERT … SELECT the rows.",
@@ -212,6 +229,9 @@ def _apply_actions(
             case nodes.IndexAction():
                 draft.table = alter_index(action, draft.table, context, snapshot)
                 steps += rewrite_steps(action, draft.table, context, snapshot)
+            case nodes.ProjectionAction():
+                draft.table = alter_projection(action, draft.table)
+                steps += projection_steps(action, draft.table, context, snapshot)
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
             case nodes.ModifySampleBy(expression=expression):
@@ -258,6 +278,7 @@ def _publish(
     new_table = old_table if draft.table == old_table else draft.finished()
     if new_table is old_table and not steps:
         return 0
+    new_table = check_altered_projections(old_table, new_table)
     views, rejudged = _check_views(draft, new_table, context, snapshot)
     services = context.services
     origin = context.origin(_kind(statement))
@@ -297,8 +318,7 @@ def _check_views(
     except errors.ProgrammingError as error:
         raise errors.AlterOfColumnIsForbidden(error.message, hint=error.hint) from error
     check_table(after, context, snapshot)
-    rules = [nodes.TtlItem(rule.expires, where=rule.where) for rule in ttl_rules(after)]
-    ttl_text(rules, after, context.scope(snapshot))
+    ttl_text(ttl_rules(after), after, context.scope(snapshot))
     kept_ids = {column.id for column in after.columns}
     for column in draft.before.columns:
         if column.id not in kept_ids and after.column(column.name) is None:
@@ -310,8 +330,7 @@ def _check_views(
         overlay = OverlaySnapshot.of(snapshot, table_before, *rewritten_views.values())
         for view in views_after_column_rename(overlay, table_after, old_name, new_name):
             rewritten_views[view.id] = view
-    overlay = OverlaySnapshot.of(snapshot, *rewritten_views.values())
-    rejudged = check_altered(overlay, after, "alter")
+    rejudged = check_altered(snapshot, after, "alter", rewritten_views.values())
     _check_rewritten_views(
         list(rewritten_views.values()),
         OverlaySnapshot.of(snapshot, after, *rewritten_views.values()),

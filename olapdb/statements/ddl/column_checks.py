@@ -43,7 +43,7 @@ def check_columns(table: Table, scope: BindScope) -> None:
                 f"Data type {column.type} of column {column.name} cannot be stored."
             )
         if column.stored:
-            check_codec(column, table)
+            check_codec(column)
     _check_keys(table)
     _check_cyclic_defaults(table)
     for column in table.columns:

@@ -16,19 +16,22 @@ from typing import TypeVar
 
 from olapdb import errors
 from olapdb.bind.syntax import rewrite
-from olapdb.dml.ttl import ttl_rules
+from olapdb.engine.expiry import rule_expressions, ttl_rules
 from olapdb.engine.layout import TableLayout
 from olapdb.ingest.deduplication_key import renamed_key
 from olapdb.model.columns import next_column_id
 from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.literals import quote_name
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
+from olapdb.statements.ddl.ttl import column_ttl_text
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import Array, DataType, Enum, is_nullable, make_nullable, plain
 
 Action = TypeVar("Action", bound=nodes.AlterAction)
+TreeT = TypeVar("TreeT", bound=nodes.Node)
 
 
 @dataclass
@@ -94,7 +97,6 @@ class ColumnsDraft:
             raise errors.BadArguments(
                 f"Column {definition.name} needs a type to be added.", position=action.position
             )
-        _refuse_ttl(definition)
         column = Column(
             next_column_id(self.table),
             definition.name,
@@ -104,6 +106,7 @@ class ColumnsDraft:
             definition.comment,
             _codec_text(definition),
             self.version,
+            column_ttl_text(definition.ttl),
         )
         self._put(column, action.first, action.after, action)
 
@@ -130,7 +133,7 @@ class ColumnsDraft:
                 hint=f"Drop {dependent.name} first, or give it another default.",
                 position=action.position,
             )
-        for label, text in self._expressions():
+        for label, text in self._expressions(dropped=column):
             if column.name in column_names_in(text, self.table):
                 raise errors.UnknownIdentifier(
                     f"Cannot drop column {column.name} of {self._where}: {label} names it.",
@@ -179,6 +182,7 @@ class ColumnsDraft:
                 existing,
                 name=action.new_name if existing.id == column.id else existing.name,
                 default=text(existing.default) if existing.default else "",
+                ttl=text(existing.ttl) if existing.ttl else "",
             )
             for existing in self.table.columns
         )
@@ -187,6 +191,13 @@ class ColumnsDraft:
             replace(
                 index,
                 expression=text(index.expression),
+                preprocessor=text(index.preprocessor) if index.preprocessor else "",
+                definition=index.definition.replace(
+                    f"preprocessor = {index.preprocessor}",
+                    f"preprocessor = {text(index.preprocessor)}",
+                )
+                if index.preprocessor
+                else index.definition,
                 columns=tuple(
                     sorted(
                         action.new_name if existing == action.name else existing
@@ -198,8 +209,7 @@ class ColumnsDraft:
         )
         settings = renamed_key(self.table.settings, action.name, action.new_name)
         ttl = ", ".join(
-            text(to_sql(rule.expires))
-            + (f" WHERE {text(to_sql(rule.where))}" if rule.where else "")
+            to_sql(_renamed_rule(rule, self.table, action.name, action.new_name))
             for rule in ttl_rules(self.table)
         )
         old_table = self.table
@@ -243,7 +253,6 @@ class ColumnsDraft:
         old = self._column(definition.name, action.if_exists, "modify", action)
         if old is None:
             return
-        _refuse_ttl(definition)
         new = self._removed(old, action) if action.remove else self._redefined(old, definition)
         if new.type != old.type:
             self._check_type(old, new, action)
@@ -273,6 +282,7 @@ class ColumnsDraft:
             type=old.type if definition.type is None else definition.type,
             comment=definition.comment or old.comment,
             codec=_codec_text(definition) or old.codec,
+            ttl=column_ttl_text(definition.ttl) or old.ttl,
         )
         if definition.default_kind:
             new = replace(
@@ -281,10 +291,10 @@ class ColumnsDraft:
         return new
 
     def _removed(self, old: Column, action: nodes.ModifyColumn) -> Column:
-        """Return the column without its COMMENT, CODEC or default. Raise BadArguments if it has
-        none, or for TTL and SETTINGS."""
+        """Return the column without its COMMENT, CODEC, TTL or default. Raise BadArguments if it
+        has none, or for SETTINGS."""
         property_name = str(action.remove)
-        properties = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": "", "SETTINGS": ""}
+        properties = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": old.ttl, "SETTINGS": ""}
         if not properties.get(property_name, old.default_kind == property_name):
             raise errors.BadArguments(
                 f"Column {old.name} of {self._where} has no {property_name}: it cannot be removed.",
@@ -294,6 +304,8 @@ class ColumnsDraft:
             return replace(old, comment="")
         if property_name == "CODEC":
             return replace(old, codec="")
+        if property_name == "TTL":
+            return replace(old, ttl="")
         return replace(old, default_kind="", default="")
 
     def _check_type(self, old: Column, new: Column, action: nodes.AlterAction) -> None:
@@ -415,16 +427,21 @@ class ColumnsDraft:
                 position=action.position,
             )
 
-    def _expressions(self) -> Iterator[tuple[str, str]]:
-        """Yield (label, text) of each expression over columns: constraints, indexes, TTL."""
+    def _expressions(self, dropped: Column) -> Iterator[tuple[str, str]]:
+        """Yield (label, text) of each expression over columns that is left without column
+        `dropped`: constraints, indexes, TTL."""
         for name, text in self.table.constraints:
             yield f"constraint {name}", text
         for index in self.table.indexes:
             yield f"index {index.name}", index.expression
+        for column in self.table.columns:
+            if column.ttl and column.id != dropped.id:
+                yield f"the TTL of column {column.name}", column.ttl
         for rule in ttl_rules(self.table):
-            yield "the TTL", to_sql(rule.expires)
-            if rule.where is not None:
-                yield "the TTL", to_sql(rule.where)
+            for expression in rule_expressions(rule):
+                yield "the TTL", to_sql(expression)
+            for name, _ in rule.assignments:
+                yield "the TTL", quote_name(name)
 
 
 def nested_columns(table: Table, name: str) -> tuple[str, ...]:
@@ -439,8 +456,23 @@ def nested_columns(table: Table, name: str) -> tuple[str, ...]:
 
 
 def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
-    """Return the expression with column `old` called `new`, also where the table's name qualifies
-    it. Lambda arguments of the same name stay."""
+    """Return the text of an expression with column `old` called `new`; the text itself if it does
+    not read the column."""
+    parsed = parse_expression(text)
+    renamed = _with_column_renamed(parsed, table, old, new)
+    return text if renamed == parsed else to_sql(renamed)
+
+
+def _renamed_rule(rule: nodes.TtlItem, table: Table, old: str, new: str) -> nodes.TtlItem:
+    """Return the rule with column `old` called `new`."""
+    rule = _with_column_renamed(rule, table, old, new)
+    values = tuple((new if name == old else name, value) for name, value in rule.assignments)
+    return replace(rule, assignments=values)
+
+
+def _with_column_renamed(tree: TreeT, table: Table, old: str, new: str) -> TreeT:
+    """Return the tree with column `old` called `new`, also where the table's name qualifies it.
+    Lambda arguments of the same name stay."""
     qualifiers = ((), (table.name,), (table.database, table.name))
 
     def change(hidden: frozenset[str]) -> Callable[[nodes.Node], nodes.Node | None]:
@@ -462,9 +494,7 @@ def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
 
         return one
 
-    parsed = parse_expression(text)
-    renamed = rewrite(parsed, change(frozenset()))
-    return text if renamed == parsed else to_sql(renamed)
+    return rewrite(tree, change(frozenset()))
 
 
 def _same_key_order(old: DataType, new: DataType) -> bool:
@@ -484,13 +514,3 @@ def _sql_text(expression: nodes.Expression | None) -> str:
 def _codec_text(definition: nodes.ColumnDefinition) -> str:
     """Return the codecs of the definition, comma-separated."""
     return ", ".join(to_sql(codec) for codec in definition.codec)
-
-
-def _refuse_ttl(definition: nodes.ColumnDefinition) -> None:
-    """Raise NotSupportedError for a column's TTL."""
-    if definition.ttl is not None:
-        raise errors.NotSupportedError(
-            f"Column {definition.name}: a column's TTL is not supported.",
-            hint="A TTL of the table removes rows; ALTER TABLE … UPDATE sets a column of old rows.",
-            position=definition.position,
-        )

@@ -12,19 +12,21 @@ from olapdb.config import is_deduplication
 from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
 
-LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog", "Set")
-"""Names of one storage, which keeps rows in the order of insertion; `x IN t` reads a Set."""
+LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog", "Set", "Join")
+"""Names of one storage, which keeps rows in the order of insertion; `x IN t` reads a Set.
+A Join says which joins may read it: see `olapdb.bind.join_tables`."""
 ENGINES = (
     "MergeTree",
     "SummingMergeTree",
     "AggregatingMergeTree",
     "ReplacingMergeTree",
+    "CoalescingMergeTree",
     "CollapsingMergeTree",
     "VersionedCollapsingMergeTree",
     *LOG_ENGINES,
     "Null",
 )
-_UNSUPPORTED = ("CoalescingMergeTree", "GraphiteMergeTree", "Buffer", "Join", "Dictionary")
+_UNSUPPORTED = ("GraphiteMergeTree", "Buffer", "Dictionary")
 _EXTERNAL = (
     "Distributed",
     "Kafka",
@@ -42,7 +44,6 @@ _INSTEAD: Mapping[str, str] = {
     "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'.",
     "Buffer": "INSERT into the table itself: small blocks wait in the catalog for a merge, and are "
     "neither lost in a crash nor unknown to views.",
-    "Join": "CREATE DICTIONARY over a table and call dictGet, or JOIN a MergeTree table.",
     "Dictionary": "CREATE DICTIONARY makes a dictionary, which SELECT reads by its name.",
 }
 """What to use for an engine that is not supported."""
@@ -51,7 +52,10 @@ _USES: Mapping[str, str] = {
     "CollapsingMergeTree": "CollapsingMergeTree(sign)",
     "VersionedCollapsingMergeTree": "VersionedCollapsingMergeTree(sign, version)",
     "SummingMergeTree": "SummingMergeTree([column | (column, …)])",
+    "CoalescingMergeTree": "CoalescingMergeTree([column | (column, …)])",
 }
+_OF_COLUMNS = ("SummingMergeTree", "CoalescingMergeTree")
+"""Engines whose argument is a column, or several in parentheses."""
 _VERSION_TYPES = (
     types.Integer,
     types.Float,
@@ -60,6 +64,9 @@ _VERSION_TYPES = (
     types.Date32,
     types.DateTime,
     types.DateTime64,
+    types.Time,
+    types.Time64,
+    types.WideNumber,
 )
 
 
@@ -100,8 +107,12 @@ def check_engine(table: Table) -> None:
     have the wrong type."""
     if table.engine.name == "SummingMergeTree":
         _check_summing(table)
+    elif table.engine.name == "CoalescingMergeTree":
+        _check_coalescing(table)
     elif table.engine.name == "AggregatingMergeTree":
         _check_aggregating(table)
+    elif table.engine.name == "Join":
+        _check_join(table)
     elif table.engine.name in ENGINE_ROLES:
         _check_role_columns(table)
 
@@ -130,6 +141,8 @@ def _supported_name(clause: nodes.EngineClause) -> str:
 def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     """Return the column names between the parentheses. Raise NumberOfArgumentsDoesntMatch,
     BadArguments for other expressions."""
+    if name == "Join":
+        return _join_arguments(clause)
     arguments = list(clause.arguments)
     if clause.name != name:  # ReplicatedX('/path', 'replica', …): these two are ignored
         while arguments and isinstance(arguments[0], nodes.Literal):
@@ -141,7 +154,7 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
             hint=f"Say {_USES[name]}." if name in _USES else f"{name} takes none.",
             position=clause.position,
         )
-    if name == "SummingMergeTree" and arguments and isinstance(arguments[0], nodes.TupleLiteral):
+    if name in _OF_COLUMNS and arguments and isinstance(arguments[0], nodes.TupleLiteral):
         arguments = list(arguments[0].elements)
     for argument in arguments:
         if not isinstance(argument, nodes.Identifier) or len(argument.parts) != 1:
@@ -155,9 +168,44 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     )
 
 
+def _join_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
+    """Return strictness, kind and key columns of Join(…), the first two in capitals."""
+    uses = "Join(ANY|ALL|SEMI|ANTI, LEFT|INNER|RIGHT|FULL, keys…)"
+    if len(clause.arguments) < 3:
+        raise errors.NumberOfArgumentsDoesntMatch(
+            f"Storage Join requires at least 3 parameters: {uses}.", position=clause.position
+        )
+    names = [
+        argument.parts[0]
+        if isinstance(argument, nodes.Identifier) and not argument.parts[1:]
+        else ""
+        for argument in clause.arguments
+    ]
+    strictness, kind = names[0].upper(), names[1].upper()
+    allowed = (("ANY", "ALL", "SEMI", "ANTI"), ("LEFT", "INNER", "RIGHT", "FULL"))
+    for at, (word, words) in enumerate(zip((strictness, kind), allowed, strict=True)):
+        if word not in words:
+            raise errors.BadArguments(
+                f"Parameter {at + 1} of storage Join must be {' or '.join(words)} (without quotes).",
+                hint=f"Say {uses}.",
+                position=clause.position,
+            )
+    if "" in names:
+        raise errors.BadArguments(
+            f"Parameter {names.index('') + 1} of storage Join don't look like column name.",
+            hint=f"Say {uses}.",
+            position=clause.position,
+        )
+    if kind == "FULL" and strictness != "ALL":
+        raise errors.NotSupportedError(
+            f"{strictness} FULL JOINs are not implemented.", position=clause.position
+        )
+    return (strictness, kind, *names[2:])
+
+
 def _argument_counts(name: str) -> tuple[int, int]:
     """Return the smallest and the largest number of arguments."""
-    if name == "SummingMergeTree":
+    if name in _OF_COLUMNS:
         return 0, 1
     argument_count = len(ENGINE_ROLES.get(name, ()))
     return (0 if name == "ReplacingMergeTree" else argument_count), argument_count
@@ -175,7 +223,7 @@ def refuse_clauses(engine: str, storage: nodes.StorageClause) -> None:
         ("PARTITION BY", storage.partition_by is not None),
         ("SAMPLE BY", storage.sample_by is not None),
         ("TTL", bool(storage.ttl)),
-        ("SETTINGS", bool(storage.settings) and not _deduplicates_only(engine, storage)),
+        ("SETTINGS", bool(storage.settings) and not _has_neutral_settings(engine, storage)),
     ):
         if is_given:
             position = storage.engine.position if storage.engine is not None else None
@@ -186,10 +234,21 @@ def refuse_clauses(engine: str, storage: nodes.StorageClause) -> None:
             )
 
 
-def _deduplicates_only(engine: str, storage: nodes.StorageClause) -> bool:
-    """Return whether the settings of a Null table are about deduplication only. Such a table stores
-    nothing, but drops redelivered rows before its views read them."""
+def _has_neutral_settings(engine: str, storage: nodes.StorageClause) -> bool:
+    """Return whether the settings may stand beside the engine: those of a Null table are about
+    deduplication only (it stores nothing, but drops redelivered rows before its views read them),
+    those of a Set or a Join say what holds anyway."""
+    if engine in ("Set", "Join"):
+        return all(_AS_IT_IS.get(s.name, None) == s.value for s in storage.settings)
     return engine == "Null" and all(is_deduplication(setting.name) for setting in storage.settings)
+
+
+_AS_IT_IS: Mapping[str, object] = {
+    "persistent": 1,
+    "join_use_nulls": 0,
+    "join_any_take_last_row": 0,
+}
+"""The settings of Set and Join tables, and the one value that each may have."""
 
 
 # --- columns
@@ -244,6 +303,13 @@ def _stored_column(table: Table, name: str) -> Column | None:
     return column if column is not None and column.stored else None
 
 
+def _check_join(table: Table) -> None:
+    """Raise NoSuchColumn for a key of a Join table that is no stored column."""
+    for name in table.engine.arguments[2:]:
+        if _stored_column(table, name) is None:
+            raise errors.NoSuchColumn(f"Key column ({name}) does not exist in table declaration.")
+
+
 def _check_summing(table: Table) -> None:
     """Raise NoSuchColumn or BadArguments for an argument of SummingMergeTree that cannot be
     summed."""
@@ -263,6 +329,21 @@ def _check_summing(table: Table) -> None:
             raise errors.BadArguments(
                 f"SummingMergeTree cannot sum {name} of type {column.type}.",
                 hint="Leave it out: of other columns the first value is kept.",
+            )
+
+
+def _check_coalescing(table: Table) -> None:
+    """Raise NoSuchColumn or BadArguments for an argument of CoalescingMergeTree that is no stored
+    column, or is in the sorting key."""
+    keys = {item.expression.strip("`") for item in table.sorting_key}
+    for name in table.engine.arguments:
+        if _stored_column(table, name) is None:
+            raise errors.NoSuchColumn(
+                f"CoalescingMergeTree keeps the last value of {name}, which is no stored column."
+            )
+        if name in keys:
+            raise errors.BadArguments(
+                f"{name} is both a column to coalesce and in the sorting key."
             )
 
 

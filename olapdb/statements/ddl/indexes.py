@@ -22,6 +22,11 @@ from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.text_indexes import (
+    check_indexed_text,
+    refuse_second_text_index,
+    text_index,
+)
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.storage.skip_indexes import DEFAULT_FALSE_POSITIVES
 
@@ -32,6 +37,7 @@ _TYPES: dict[str, IndexType] = {
     "bloomfilter": "bloom_filter",
     "tokenbf_v1": "tokenbf_v1",
     "ngrambf_v1": "ngrambf_v1",
+    "text": "text",
 }
 _PARAMETERS = {
     "tokenbf_v1": ("the bytes of a filter", "its hashes", "a seed"),
@@ -65,12 +71,16 @@ def skip_index(
     if kind is None:
         raise NotSupportedError(
             f"INDEX … TYPE {definition.type.name} is not supported.",
-            hint="There are minmax, set(n), bloom_filter, tokenbf_v1 and ngrambf_v1.",
+            hint="There are minmax, set(n), bloom_filter, tokenbf_v1, ngrambf_v1 and text(tokenizer = …).",
             position=definition.position,
         )
     refuse_dictionaries(definition.expression, "an index")
     bound = bind_expression(definition.expression, table, context.scope(snapshot))
+    if kind == "text":
+        check_indexed_text(definition, bound.type)
     _check_expression(definition, bound, table)
+    if kind == "text":
+        return text_index(definition, bound)
     if kind == "bloom_filter":
         _check_hashed(definition, bound.type)
     if kind in _PARAMETERS:
@@ -103,6 +113,7 @@ def add_indexes(
                 hint="Choose another name.",
                 position=definition.position,
             )
+        refuse_second_text_index(index, table, definition)
         table = replace(table, indexes=(*table.indexes, index))
     return table
 

@@ -9,13 +9,7 @@ from dataclasses import replace
 from olapdb import types
 from olapdb.bind import bind_expression
 from olapdb.config import SettingValue, is_deduplication, table_settings
-from olapdb.errors import (
-    BadArguments,
-    DataTypeCannotBeUsedInKey,
-    IllegalColumn,
-    IncorrectQuery,
-    NotSupportedError,
-)
+from olapdb.errors import BadArguments, DataTypeCannotBeUsedInKey, IllegalColumn, IncorrectQuery
 from olapdb.ingest.deduplication_key import check_deduplication
 from olapdb.model.columns import fresh_columns
 from olapdb.model.schema import Column, Engine, KeyItem, Table
@@ -29,8 +23,9 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.column_checks import check_columns, constraint_from
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.ddl.indexes import add_indexes
+from olapdb.statements.ddl.projections import add_projections, check_projections_of_engine
 from olapdb.statements.ddl.sampling import check_sampling, sampling_key_of
-from olapdb.statements.ddl.ttl import ttl_text
+from olapdb.statements.ddl.ttl import check_column_ttls, column_ttl_text, ttl_text
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 from olapdb.statements.temporary_routing import for_table
@@ -41,24 +36,19 @@ def build_table(
 ) -> Table:
     """Return the table that the statement describes, with a fresh id; nothing is published.
 
-    Raises the errors of ClickHouse for definitions that are not possible, NotSupportedError for
-    PROJECTION.
+    Raises the errors of ClickHouse for definitions that are not possible.
     """
     database, name = context.locate(statement.table)
     require_own_database(database, snapshot, statement.table.position)
-    if statement.projections:
-        raise NotSupportedError(
-            "PROJECTION in CREATE TABLE is not supported yet.",
-            hint="Leave the clause out.",
-            position=statement.position,
-        )
     like = template_table(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
     storage = statement.storage
     engine = engine_of(storage, like)
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
     changes: dict[str, SettingValue | None] = {
-        setting.name: setting.value for setting in storage.settings
+        setting.name: setting.value
+        for setting in storage.settings
+        if engine.name not in ("Set", "Join")  # theirs say what holds anyway
     }
     settings = table_settings(changes) if storage.settings else (like.settings if like else ())
     if not engine.is_merge_tree:
@@ -84,8 +74,12 @@ def build_table(
     )
     check_table(table, context, snapshot)
     table = replace(table, ttl=_ttl(statement, like, table, context, snapshot))
-    if statement.indexes:
-        return add_indexes(statement.indexes, table, context, snapshot)
+    if statement.indexes or statement.projections:
+        table = add_indexes(statement.indexes, table, context, snapshot)
+        return add_projections(statement.projections, table)
+    if like is not None and not statement.columns and engine.is_merge_tree:
+        table = replace(table, indexes=like.indexes, projections=like.projections)
+        check_projections_of_engine(table)
     return table
 
 
@@ -132,6 +126,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
             raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
     check_sampling(table, scope)
     check_columns(table, scope)
+    check_column_ttls(table, scope)
 
 
 def _check_distinct(expressions: Sequence[str]) -> None:
@@ -231,16 +226,10 @@ def columns_from(
     definitions: Sequence[nodes.ColumnDefinition], context: StatementContext, snapshot: Snapshot
 ) -> tuple[Column, ...]:
     """Return the columns of a CREATE TABLE list, numbered from 1. A column without a type has that
-    of its default. Raise NotSupportedError for a column's TTL."""
+    of its default."""
     nullable = context.settings.boolean("data_type_default_nullable")
     columns: list[Column] = []
     for number, definition in enumerate(definitions, 1):
-        if definition.ttl is not None:
-            raise NotSupportedError(
-                f"Column {definition.name}: a column's TTL is not supported.",
-                hint="A TTL of the table removes rows; ALTER TABLE … UPDATE sets a column of old rows.",
-                position=definition.position,
-            )
         data_type = definition.type
         if data_type is None:
             data_type = _default_type(definition, columns, context, snapshot)
@@ -255,6 +244,7 @@ def columns_from(
                 to_sql(definition.default) if definition.default is not None else "",
                 definition.comment,
                 ", ".join(to_sql(codec) for codec in definition.codec),
+                ttl=column_ttl_text(definition.ttl),
             )
         )
     return tuple(columns)

@@ -68,6 +68,8 @@ def _streams(
         return iter([_text_stream(statement)])
     settings = context.settings
     paths = matching_files(statement.infile.path, settings)
+    if not paths:
+        raise errors.CannotStat(f"No file matches {statement.infile.path!r}.")
     chosen = [_format_of_file(statement, path) for path in paths]
     compression = statement.infile.compression
     return (

@@ -29,6 +29,8 @@ from olapdb.types import (
     Enum,
     Float,
     Integer,
+    Time,
+    Time64,
     plain,
 )
 
@@ -95,7 +97,7 @@ def _value_type(kinds: set[type], target: DataType) -> DataType | None:
     if kinds == {str}:
         return STRING
     match target:
-        case Integer() | Enum() | Date() | Date32() | DateTime() | DateTime64():
+        case Integer() | Enum() | Date() | Date32() | DateTime() | DateTime64() | Time() | Time64():
             return INT64 if kinds == {int} else None
         case Float(bits=64):
             return target if kinds <= {int, float} else None

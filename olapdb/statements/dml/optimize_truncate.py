@@ -9,9 +9,11 @@ from olapdb.dml.delete import delete_rows, require_condition
 from olapdb.dml.truncate import truncate as truncate_table
 from olapdb.dml.truncate import truncate as truncate_tables
 from olapdb.dml.ttl import apply_ttl
+from olapdb.engine.expiry import ttl_rules
 from olapdb.errors import NotSupportedError, UnsupportedMethod
 from olapdb.maintenance.backup import back_up, restore
 from olapdb.maintenance.merge_planner import optimize as optimize_table
+from olapdb.maintenance.merge_planner import recompress
 from olapdb.model.schema import Table
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
@@ -117,11 +119,17 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     if statement.deduplicate:
         deduplicate(statement, table, partition, context, snapshot)
     background = context.engine.background
-    if table.ttl and (background is None or background.expires(table.id)):
+    expires = table.expires and (background is None or background.expires(table.id))
+    if expires:
         apply_ttl(context.origin("TTL"), table.id, partition_id=partition)
     optimize_table(
         context.origin("OPTIMIZE"), table.id, partition_id=partition, final=statement.final
     )
+    if expires and any(rule.action == "GROUP BY" for rule in ttl_rules(table)):
+        # rows of a group that lay in several parts are in one now
+        apply_ttl(context.origin("TTL"), table.id, partition_id=partition)
+    if expires:
+        recompress(context.origin("TTL"), table.id, partition_id=partition)
     return Result()
 
 

@@ -15,7 +15,8 @@ from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
-from olapdb.sql.parser import parse_query
+from olapdb.sql.format import to_lines
+from olapdb.sql.parser import parse_one, parse_query
 from olapdb.statements.context import StatementContext
 from olapdb.statements.introspect.show_filters import (
     Listing,
@@ -66,9 +67,8 @@ def show(statement: nodes.Show, context: StatementContext) -> Result:
     snapshot = context.reading_snapshot()
     match statement.kind:
         case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DICTIONARY" | "CREATE DATABASE":
-            return from_columns(
-                ["statement"], [STRING], [[_create_statement(statement, context, snapshot)]]
-            )
+            text = _create_statement(statement, context, snapshot)
+            return from_columns(["statement"], [STRING], [[to_lines(parse_one(text))]])
         case "SETTING":
             assert statement.table is not None
             value = context.settings[lookup(statement.table.name).name]
@@ -246,7 +246,7 @@ def _create_statement(statement: nodes.Show, context: StatementContext, snapshot
         column_list = ", ".join(f"`{column.name}` {column.type.name}" for column in columns)
         name = statement.table.name
         return f"CREATE TABLE {database}.{name} ({column_list}) ENGINE = System{camel_case(name)}"
-    item = context.require(snapshot, statement.table)
+    item = _created_object(statement.table, context, snapshot)
     is_dictionary = _is_dictionary(item)
     wrong_kind = is_dictionary != (statement.kind == "CREATE DICTIONARY")
     if (statement.kind == "CREATE VIEW" and isinstance(item, Table)) or (
@@ -260,6 +260,18 @@ def _create_statement(statement: nodes.Show, context: StatementContext, snapshot
             position=statement.table.position,
         )
     return create_statement(item, snapshot)
+
+
+def _created_object(
+    name: nodes.TableName, context: StatementContext, snapshot: Snapshot
+) -> SchemaObject:
+    """Return the object of that name. Raise CannotGetCreateTableQuery if there is none."""
+    try:
+        return context.require(snapshot, name)
+    except errors.UnknownTable as error:
+        raise errors.CannotGetCreateTableQuery(error.message, hint=error.hint).at(
+            name.position
+        ) from None
 
 
 _DESCRIBED = (
@@ -357,7 +369,7 @@ def _describe_row(column: Column) -> tuple[object, ...]:
         column.default,
         column.comment,
         codec_text(column),
-        "",
+        column.ttl,
     )
 
 

@@ -110,7 +110,9 @@ def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> li
     """Return the lines of the optimized plan; with `indexes`, of the index analysis."""
     plan, snapshot, context = _planned(statement, context)
     if indexes:
-        return explain_indexes(plan, context.execution(snapshot))
+        execution = context.execution(snapshot)
+        execution.projections = context.settings.boolean("optimize_use_projections")
+        return explain_indexes(plan, execution)
 
     return explain_plan(plan)
 

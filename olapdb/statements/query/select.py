@@ -11,6 +11,7 @@ from olapdb.bind import bind_query
 from olapdb.bind.analysis import is_deterministic
 from olapdb.bind.qualify import qualify
 from olapdb.bind.user_functions import calls_of_users
+from olapdb.engine.layout import shared_layout
 from olapdb.errors import TooManyRows
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.force_index import check_forced_indexes
@@ -19,12 +20,14 @@ from olapdb.model.session_snapshot import temporary_ids
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
 from olapdb.optimize.order_joins import joined_tables, order_joins
+from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.statements.query.text_search import use_text_indexes
 from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import DataType
 
@@ -49,6 +52,7 @@ def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) ->
 def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext) -> Result:
     """Run a plan at the snapshot of `execution`, as `run_at` does."""
     settings = context.settings
+    execution.projections = settings.boolean("optimize_use_projections")
     execution.join_filters = settings.boolean("optimizer") and settings.boolean(
         "enable_join_runtime_filters"
     )
@@ -72,8 +76,8 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
     """
     snapshot = context.with_temporary(snapshot)
     plan, key = _plan_as_written(query, context, snapshot)
-    limit = context.settings.integer("query_plan_optimize_join_order_limit")
-    if not (plan.joined_tables and limit and context.settings.boolean("optimizer")):
+    limit = _join_order_limit(plan, context)
+    if not limit:
         return plan
     statistics = statistics_of(snapshot, distinct_counts(context.services.store, snapshot))
     if key is not None:
@@ -81,7 +85,7 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
         known: tuple[Plan, Plan] | None = context.engine.plans.get((key, sizes))
         if known is not None and known[0] is plan:
             return known[1]
-    ordered = order_joins(plan, statistics, limit)
+    ordered = _shared(order_joins(plan, statistics, limit), context)
     if key is not None:
         context.engine.plans.put((key, sizes), (plan, ordered))
     return ordered
@@ -107,12 +111,32 @@ def _plan_as_written(
         and not _is_volatile(query)
         and not calls_of_users(query)
     )
+    plan = use_text_indexes(
+        plan,
+        lambda table: shared_layout(table, context.services.cache, context.services.zone),
+        preprocess=context.settings.boolean("use_skip_indexes"),
+    )
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
         plan = replace(plan, joined_tables=joined_tables(plan))
+        if not _join_order_limit(plan, context):
+            plan = _shared(plan, context)
     if cacheable:
         context.engine.plans.put(key, plan)
     return plan, key if cacheable else None
+
+
+def _join_order_limit(plan: Plan, context: StatementContext) -> int:
+    """Return up to how many relations every order of joins is considered; 0 where there is none to
+    choose."""
+    if not plan.joined_tables or not context.settings.boolean("optimizer"):
+        return 0
+    return context.settings.integer("query_plan_optimize_join_order_limit")
+
+
+def _shared(plan: Plan, context: StatementContext) -> Plan:
+    """Return the plan whose common subplans run once, unless the setting is off."""
+    return share_subplans(plan) if context.settings.boolean("share_common_subplans") else plan
 
 
 def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, DataType], ...]:

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,13 +85,25 @@ class OneThreadWriter:
         self._writer.is_open = False  # else the garbage collector closes it again
 
 
+class Sink(Protocol):
+    """The part of a file that a writer of row groups needs."""
+
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+        ...
+
+    def write(self, data: bytes | pa.Buffer) -> object:
+        """Append bytes."""
+        ...
+
+
 class RowGroupsWriter:
     """A writer with the interface of `OneThreadWriter` that encodes one `write_table` on `threads`
     threads."""
 
     def __init__(
         self,
-        sink: pa.NativeFile,
+        sink: Sink,
         schema: pa.Schema,
         options: Mapping[str, object],
         threads: int,
@@ -138,6 +151,11 @@ class RowGroupsWriter:
     def checksum(self) -> str:
         """Return the checksum of the closed file, in the form of `checksum.checksum_of_file`."""
         return checksum_of_parts(self._crc, self._tail)
+
+    @property
+    def tail(self) -> bytes:
+        """The footer of the closed file, with its length and magic."""
+        return self._tail
 
     def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
         """Add pairs to the footer's metadata."""

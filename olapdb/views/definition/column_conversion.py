@@ -190,7 +190,14 @@ def _keeps_distinct(source: types.DataType, target: types.DataType) -> bool:
         # Two moments give one text when clocks are set back; zero bytes at the end are cut off.
         return isinstance(
             plain_source,
-            types.Integer | types.Enum | types.Boolean | types.Decimal | types.Date | types.Date32,
+            types.Integer
+            | types.Enum
+            | types.Boolean
+            | types.Decimal
+            | types.Date
+            | types.Date32
+            | types.Time
+            | types.Time64,
         )
     return _of_one_family(plain_source, plain_target) and not rounds(plain_source, plain_target)
 

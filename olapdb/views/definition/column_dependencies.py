@@ -7,14 +7,14 @@ The binder decides, so there is no second notion of names here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch, ViewNotProvable
 from olapdb.functions.base import Environment
 from olapdb.model.overlay_snapshot import OverlaySnapshot
-from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.schema import MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
@@ -87,18 +87,22 @@ def refuse_needed_column(
     )
 
 
-def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Rejudged, ...]:
+def check_altered(
+    snapshot: Snapshot, altered: Table, action: str, rewritten: Iterable[SchemaObject] = ()
+) -> tuple[Rejudged, ...]:
     """Raise AlterOfColumnIsForbidden, with the reason, if a materialized view of the table would
     not work once it is `altered`: its query must bind and fit its target as at CREATE. Views that
-    are already broken are skipped.
+    are already broken are skipped. `rewritten` are views whose text the ALTER changes.
 
     Returns the views whose stored reason changes or whose rows become stale; see
     `judgement_change`.
     """
-    after = OverlaySnapshot.of(snapshot, altered)
+    after = OverlaySnapshot.of(snapshot, altered, *rewritten)
     rejudged_views: list[Rejudged] = []
     for view in _views(after):
-        before = _bound(view, snapshot)
+        # The old text over the old table: a new text could mean something else there.
+        old_view = snapshot.by_id(view.id)
+        before = _bound(old_view, snapshot) if isinstance(old_view, MaterializedView) else None
         if _role(view, altered.id) is None or before is None:
             continue
         name = f"{view.database}.{view.name}"
@@ -132,7 +136,10 @@ def _rejudged(
     """Return the change of the view's judgement, or None. Raise ViewNotProvable if merges would
     corrupt the target from now on; a view for which that held before stays unproven."""
     new_judgement = judgement_of(view, after[1], after[0])
-    old_judgement = judgement_of(view, before[1], before[0])
+    old_view = before[1].by_id(view.id)
+    old_judgement = judgement_of(
+        old_view if isinstance(old_view, MaterializedView) else view, before[1], before[0]
+    )
     if new_judgement is None:
         return None
     refused_item = next((item for item in new_judgement.items if item.refused), None)
@@ -162,9 +169,11 @@ def _refuse_new_nulls(
 ) -> None:
     """Raise TypeMismatch if a column of the view becomes Nullable while its target's is not: an
     INSERT with a NULL would fail. Columns for which that held before the ALTER are not refused."""
-    nulls_before = _nulls_without_target(view, *before)
-    for column, data_type, target_type in _nulls_without_target(view, *after):
-        if column not in {nullable for nullable, _, _ in nulls_before}:
+    # By place, since a RENAME changes the names.
+    places_before = {place for place, _, _ in _nulls_without_target(view, *before)}
+    for place, data_type, target_type in _nulls_without_target(view, *after):
+        if place not in places_before:
+            column = after[0].names[place]
             raise TypeMismatch(
                 f"View {name}: column {column} would be {data_type}, the target stores"
                 f" {target_type}, and so no NULL: an INSERT that brings one would fail.",
@@ -175,14 +184,14 @@ def _refuse_new_nulls(
 
 def _nulls_without_target(
     view: MaterializedView, plan: Plan, snapshot: Snapshot
-) -> list[tuple[str, DataType, DataType]]:
-    """Return (name, type, target type) of Nullable columns whose target column is not."""
+) -> list[tuple[int, DataType, DataType]]:
+    """Return (place in the plan, type, target type) of Nullable columns whose target column is not."""
     target = snapshot.by_id(view.target_id)
     if not isinstance(target, Table):
         return []
     return [
-        (name, data_type, target_column.type)
-        for name, data_type in zip(plan.names, plan.types, strict=True)
+        (place, data_type, target_column.type)
+        for place, (name, data_type) in enumerate(zip(plan.names, plan.types, strict=True))
         if (target_column := target.column(name)) is not None
         and is_nullable(data_type)
         and not is_nullable(target_column.type)

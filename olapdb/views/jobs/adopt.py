@@ -247,12 +247,12 @@ class _Adoption:
             )
             booked_partitions.add(part.partition_id)
             rows = read_rows(context, target, part)
-            indexes = layout_of(target, context).index_values(rows)
+            derived = layout_of(target, context).derived(rows)
             yield staging.stage_replacement(
                 target,
                 part,
                 rows,
-                indexes,
+                derived,
                 contributions=self._part_contributions(part, source_slices),
             )
 

@@ -81,7 +81,7 @@ def stage_frozen_rows(
             inline_limit(target, parts),
             swap=swap,
             after=context.snapshot.next_block(target) - 1,
-            index_values=layout_of(target, context).index_values(rows),
+            derived=layout_of(target, context).derived(rows),
         )
         add_part = staging.stage_part(target, rows, plan)
         changes += [AddBlock(new_block, rows.num_rows, "backfill"), add_part]

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from olapdb.dml.ttl import ttl_rules
 from olapdb.engine.combine import summed_columns
+from olapdb.engine.expiry import rule_expressions, ttl_rules
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Column
 from olapdb.plan.expressions import Constant, Expression, columns_of, walk
@@ -217,11 +217,26 @@ class _Computed:
                 yield provable_item("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
 
     def retention(self) -> Iterator[JudgedItem]:
-        """Yield an item for each expression of TTL."""
+        """Yield an item for each expression of TTL, and for each column that has one."""
+        for column in self.parts.target.columns:
+            if column.ttl:
+                yield refused(
+                    f"column {column.name}",
+                    f"the TTL of column {column.name} of {self.parts.target_name} would change values"
+                    " that the view has made.",
+                    "Give the table a TTL over columns of ORDER BY, which removes whole rows.",
+                )
         for rule in ttl_rules(self.parts.target):
-            for expression in (rule.expires, rule.where):
-                if expression is None:
-                    continue
+            if rule.action == "RECOMPRESS":
+                continue  # the rows stay as they are
+            if rule.action == "GROUP BY":
+                yield refused(
+                    "TTL",
+                    f"the TTL of {self.parts.target_name} would group rows that the view has made.",
+                    "Give the table a TTL over columns of ORDER BY, which removes whole rows.",
+                )
+                continue
+            for expression in rule_expressions(rule):
                 outside = self._outside_key(self._bound(to_sql(expression)))
                 if outside:
                     yield refused(

@@ -28,7 +28,7 @@ from olapdb.views.provability.merging import commutes, is_ordered
 from olapdb.views.provability.parts import BoundDefinition, full_name
 from olapdb.views.provability.query import path
 
-_PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Set", "Null")
+_PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Set", "Join", "Null")
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def test_system_table_reads_what_is_used() -> None:
         ("SELECT * FROM flight", errors.UnknownTable, "flights"),
         ("SELECT * FROM othr.flights", errors.UnknownDatabase, "other"),
         ("SELECT * FROM system.tabls", errors.UnknownTable, "system.tables"),
-        ("SELECT CURRENT_DATE FROM flights", errors.UnknownIdentifier, "CURRENT_DATE()"),
+        ("SELECT yesterday FROM flights", errors.UnknownIdentifier, "yesterday()"),
         ("SELECT delayy FROM flights", errors.UnknownIdentifier, "delay"),
         ("SELECT f.delayy FROM flights AS f", errors.UnknownIdentifier, "delay"),
         ("SELECT x.* FROM flights AS f", errors.UnknownIdentifier, ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import olapdb
+from olapdb.sql.formatter.definition_lines import on_one_line
 
 pytestmark = pytest.mark.feature("select", "views")
 
@@ -23,7 +24,9 @@ def test_a_view_stores_the_columns_of_apply() -> None:
         )
         connection.execute("INSERT INTO s VALUES (1, 2, 3), (1, 4, 5)")
         ((text,),) = connection.execute("SHOW CREATE TABLE m").fetchall()
-        assert "SELECT k, sum(a) AS `sum(a)`, sum(b) AS `sum(b)` FROM default.s" in text
+        assert "SELECT k, sum(a) AS `sum(a)`, sum(b) AS `sum(b)` FROM default.s" in on_one_line(
+            text
+        )
         assert connection.execute("SELECT * FROM m FINAL").fetchall() == [(1, 6, 8)]
         assert connection.execute("SELECT * FROM v ORDER BY ALL").fetchall() == [
             (2, 6, 6),

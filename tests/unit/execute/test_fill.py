@@ -46,7 +46,8 @@ def test_a_limit_does_not_cut_the_rows_to_fill_between(connection: Connection) -
         ("FROM v", InvalidWithFillExpression, "must be a constant"),
         ("FROM NULL", InvalidWithFillExpression, "must be a constant"),
         ("STEP 1.5", InvalidWithFillExpression, "integer or an INTERVAL"),
-        (", v WITH FILL", NotSupportedError, "several keys"),
+        (", v WITH FILL INTERPOLATE", NotSupportedError, "several keys"),
+        (", k, v WITH FILL", NotSupportedError, "between two"),
     ],
 )
 def test_what_cannot_be_filled(

@@ -88,6 +88,67 @@ def test_answers_and_their_order_stay(connection: Any, query: str, monkeypatch) 
         assert without
 
 
+LEFT_FIRST = [
+    "few LEFT JOIN (SELECT id, row_number() OVER (ORDER BY id) AS n FROM facts) AS w"
+    " ON few.id = w.id",
+    "few LEFT SEMI JOIN facts ON few.id = facts.id",
+    "few LEFT ANTI JOIN facts ON few.id = facts.id",
+    "few LEFT JOIN facts ON few.id = facts.id",
+    "few LEFT ANY JOIN facts ON few.name = facts.name AND few.id = facts.id",
+    "few WHERE EXISTS (SELECT 1 FROM facts WHERE few.id = facts.id AND few.other < facts.other)",
+    "few WHERE NOT EXISTS (SELECT 1 FROM facts WHERE few.id = facts.id AND few.other < facts.other)",
+    "few LEFT JOIN (SELECT id, count() AS n FROM facts GROUP BY id) AS g ON few.id = g.id",
+    "few LEFT JOIN (SELECT id, name FROM facts UNION ALL SELECT id, name FROM facts) AS u"
+    " ON few.id = u.id",
+    "(SELECT id, day FROM few WHERE day IS NULL) AS f LEFT JOIN facts ON f.day = facts.day",
+    "(SELECT id FROM few WHERE name = 'none') AS f LEFT ANTI JOIN facts ON f.id = facts.id",
+]
+
+
+@pytest.mark.parametrize("held_bytes_max", [tuning.HELD_LEFT_BYTES_MAX, 0])
+@pytest.mark.parametrize("joined", LEFT_FIRST)
+def test_a_small_left_side_changes_no_answer(
+    connection: Any, joined: str, held_bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "JOIN_FILTER_ROWS_MIN", 0)
+    monkeypatch.setattr(tuning, "LEFT_FIRST_FACTOR", 0)
+    monkeypatch.setattr(tuning, "LEFT_FIRST_PASS_PERCENT_MAX", 1 << 60)
+    monkeypatch.setattr(tuning, "HELD_LEFT_BYTES_MAX", held_bytes_max)
+    query = f"SELECT * FROM {joined}"
+    without = rows(connection, query, enable_join_runtime_filters=0)
+    assert rows(connection, query, enable_join_runtime_filters=1) == without
+    assert without or "ANTI" in joined
+
+
+@pytest.mark.parametrize(
+    ("joined", "drops"),
+    [
+        ("few LEFT SEMI JOIN facts ON few.id = facts.id", True),
+        ("few LEFT ANTI JOIN facts ON few.id = facts.id", True),
+        ("(SELECT * FROM facts LIMIT 2 BY id) AS f JOIN few ON few.id = f.id", True),
+        ("(SELECT * FROM facts LIMIT 2 BY name) AS f JOIN few ON few.id = f.id", False),
+        ("few LEFT JOIN facts ON few.id = facts.id", True),
+        ("few LEFT JOIN (SELECT id, max(name) FROM facts GROUP BY id) AS g ON few.id = g.id", True),
+        ("few FULL JOIN facts ON few.id = facts.id", False),
+        ("few LEFT JOIN facts ON few.id + 0 = facts.id", False),
+        ("few LEFT JOIN facts ON few.id = facts.id + 0", False),
+        ("few ASOF LEFT JOIN facts ON few.name = facts.name AND few.id >= facts.id", False),
+        ("few LEFT JOIN (SELECT id FROM facts LIMIT 30000) AS l ON few.id = l.id", False),
+    ],
+)
+def test_a_small_left_side_drops_rows_that_would_be_held(
+    connection: Any, joined: str, drops: bool
+) -> None:
+    read = connection.execute(f"SELECT count() FROM {joined}").statistics.rows_read
+    assert (read <= GRANULE + 12) is drops
+
+
+def test_explain_analyze_names_the_filter_of_a_small_left_side(connection: Any) -> None:
+    query = "EXPLAIN ANALYZE SELECT few.id FROM few LEFT SEMI JOIN facts ON few.id = facts.id"
+    lines = [row[0].strip() for row in connection.execute(query).fetchall()]
+    assert "Join filter: id IN 12 keys of the join's left side" in lines
+
+
 @pytest.mark.parametrize(
     ("query", "drops"),
     [

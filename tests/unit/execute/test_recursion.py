@@ -29,7 +29,7 @@ def test_a_stored_view_keeps_the_recursion(connection: Connection) -> None:
     connection.execute(f"CREATE VIEW depths AS {TREE}")
     shown = connection.execute("SHOW CREATE VIEW depths").fetchone()
     assert shown is not None
-    assert "WITH RECURSIVE r AS" in shown[0]
+    assert "WITH RECURSIVE\n    r AS\n" in shown[0]
     assert "JOIN r ON" in shown[0]
     rows = connection.execute("SELECT * FROM depths ORDER BY id").fetchall()
     assert rows == [(1, 0), (2, 1), (3, 2), (4, 1)]

@@ -11,7 +11,7 @@ import pytest
 import olapdb.functions
 from olapdb.functions import resolve_scalar
 from olapdb.functions.base import Argument, Environment
-from olapdb.types import STRING, UINT64
+from olapdb.types import FLOAT64, STRING, UINT64
 
 pytestmark = pytest.mark.feature("functions")
 
@@ -49,6 +49,9 @@ VOLATILE = [
     "blockNumber",
     "nowInBlock64",
     "UTCTimestamp",
+    "currentQueryID",
+    "initialQueryStartTime",
+    "tid",
 ]
 
 
@@ -78,3 +81,8 @@ def test_arguments_do_not_make_them_pure(name: str, arguments: int) -> None:
     kind = {"now": (STRING, "UTC"), "now64": (UINT64, 3)}.get(name, (UINT64, 1))
     given = [Argument(kind[0], pa.scalar(kind[1], kind[0].arrow))] * arguments
     assert resolve_scalar(name, given).volatility != "pure"
+
+
+def test_flipped_bits_are_drawn_for_each_row() -> None:
+    share = Argument(FLOAT64, pa.scalar(0.5))
+    assert resolve_scalar("fuzzBits", [Argument(STRING), share]).volatility == "row"

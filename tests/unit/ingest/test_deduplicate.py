@@ -136,7 +136,7 @@ def test_a_null_source_deduplicates_for_its_views(connection: Connection) -> Non
     add(connection, "x")
     assert rows(connection, "SELECT sum(events) FROM totals") == [(2,)]
     shown = rows(connection, "SHOW CREATE TABLE events")[0][0]
-    assert shown.endswith("ENGINE = Null SETTINGS deduplicate_by = 'id'")
+    assert shown.endswith("ENGINE = Null\nSETTINGS deduplicate_by = 'id'")
     connection.execute("TRUNCATE TABLE events")
     add(connection, "x")
     assert rows(connection, "SELECT sum(events) FROM totals") == [(3,)]

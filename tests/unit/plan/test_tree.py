@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
+from olapdb.optimize.share_subplans import share_subplans
 from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import all_aggregate_calls, all_expressions, all_nodes, all_scans
 from tests.unit.bind.warehouse import bind
@@ -35,9 +36,15 @@ QUERIES = (
     "SELECT name FROM system.tables",
     "WITH RECURSIVE r AS (SELECT delay FROM flights UNION ALL SELECT delay + 1 FROM r WHERE delay < 3) SELECT * FROM r",
     "SELECT dictGetOrDefault('named', 'name', carrier, toString(delay)) FROM flights",
+    "SELECT max(delay) FROM flights UNION ALL SELECT max(delay) FROM flights",
     "SELECT 1",
 )
 NEVER_IN_PLANS = {"CorrelatedSubquery", "OuterColumn", "TotalsRow", "Unnested", "WindowExpression"}
+
+
+def root_of(query: str) -> nodes.Node:
+    """The plan of a query, with what occurs in it again shared."""
+    return share_subplans(bind(query)).root
 
 
 def reflected(item: object) -> Iterator[object]:
@@ -53,7 +60,7 @@ def reflected(item: object) -> Iterator[object]:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_nothing_is_left_out(query: str) -> None:
-    root = bind(query).root
+    root = root_of(query)
     held = list(reflected(root))
 
     def ids(kind: type) -> set[int]:
@@ -81,7 +88,7 @@ def test_nothing_is_left_out(query: str) -> None:
 
 def test_the_queries_have_every_kind_of_node_and_expression() -> None:
     """By name: a dataclass with slots leaves the class behind that it was made of."""
-    kinds = {type(one).__name__ for query in QUERIES for one in reflected(bind(query).root)}
+    kinds = {type(one).__name__ for query in QUERIES for one in reflected(root_of(query))}
     defined = {one.__name__ for base in (nodes.Node, expressions.Expression) for one in below(base)}
     assert defined - kinds == NEVER_IN_PLANS
 

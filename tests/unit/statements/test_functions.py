@@ -108,7 +108,7 @@ def test_a_function_of_a_database(connection: olapdb.Connection) -> None:
         ),
         ("CREATE FUNCTION q AS x -> (SELECT x)", errors.NotSupportedError, "contains a query"),
         ("CREATE FUNCTION q(x Int8) AS x + y", errors.UnknownIdentifier, "y"),
-        ("CREATE FUNCTION q(x Int8) AS nothing(x)", errors.UnknownFunction, "nothing"),
+        ("CREATE FUNCTION q(x Int8) AS unheard_of(x)", errors.UnknownFunction, "unheard_of"),
         (
             "CREATE FUNCTION q(x Date) AS x + toDate('2024-01-01')",
             errors.IllegalTypeOfArgument,

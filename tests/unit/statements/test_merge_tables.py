@@ -9,6 +9,7 @@ import pytest
 import olapdb
 from olapdb import errors
 from olapdb.dbapi.connection import Connection
+from olapdb.sql.formatter.definition_lines import on_one_line
 from tests.unit.views.warehouse import rows
 
 pytestmark = [
@@ -47,7 +48,8 @@ def test_the_catalog_keeps_it(tmp_path: Path) -> None:
     with olapdb.connect(tmp_path / "w") as connection:
         connection.execute(text)
     with olapdb.connect(tmp_path / "w") as connection:
-        assert rows(connection, "SHOW CREATE TABLE m") == [(text,)]
+        ((shown,),) = rows(connection, "SHOW CREATE TABLE m")
+        assert on_one_line(shown) == text
         listed = "SELECT engine, engine_full, as_select FROM system.tables WHERE name = 'm'"
         assert rows(connection, listed) == [("Merge", "Merge('default', '^l')", "")]
         assert rows(connection, "SHOW VIEWS") == []

@@ -151,3 +151,34 @@ def test_formats_are_listed(connection: olapdb.Connection) -> None:
         "SELECT name, is_input, is_output FROM system.formats WHERE name IN ('CSV', 'TSV', 'Pretty', 'Values')"
     ).fetchall()
     assert sorted(rows) == [("CSV", 1, 1), ("Pretty", 0, 1), ("TSV", 1, 1), ("Values", 1, 1)]
+
+
+def test_orc_has_large_numbers_without_sign_as_their_bits(connection: olapdb.Connection) -> None:
+    """ClickHouse writes UInt64 as Int64 of the same bits, also in arrays."""
+    sql = "SELECT 18446744073709551615 AS a, [toUInt64(18446744073709551614)] AS b"
+    data = connection.execute(sql).fetch_text("ORC")
+    assert orc.ORCFile(io.BytesIO(data)).read().to_pydict() == {"a": [-1], "b": [[-2]]}
+
+
+@pytest.mark.parametrize("name", ["gzip", "bz2", "xz", "zstd", "lz4"])
+def test_levels_of_compression(connection: olapdb.Connection, files: Path, name: str) -> None:
+    """A file of a LEVEL reads back; more than one frame of zstd and lz4 too."""
+    connection.execute(
+        f"SELECT number FROM numbers(3000000) INTO OUTFILE 'a' COMPRESSION '{name}' LEVEL 1 FORMAT CSV"
+    )
+    read = f"SELECT count(), sum(c1) FROM file('a', CSV, 'auto', '{name}')"
+    assert connection.execute(read).fetchall() == [(3_000_000, 4_499_998_500_000)]
+    with pytest.raises(errors.BadArguments, match="LEVEL 99"):
+        connection.execute(f"SELECT 1 INTO OUTFILE 'b' COMPRESSION '{name}' LEVEL 99")
+    assert not (files / "b").exists()
+
+
+def test_modes_that_exclude_each_other(connection: olapdb.Connection, files: Path) -> None:
+    with pytest.raises(errors.BadArguments, match="not both"):
+        connection.execute("SELECT 1 INTO OUTFILE 'a.csv' APPEND TRUNCATE")
+    connection.execute("SELECT 1 INTO OUTFILE 'a.csv.gz'")
+    with pytest.raises(errors.BadArguments, match="compressed"):
+        connection.execute("SELECT 1 INTO OUTFILE 'a.csv.gz' APPEND")
+    shown = connection.execute("SELECT 2 INTO OUTFILE 'b.csv' APPEND AND STDOUT")
+    assert shown.fetchall() == [(2,)]
+    assert (files / "b.csv").read_text() == "2\n"

@@ -39,7 +39,6 @@ def test_a_set_has_no_columns_added(connection: Connection) -> None:
     ("engine", "instead"),
     [
         ("Buffer(default, events, 1, 1, 1, 1, 1, 1, 1)", "neither lost in a crash"),
-        ("Join(ANY, LEFT, k)", "CREATE DICTIONARY"),
         ("Dictionary(d)", "CREATE DICTIONARY"),
     ],
 )

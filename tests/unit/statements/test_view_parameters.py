@@ -27,10 +27,12 @@ def test_a_rename_is_followed_by_views_and_by_those_that_call_them(connection: C
     connection.execute("RENAME TABLE a TO b, v TO u")
     assert rows(connection, "SELECT * FROM w") == [(3,)]
     assert rows(connection, "SHOW CREATE VIEW u") == [
-        ("CREATE VIEW default.u AS SELECT k FROM default.b WHERE x = {p:UInt32}",)
+        ("CREATE VIEW default.u\nAS SELECT k\nFROM default.b\nWHERE x = {p:UInt32}",)
     ]
     assert rows(connection, "SHOW CREATE VIEW w") == [
-        ("CREATE VIEW default.w (`n` UInt64) AS SELECT count() AS n FROM default.u(p = 1)",)
+        (
+            "CREATE VIEW default.w\n(\n    `n` UInt64\n)\nAS SELECT count() AS n\nFROM default.u(p = 1)",
+        )
     ]
 
 

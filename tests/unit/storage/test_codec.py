@@ -62,4 +62,4 @@ def test_what_is_no_codec_is_refused() -> None:
     ):
         table = table_with(a=("UInt64", text))
         with pytest.raises(error):
-            column_codec(table.columns[0], table)
+            column_codec(table.columns[0])

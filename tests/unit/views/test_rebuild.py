@@ -22,6 +22,7 @@ from olapdb.errors import (
     ViewDiffers,
     ViewNotProvable,
 )
+from olapdb.sql.formatter.definition_lines import on_one_line
 from tests.unit.views.rebuilding import (
     NEW,
     REBUILD,
@@ -128,14 +129,14 @@ def test_an_inner_target(connection: Connection) -> None:
 
 def test_another_shape_of_the_target(connection: Connection) -> None:
     connection.execute("SYSTEM REBUILD VIEW daily_mv PARTITION BY day ORDER BY (kind, day)")
-    made = str(rows(connection, "SHOW CREATE TABLE daily")[0][0])
+    made = on_one_line(str(rows(connection, "SHOW CREATE TABLE daily")[0][0]))
     assert made.endswith("ENGINE = AggregatingMergeTree PARTITION BY day ORDER BY (kind, day)")
     old_is_there(connection)
     connection.execute(
         "SYSTEM REBUILD VIEW daily_mv ENGINE = SummingMergeTree ORDER BY (day, kind) AS"
         " SELECT day, kind, count() AS events, sum(amount) AS total FROM events GROUP BY day, kind"
     )
-    made = str(rows(connection, "SHOW CREATE TABLE daily")[0][0])
+    made = on_one_line(str(rows(connection, "SHOW CREATE TABLE daily")[0][0]))
     assert "ENGINE = SummingMergeTree PARTITION BY day ORDER BY (day, kind)" in made
     old_is_there(connection)
 

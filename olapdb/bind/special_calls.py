@@ -1,0 +1,116 @@
+"""Calls whose value the binder knows, or which are another form of an expression: getSetting,
+hasColumnInTable, in(x, set), dictGet, joinGet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from olapdb import errors
+from olapdb.bind import constants
+from olapdb.bind.contracts import Binder
+from olapdb.bind.dictionaries import bind_dictionary_call
+from olapdb.bind.join_tables import JOIN_GET, bind_join_get
+from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.config import SESSION_SETTINGS
+from olapdb.model.schema import MaterializedView, RefreshableView, Table
+from olapdb.plan.expressions import Constant, Expression
+from olapdb.sql import nodes as sql
+from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
+
+
+def special_call(binder: Binder, node: sql.Function) -> Expression | None:
+    """Bind a call that no function of the registry is; None for other names."""
+    if node.name in JOIN_GET:
+        return bind_join_get(binder, node)
+    if node.name in DICTIONARY_FUNCTIONS:
+        return bind_dictionary_call(binder, node)
+    bind = _CALLS.get(node.name)
+    return None if bind is None else bind(binder, node)
+
+
+def _in_set(binder: Binder, node: sql.Function) -> Expression:
+    """Bind in(x, set) and its kin as IN or NOT IN. Those for several machines mean the same."""
+    if len(node.arguments) != 2:
+        raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes a value and a set.")
+    left, right = node.arguments
+    negated = node.name in ("notIn", "globalNotIn")
+    return binder.bind(sql.In(left, right, negated, position=node.position))
+
+
+def _null_in_set(binder: Binder, node: sql.Function) -> Expression:
+    """Bind nullIn(x, set) and its kin: NULL is in no set, and never the answer.
+
+    As in ClickHouse without `transform_null_in`, a NULL in the set equals nothing."""
+    if len(node.arguments) != 2:
+        raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes a value and a set.")
+    left, right = node.arguments
+    negated = node.name in ("notNullIn", "globalNotNullIn")
+    found = sql.In(left, right, negated, position=node.position)
+    otherwise = sql.Literal(int(negated))
+    return binder.bind(sql.Function("ifNull", (found, otherwise), position=node.position))
+
+
+def _setting(binder: Binder, node: sql.Function) -> Expression:
+    """Bind getSetting('name')."""
+    return constants.setting(node, binder.context)
+
+
+def _setting_or_default(binder: Binder, node: sql.Function) -> Expression:
+    """Bind getSettingOrDefault('name', default): the default for an unknown name."""
+    if len(node.arguments) != 2:
+        raise errors.NumberOfArgumentsDoesntMatch(
+            f"{node.name} takes the name of a setting and a default."
+        )
+    name, default = node.arguments
+    if isinstance(name, sql.Literal) and name.value not in SESSION_SETTINGS:
+        return binder.bind(default)
+    return constants.setting(
+        sql.Function(node.name, (name,), position=node.position), binder.context
+    )
+
+
+def _has_column(binder: Binder, node: sql.Function) -> Expression:
+    """Bind hasColumnInTable('database', 'table', 'column'): 1 or 0.
+
+    Raises UnknownTable; NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument for other arguments
+    than constant texts. The forms with a host are refused."""
+    if len(node.arguments) != 3:
+        raise errors.NumberOfArgumentsDoesntMatch(
+            f"{node.name} takes the names of a database, a table and a column; there are no hosts."
+        )
+    names = []
+    for argument in node.arguments:
+        bound = binder.bind(argument)
+        value = bound.value.as_py() if isinstance(bound, Constant) else None
+        if not isinstance(value, str):
+            raise errors.IllegalTypeOfArgument(f"The arguments of {node.name} are constant texts.")
+        names.append(value)
+    database, table, column = names
+    queries = binder.queries
+    if database in SYSTEM_DATABASES:
+        every = sql.Select((sql.Star(),), source=sql.TableReference(sql.TableName(table, database)))
+        bound_columns = queries.subquery(every, binder.subquery_context()).columns
+        return constants.unsigned_byte(int(any(one.name == column for one in bound_columns)))
+    if database not in queries.scope.snapshot.databases:
+        raise errors.UnknownDatabase(f"There is no database {database!r}.")
+    item = queries.scope.snapshot.find(database, table)
+    if isinstance(item, MaterializedView | RefreshableView):
+        item = queries.scope.snapshot.by_id(item.target_id)
+    if item is None:
+        raise errors.UnknownTable(f"Table {database}.{table} does not exist.")
+    queries.tables[item.id] = item.revision
+    found = any(one.name == column for one in item.columns)
+    if isinstance(item, Table):
+        found |= any(one.name.startswith(f"{column}.") for one in item.columns)
+    return constants.unsigned_byte(int(found))
+
+
+_CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {
+    **dict.fromkeys(("in", "notIn", "globalIn", "globalNotIn"), _in_set),
+    **dict.fromkeys(("nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"), _null_in_set),
+    "getSetting": _setting,
+    "getSettingOrDefault": _setting_or_default,
+    "hasColumnInTable": _has_column,
+}
+SPECIAL_CALLS = frozenset(_CALLS)
+"""The names that system.functions lists beside those of the registry."""

@@ -1,0 +1,69 @@
+"""Lines of names, and types, at the start of data whose format does not say that they have them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import BinaryIO, cast
+
+from olapdb import errors, types
+from olapdb.formats.base import Input, Rows
+from olapdb.formats.blocks import BLOCK_BYTES, Behind
+from olapdb.formats.heads import Head, checked_head
+from olapdb.formats.inference import type_of_texts
+from olapdb.functions import parse_type
+
+_HEAD_LINES = 2
+
+
+def detected_head(
+    source: Input, split: Callable[[bytes], Sequence[str]]
+) -> tuple[Head | None, BinaryIO]:
+    """Return the head of data whose first line has names of wanted columns only, and the stream
+    behind it; None and all data for others. `split` makes values of a line.
+
+    The second line belongs to the head if all its values are names of types. Raises the errors of
+    `checked_head`."""
+    lines = [line for _ in range(_HEAD_LINES) if (line := source.stream.readline())]
+    parts = [split(line.rstrip(b"\r\n")) for line in lines]
+    wanted = {name for name, _ in source.structure or ()}
+    if not parts or not wanted.issuperset(parts[0]) or not parts[0]:
+        return None, _with(lines, source.stream)
+    used = 1
+    if len(parts) > 1 and len(parts[1]) == len(parts[0]) and _types_of(parts[1]) is not None:
+        used = 2
+    head = checked_head(source, parts[0], parts[1] if used > 1 else None)
+    return head, _with(lines[used:], source.stream)
+
+
+def _with(lines: Sequence[bytes], stream: BinaryIO) -> BinaryIO:
+    """Return the stream with lines before it."""
+    first = b"".join(lines)
+    if not first:
+        return stream
+    return cast(BinaryIO, io.BufferedReader(Behind(first, stream), BLOCK_BYTES))
+
+
+def _types_of(names: Sequence[str | None]) -> tuple[types.DataType, ...] | None:
+    """Return the types of these names; None if one is no type's."""
+    try:
+        return tuple(parse_type(name or "") for name in names)
+    except errors.Error:
+        return None
+
+
+def inferred_head(rows: Rows) -> Head | None:
+    """Return the head of the rows if the first one has texts only, and the second one names of
+    types, or a value that is no text; None for others."""
+    if rows.rows < _HEAD_LINES:
+        return None
+    pairs = [tuple(array.slice(0, _HEAD_LINES).to_pylist()) for array in rows.arrays]
+    names = [first for first, _ in pairs]
+    kinds = [type_of_texts(array.slice(0, 1)) for array in rows.arrays]
+    if not all(names) or any(kind != types.STRING for kind in kinds):
+        return None
+    found = _types_of([second for _, second in pairs])
+    below = [type_of_texts(array.slice(1, 1)) for array in rows.arrays]
+    if found is None and all(kind in (None, types.STRING) for kind in below):
+        return None
+    return Head(tuple(names), found)

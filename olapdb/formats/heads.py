@@ -1,0 +1,83 @@
+"""Lines of names and types, and the number of values of a row: what formats of rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from olapdb import errors, types
+from olapdb.formats.base import Input
+from olapdb.functions import parse_type
+
+
+@dataclass(frozen=True)
+class Head:
+    """The columns of the data in their order: names, and types where the head has them."""
+
+    names: tuple[str, ...]
+    types: tuple[types.DataType, ...] | None = None
+
+
+def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] | None) -> Head:
+    """Return the head of data that begin with names, and types if any.
+
+    Checks both against the wanted columns, as the settings say: raises NoSuchColumn for a name that
+    is not wanted unless input_format_skip_unknown_fields is on, and IncorrectData for another type."""
+    found = None if type_names is None else tuple(parse_type(name) for name in type_names)
+    if source.structure is None:
+        return Head(tuple(names), found)
+    settings = source.settings
+    if not settings.boolean("input_format_with_names_use_header"):
+        return Head(tuple(name for name, _ in source.structure), found)
+    wanted = dict(source.structure)
+    for at, name in enumerate(names):
+        if name in wanted and name in names[:at]:
+            raise errors.IncorrectData(f"The data name column {name} twice.")
+        if name not in wanted:
+            if not settings.boolean("input_format_skip_unknown_fields"):
+                raise unknown_field(name, wanted)
+        elif (
+            found
+            and settings.boolean("input_format_with_types_use_header")
+            and found[at] != wanted[name]
+        ):
+            raise errors.IncorrectData(
+                f"Column {name} has type {wanted[name]}, the data say {found[at]}.",
+                hint="SETTINGS input_format_with_types_use_header = 0 converts the values.",
+            )
+    return Head(tuple(names), found)
+
+
+def unknown_field(name: str, wanted: Sequence[str] | dict[str, types.DataType]) -> errors.Error:
+    """Return the error about a column of the data that nobody wants."""
+    return errors.IncorrectData(
+        f"The data have a column {name}, which is none of {', '.join(wanted)}.",
+        hint="SETTINGS input_format_skip_unknown_fields = 1 skips it.",
+    )
+
+
+def numbered_names(count: int) -> tuple[str, ...]:
+    """Return the names c1, c2, … of columns without names."""
+    return tuple(f"c{at}" for at in range(1, count + 1))
+
+
+def count_error(row: int, found: int, names: Sequence[str]) -> errors.DataError:
+    """Return the error about a row with too few or too many values."""
+    if found < len(names):
+        missing = names[found]
+        return errors.CannotParseInput(
+            f"Row {row} has {found} values for {len(names)} columns: {missing} has none.",
+            hint=f"The columns are {', '.join(names)}.",
+        )
+    return errors.IncorrectData(
+        f"Row {row} has {found} values for {len(names)} columns.",
+        hint=f"The columns are {', '.join(names)}.",
+    )
+
+
+def no_structure(reason: str) -> errors.DataError:
+    """Return the error about data whose columns cannot be found."""
+    return errors.CannotExtractTableStructure(
+        f"The columns of the data cannot be found: {reason}.",
+        hint="Give the structure: file('path', 'format', 'a UInt8, b String').",
+    )

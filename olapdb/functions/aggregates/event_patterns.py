@@ -1,0 +1,299 @@
+"""sequenceMatch and sequenceCount: patterns of events in time.
+
+What may follow an event across a gap of the pattern lies in one range of positions, so a search goes
+over the events of the pattern, from the last one to the first, each in one pass of vector
+operations over all groups. The match is the one that ClickHouse's search, which goes back over
+positions step by step, comes to first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import (
+    BadArguments,
+    BadGet,
+    NumberOfArgumentsDoesntMatch,
+    SyntaxError,
+    TooFewArguments,
+    TooManyArguments,
+)
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.signatures import illegal_argument, state_type_of
+from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.kernels import columns
+from olapdb.types import (
+    UINT8,
+    UINT32,
+    UINT64,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    DateTime,
+    Integer,
+    Tuple,
+    plain,
+)
+
+_CONDITIONS_MAX = 32
+
+_TOKEN = re.compile(r"\(\?(\d+)\)|\(\?t(<=|>=|==|<|>)(\d+)\)|(\.\*)|(\.)")
+_ANY = ".*"
+Step = tuple[str, int]
+"""What is between two events: ".*", any events, or a comparison of times and its seconds, which any
+events that it does not fit may precede. `.*` measures the time anew from where it ends."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The events of a pattern, each with the steps before it: `events` counts conditions from 1 and
+    has 0 for any event; `gaps` has one more element, the steps behind the last event."""
+
+    events: tuple[int, ...]
+    gaps: tuple[tuple[Step, ...], ...]
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the steps behind the last event hold if no event follows."""
+        return all(step[0] in (_ANY, "<", "<=") or step == (">=", 0) for step in self.gaps[-1])
+
+
+def parse_pattern(name: str, text: str, conditions: int) -> Pattern:
+    """Return the pattern in a text, which a search may find anywhere in a group's events.
+
+    Raises SyntaxError, and BadArguments for an event without a condition and for a comparison of
+    times behind another one."""
+    events: list[int] = []
+    gaps: list[list[Step]] = [[(_ANY, 0)]]
+    at = 0
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise SyntaxError(f"{name} cannot parse its pattern {text!r} at position {at}.")
+        number, operator, seconds, star, _ = token.groups()
+        if operator:
+            if gaps[-1] and gaps[-1][-1][0] != _ANY:
+                raise BadArguments(f"A condition on the time in {text!r} needs an event before it.")
+            gaps[-1].append((operator, min(int(seconds), 2**63)))
+        elif star:
+            gaps[-1].append((_ANY, 0))
+        else:
+            event = int(number or 0)
+            if number and not 1 <= event <= conditions:
+                raise BadArguments(f"Event {event} of the pattern {text!r} does not exist.")
+            events.append(event)
+            gaps.append([])
+        at = token.end()
+    return Pattern(tuple(events), tuple(tuple(gap) for gap in gaps))
+
+
+class Events:
+    """The events of all groups, sorted by group and time.
+
+    `held` has a bit for each condition, `limits` the position at which each event's group ends."""
+
+    def __init__(self, offsets: np.ndarray, times: np.ndarray, held: np.ndarray) -> None:
+        self._codes = columns.parents_of(offsets)
+        order = np.lexsort((times, self._codes))
+        self._times, self._held = times[order], held[order]
+        self.count = len(order)
+        self.limits = offsets[1:][self._codes]
+        self._distinct, ranks = np.unique(self._times, return_inverse=True)
+        self._keys = self._codes * (len(self._distinct) + 1) + ranks.reshape(-1)
+
+    def matching(self, event: int) -> np.ndarray:
+        """Return at which positions the condition `event` holds; 0 is no condition."""
+        if not event:
+            return np.ones(self.count, bool)
+        return np.asarray((self._held >> np.uint32(event - 1)) & np.uint32(1) != 0)
+
+    def following(
+        self, gap: Sequence[Step], firsts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the positions that may follow each event across a gap, where `firsts` are the next
+        ones: a range [low, high) of those at which the mask, the third result, is True."""
+        lows, highs = firsts, np.minimum(firsts + 1, self.limits)
+        mask = np.ones(self.count, bool)
+        bases = np.arange(self.count)
+        free = False
+        for operator, seconds in gap:
+            if operator == _ANY:
+                lows = _nearest(mask)[lows]
+                highs = np.where(lows < highs, self.limits, lows)
+                mask = np.ones(self.count, bool)
+                bases, free = np.minimum(lows, max(self.count - 1, 0)), True
+                continue
+            filled = lows < (highs if free else self.limits)
+            highs = np.where(filled, self.limits, lows)
+            if operator in ("<", "<="):
+                if not free:
+                    side: Literal["left", "right"] = "left" if operator == "<" else "right"
+                    highs = np.minimum(highs, self._places(bases, seconds, side))
+                elif operator == "<" and not seconds:
+                    highs = lows
+                continue
+            least = self._places(bases, seconds, "right" if operator == ">" else "left")
+            lows = np.where(filled, np.maximum(lows, least), lows)
+            if operator == "==" and free:
+                mask = self._has_earlier(seconds)
+            elif operator == "==":
+                highs = np.minimum(highs, self._places(bases, seconds, "right"))
+        return lows, highs, mask
+
+    def _places(
+        self, bases: np.ndarray, seconds: int, side: Literal["left", "right"]
+    ) -> np.ndarray:
+        """Return where events `seconds` after those at `bases` would be sorted in their groups."""
+        wanted = np.searchsorted(self._distinct, self._times[bases] + np.uint64(seconds), side)
+        return np.asarray(
+            np.searchsorted(self._keys, self._codes[bases] * (len(self._distinct) + 1) + wanted)
+        )
+
+    def _has_earlier(self, seconds: int) -> np.ndarray:
+        """Return at which positions a group has an event exactly so many seconds before."""
+        places = self._places(np.arange(self.count), seconds, "left")
+        inside = np.minimum(places, max(self.count - 1, 0))
+        exact = (places < self.limits) & (self._times[inside] == self._times + np.uint64(seconds))
+        later = np.isin(self._keys, self._keys[inside[exact]])
+        return np.asarray(later)
+
+
+def _nearest(mask: np.ndarray) -> np.ndarray:
+    """Return for each position, and for the one behind the last, the first one from it on at which
+    the mask is True; the number of positions if there is none."""
+    count = len(mask)
+    found = np.where(mask, np.arange(count), count)
+    return np.append(np.minimum.accumulate(found[::-1])[::-1], count)
+
+
+def next_searches(pattern: Pattern, events: Events) -> np.ndarray:
+    """Return for each event where the search goes on after the first match from it on; -1 if there
+    is none. A match that consumes nothing goes on one event later."""
+    positions = np.arange(events.count)
+    *gaps, last = pattern.gaps
+    firsts = positions + 1 if pattern.events else positions
+    lows, highs, mask = events.following(last, firsts)
+    reached = _nearest(mask)[lows]
+    found = reached < highs
+    if last and pattern.events:
+        ends = np.where(found, reached, firsts)
+        valid = found | (pattern.may_end & (firsts == events.limits))
+    elif last:
+        ends = np.where(found, reached, events.limits)
+        valid = found | pattern.may_end
+    else:
+        ends, valid = firsts, np.ones(events.count, bool)
+    for place in range(len(gaps) - 1, -1, -1):
+        matches = events.matching(pattern.events[place]) & valid
+        firsts = positions + 1 if place else positions
+        lows, highs, mask = events.following(gaps[place], firsts)
+        reached = _nearest(matches & mask)[lows]
+        valid = reached < highs
+        ends = np.append(ends, 0)[reached]
+    return np.where(valid, np.maximum(ends, positions + 1), -1)
+
+
+def count_matches(searches: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return the number of matches from each event on, which follow one another as `next_searches`
+    says; each round of vector operations doubles how many are counted."""
+    count = len(searches)
+    counts = np.append((searches >= 0).astype(np.int64), 0)
+    inside = (searches >= 0) & (searches < limits)
+    targets = np.append(np.where(inside, searches, count), count)
+    while (targets[:-1] < count).any():
+        counts = counts + counts[targets]
+        targets = targets[targets]
+    return counts[:-1]
+
+
+@dataclass(frozen=True)
+class SequenceMatch(Aggregate):
+    """sequenceMatch(pattern)(time, c1, c2, …): whether the events of the rows match the pattern, and
+    sequenceCount: how often they do, without overlaps.
+
+    Rows in which no condition holds are left out. State: Array(Tuple(time UInt64, held UInt32)),
+    the events in row order; `held` has a bit for each condition."""
+
+    pattern: Pattern
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        """Return each group's events; rows with a NULL in any argument are left out."""
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        held = np.zeros(len(groups.codes), np.uint32)
+        for bit, condition in enumerate(arguments[1:]):
+            held |= (columns.numpy_values(condition) != 0).astype(np.uint32) << np.uint32(bit)
+        times = columns.numpy_values(arguments[0]).astype(np.uint64)
+        rows = np.flatnonzero(held)
+        return self._state(times[rows], held[rows], Groups(groups.codes[rows], groups.count))
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        """Join the events of each group's states, in the order of the states."""
+        offsets, pairs = columns.elements_of(states)
+        times, held = (columns.numpy_values(field) for field in columns.struct_fields(pairs))
+        return self._state(times, held, group_kernels.element_groups(offsets, groups))
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        """Return whether each group matches, UInt8, or how often, UInt64."""
+        offsets, pairs = columns.elements_of(states)
+        times, held = (columns.numpy_values(field) for field in columns.struct_fields(pairs))
+        events = Events(offsets, times, held)
+        searches = next_searches(self.pattern, events)
+        filled = np.flatnonzero(np.diff(offsets) > 0)
+        starts = offsets[:-1][filled]
+        found = np.zeros(len(states), np.int64)
+        if self.name.startswith("sequenceCount"):
+            found[filled] = count_matches(searches, events.limits)[starts]
+        else:
+            found[:] = not self.pattern.events and self.pattern.may_end
+            found[filled] = searches[starts] >= 0
+        return columns.from_values(found, self.result_type.arrow)
+
+    def _state(self, times: np.ndarray, held: np.ndarray, groups: Groups) -> pa.Array:
+        """Return the states of events in row order."""
+        order = groups.order
+        fields = [
+            columns.from_values(times[order], pa.uint64()),
+            columns.from_values(held[order], pa.uint32()),
+        ]
+        pairs = columns.structs_from(fields, self.state_type.arrow.value_type)
+        return columns.lists_from(columns.offsets_from_counts(groups.sizes), pairs)
+
+
+def sequence_match(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    """Resolve sequenceMatch or sequenceCount(pattern)(time, c1, c2, …)."""
+    if len(parameters) != 1:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes one parameter, its pattern."
+        )
+    if len(types) < 3:
+        raise TooFewArguments(
+            f"Aggregate function {name} takes a time and at least two conditions."
+        )
+    if len(types) > _CONDITIONS_MAX + 1:
+        raise TooManyArguments(f"{name} takes up to {_CONDITIONS_MAX} conditions.")
+    time = plain(types[0])
+    if not isinstance(time, Date | DateTime) and not (
+        isinstance(time, Integer) and not time.signed
+    ):
+        raise illegal_argument(name, types[0], "a Date, DateTime or unsigned integer")
+    for data_type in types[1:]:
+        if plain(data_type) != UINT8 and not isinstance(plain(data_type), Boolean):
+            raise illegal_argument(name, data_type, "a condition (UInt8)")
+    if not isinstance(parameters[0], str):
+        raise BadGet(f"The pattern of {name} is a String, not {parameters[0]!r}.")
+    pattern = parse_pattern(name, parameters[0], len(types) - 1)
+    state = Array(Tuple((UINT64, UINT32), ("time", "held")))
+    result = UINT8 if name == "sequenceMatch" else UINT64
+    made = state_type_of(name, parameters, types, state)
+    return SequenceMatch(
+        name, parameters, types, result, made, merge_class="ordered", pattern=pattern
+    )

@@ -1,0 +1,106 @@
+"""Names of aggregates: which there are, and what combinators a name ends in."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from olapdb.functions.aggregates.factories import FACTORIES
+from olapdb.functions.aggregates.mapped_arrays import MAPPED_ARRAYS
+from olapdb.functions.aggregates.names import CANONICAL, CASE_INSENSITIVE, COMBINED, REFUSED
+
+ELEMENT_COMBINATORS = ("ForEach", "Resample", "Array", "Map", "Tuple")
+"""Combinators over the elements of arrays, maps and tuples, or over ranges of a key."""
+ARG_EXTREMES = ("ArgMin", "ArgMax")
+_COMBINATORS = (
+    "MergeState",
+    "SimpleState",
+    "OrDefault",
+    "OrNull",
+    "Distinct",
+    "Merge",
+    "State",
+    "If",
+    *ELEMENT_COMBINATORS,
+    *ARG_EXTREMES,
+)
+
+
+def aggregate_names() -> tuple[str, ...]:
+    """Return all names without combinators, aliases included, sorted."""
+    return tuple(sorted({*FACTORIES, *MAPPED_ARRAYS, *CANONICAL, *COMBINED}))
+
+
+def aggregate_descriptions() -> list[tuple[str, bool, str]]:
+    """Return (name, whether it is case-insensitive, the name it is an alias of or "") of all
+    aggregates, sorted by name."""
+    aliases = {**CANONICAL, **{name: "".join(parts) for name, parts in COMBINED.items()}}
+    return [(n, n in CASE_INSENSITIVE, aliases.get(n, "")) for n in aggregate_names()]
+
+
+def canonical_name(name: str) -> str | None:
+    """Return the canonical name of an aggregate's name without combinators, or None if unknown."""
+    spelt = name.lower() if name.lower() in CASE_INSENSITIVE else name
+    spelt = CANONICAL.get(spelt, spelt)
+    return spelt if spelt in FACTORIES or spelt in MAPPED_ARRAYS else None
+
+
+def split_combinator(name: str) -> tuple[str, str] | None:
+    """Split the last combinator off a name: ("sum", "If") for "sumIf", None for "sum"."""
+    if name.lower() in COMBINED:
+        return COMBINED[name.lower()]
+    for suffix in _COMBINATORS:
+        if name.endswith(suffix) and len(name) > len(suffix):
+            return name[: -len(suffix)], suffix
+    return None
+
+
+def is_aggregate(name: str) -> bool:
+    """Return whether the name, with any combinators, is an aggregate's, if only a refused one's."""
+    return base_name(name) is not None
+
+
+def base_name(name: str) -> str | None:
+    """Return the name of an aggregate without its combinators, canonical; None if it is unknown."""
+    while (base := canonical_name(name)) is None and name not in REFUSED:
+        split = split_combinator(name)
+        if split is None:
+            return None
+        name = split[0]
+    return base or name
+
+
+def respecting_nulls(name: str) -> str | None:
+    """Return the name, combinators kept, of the aggregate that RESPECT NULLS makes of this one.
+
+    None if NULL has no place in it."""
+    combinators_of = ""
+    while (base := canonical_name(name)) is None:
+        split = split_combinator(name)
+        if split is None:
+            return None
+        name, combinators_of = split[0], split[1] + combinators_of
+    kept = _RESPECTING_NULLS.get(base)
+    return None if kept is None else kept + combinators_of
+
+
+_RESPECTING_NULLS = MappingProxyType(
+    {
+        "any": "any_respect_nulls",
+        "first_value": "any_respect_nulls",
+        "any_respect_nulls": "any_respect_nulls",
+        "anyLast": "anyLast_respect_nulls",
+        "last_value": "anyLast_respect_nulls",
+        "anyLast_respect_nulls": "anyLast_respect_nulls",
+    }
+)
+
+
+def joins_texts(name: str) -> bool:
+    """Return whether the name is groupConcat's, with combinators that leave the value its first
+    argument: not those of states, arrays and maps."""
+    while (base := canonical_name(name)) is None:
+        split = split_combinator(name)
+        if split is None or split[1] in ("Merge", "MergeState", *ELEMENT_COMBINATORS):
+            return False
+        name = split[0]
+    return base == "groupConcat"

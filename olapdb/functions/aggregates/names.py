@@ -1,0 +1,159 @@
+"""The aliases of aggregates, and the names whose case does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_GRID_STEPS = (
+    *("Avg", "Changes", "Count", "Delta", "Deriv", "Increase", "InstantDelta", "InstantRate"),
+    *("Last", "Max", "Min", "PredictLinear", "Rate", "Resets", "Sum"),
+    *("TimestampOfMax", "TimestampOfMin"),
+)
+
+CANONICAL = MappingProxyType(
+    {
+        "any_value": "any",
+        "any_value_respect_nulls": "any_respect_nulls",
+        "anyRespectNulls": "any_respect_nulls",
+        "anyValueRespectNulls": "any_respect_nulls",
+        "firstValueRespectNulls": "any_respect_nulls",
+        "lastValueRespectNulls": "anyLast_respect_nulls",
+        "first_value_respect_nulls": "any_respect_nulls",
+        "anyLastRespectNulls": "anyLast_respect_nulls",
+        "last_value_respect_nulls": "anyLast_respect_nulls",
+        "kolmogorovsmirnovtest": "kolmogorovSmirnovTest",
+        "approx_top_count": "approx_top_k",
+        "lttb": "largestTriangleThreeBuckets",
+        "analysisofvariance": "analysisOfVariance",
+        "anova": "analysisOfVariance",
+        "sparkBar": "sparkbar",
+        "median": "quantile",
+        "std": "stddevPop",
+        "stddev_pop": "stddevPop",
+        "stddev_samp": "stddevSamp",
+        "var_pop": "varPop",
+        "var_samp": "varSamp",
+        "stddev": "stddevSamp",
+        "array_agg": "groupArray",
+        "bit_and": "groupBitAnd",
+        "bit_or": "groupBitOr",
+        "bit_xor": "groupBitXor",
+        "max_by": "argMax",
+        "min_by": "argMin",
+        "medianExact": "quantileExact",
+        "medianExactLow": "quantileExactLow",
+        "medianExactHigh": "quantileExactHigh",
+        "medianDeterministic": "quantileDeterministic",
+        "medianExactWeighted": "quantileExactWeighted",
+        "medianBFloat16": "quantileBFloat16",
+        "medianBFloat16Weighted": "quantileBFloat16Weighted",
+        "medianTimingWeighted": "quantileTimingWeighted",
+        "medianTDigestWeighted": "quantileTDigestWeighted",
+        "medianInterpolatedWeighted": "quantileInterpolatedWeighted",
+        "medianExactWeightedInterpolated": "quantileExactWeightedInterpolated",
+        "medianGK": "quantileGK",
+        "medianDD": "quantileDD",
+        "medianTDigest": "quantileTDigest",
+        "medianTiming": "quantileTiming",
+        "covar_pop": "covarPop",
+        "covar_samp": "covarSamp",
+        "group_concat": "groupConcat",
+        "string_agg": "groupConcat",
+    }
+)
+CASE_INSENSITIVE = frozenset(
+    {
+        "count",
+        "sum",
+        "min",
+        "max",
+        "avg",
+        "any",
+        "any_value",
+        "median",
+        "std",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "var_pop",
+        "var_samp",
+        "first_value",
+        "last_value",
+        "array_agg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "max_by",
+        "min_by",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "group_concat",
+        "string_agg",
+        "kolmogorovsmirnovtest",
+        "analysisofvariance",
+        "anova",
+        "approx_top_count",
+        "approx_top_k",
+        "approx_top_sum",
+        "array_concat_agg",
+    }
+)
+"""Names that are known in every case; they are spelt in lower case here."""
+
+COMBINED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"array_concat_agg": ("groupArray", "Array")}
+)
+"""Aliases of an aggregate with a combinator, which are case-insensitive."""
+
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("aggThrow", "nothing", "nothingNull", "nothingUInt64"),
+            "it serves ClickHouse's own tests and plans",
+        ),
+        **dict.fromkeys(
+            ("stochasticLinearRegression", "stochasticLogisticRegression"),
+            "its weights depend on the order of the rows and the cut into blocks",
+        ),
+        "flameGraph": "it reads addresses of ClickHouse's own code",
+        "estimateCompressionRatio": "it measures ClickHouse's own codecs",
+        **dict.fromkeys(
+            (
+                "distinctDynamicTypes",
+                "distinctJSONPaths",
+                "distinctJSONPathsAndTypes",
+                "mergedJSONPatch",
+            ),
+            "there are no columns of the types JSON and Dynamic",
+        ),
+        **dict.fromkeys(
+            (
+                "groupNumericIndexedVector",
+                "hierarchicalKMeans",
+                "MVTEncode",
+                "ST_AsMVT",
+                "groupFormat",
+                "quantilePrometheusHistogram",
+                "quantilesPrometheusHistogram",
+                "sequenceMatchEvents",
+                "sequenceNextNode",
+            ),
+            "it is not there yet",
+        ),
+        **{
+            f"timeSeries{kind}": "ClickHouse has it in private preview"
+            for kind in (
+                *(f"{step}ToGrid" for step in _GRID_STEPS),
+                "ResampleToGridWithStaleness",
+                "GroupArray",
+                "LastTwoSamples",
+                "BottomKMasks",
+                "LimitKMasks",
+                "TopKMasks",
+            )
+        },
+    }
+)
+"""Aggregates of ClickHouse that are refused by name, and why."""

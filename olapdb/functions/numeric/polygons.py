@@ -1,0 +1,232 @@
+"""pointInPolygon: whether points are inside polygons or on their edges.
+
+A ring contains what a ray to the left crosses its edges an odd number of times to reach; a polygon
+is a ring without the insides of further rings, its holes (M. Shimrat, "Algorithm 112", 1962).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, IllegalTypeOfArgument, TooFewArguments
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.types import FLOAT64, UINT8, Array, DataType, Float, Integer, Tuple
+
+_POINT = Tuple((FLOAT64, FLOAT64)).arrow
+_PAIRS_MAX = 1 << 20
+"""Pairs of a point and an edge that are looked at in one go."""
+
+
+def _check_point(name: str, at: int, data_type: DataType) -> None:
+    """Raise an error unless a type is a tuple of two numbers."""
+    if not isinstance(data_type, Tuple):
+        raise IllegalTypeOfArgument(f"Argument {at} of function {name} must contain a tuple.")
+    if len(data_type.elements) != 2:
+        raise BadArguments(f"The tuples of argument {at} of function {name} have two elements.")
+    for element in data_type.elements:
+        scalar.require(name, [element], (Integer, Float), "tuples of numbers")
+
+
+def _depth(name: str, at: int, data_type: DataType) -> int:
+    """Return how many arrays hold the points: 1 a ring, 2 a polygon, 3 several polygons."""
+    depth = 0
+    while isinstance(data_type, Array):
+        data_type, depth = data_type.inner, depth + 1
+    if not 1 <= depth <= 3:
+        raise scalar.illegal(name, data_type, "an array of tuples, or one of such arrays")
+    _check_point(name, at, data_type)
+    return depth
+
+
+def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return UInt8; raise an error unless a point, and rings or polygons."""
+    if len(types) < 2:
+        raise TooFewArguments(f"Function {name} takes a point and a polygon.")
+    _check_point(name, 1, types[0])
+    depths = [_depth(name, at, t) for at, t in enumerate(types[1:], 2)]
+    if len(depths) > 1 and any(argument.constant is None for argument in arguments[1:]):
+        raise BadArguments(f"Several polygons of function {name} must be constants.")
+    if len(depths) > 1 and (depths[0] > 2 or any(depth != depths[0] for depth in depths)):
+        raise IllegalTypeOfArgument(f"All polygons of function {name} have the same form.")
+    return UINT8
+
+
+def _coordinates(points: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the two numbers of tuples as Float64."""
+    x, y = (columns.numpy_values(field).astype(np.float64) for field in points.flatten())
+    return x, y
+
+
+class _Edges:
+    """The edges of rings: arrays of their ends, of edges in order of their rings.
+
+    `rings` has the ring of each edge, `holes` whether each ring is a hole, `polygons` the polygon
+    of each ring and `rows` the row of each polygon.
+    """
+
+    def __init__(self, array: pa.Array, depth: int) -> None:
+        offsets, inner = columns.elements_of(array)
+        rows = columns.parents_of(offsets)
+        if depth == 3:
+            self.rows = rows
+            offsets, inner = columns.elements_of(inner)
+            self.polygons = columns.parents_of(offsets)
+        elif depth == 2:
+            self.rows, self.polygons = np.arange(len(array)), rows
+        else:
+            self.rows = self.polygons = np.arange(len(array))
+        if depth > 1:
+            self.holes = np.arange(len(inner)) != offsets[:-1][self.polygons]
+            offsets, inner = columns.elements_of(inner)
+        else:
+            self.holes = np.zeros(len(array), bool)
+        self.rings = columns.parents_of(offsets)
+        self.x1, self.y1 = _coordinates(inner)
+        following = np.arange(1, len(inner) + 1)
+        ends = offsets[1:][np.diff(offsets) > 0]
+        following[ends - 1] = offsets[:-1][np.diff(offsets) > 0]
+        self.x2, self.y2 = self.x1[following], self.y1[following]
+        moves = (self.x1 != self.x2) | (self.y1 != self.y2)  # no edge joins equal points
+        for field in ("rings", "x1", "y1", "x2", "y2"):
+            setattr(self, field, getattr(self, field)[moves])
+        self.sizes = np.bincount(self.rings, minlength=len(self.holes))
+
+
+def _sides(
+    edges: _Edges, chosen: slice, x: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return whether rays to the left of points cross edges, and whether points are on them."""
+    x1, y1, x2, y2 = (part[chosen] for part in (edges.x1, edges.y1, edges.x2, edges.y2))
+    with np.errstate(all="ignore"):
+        turn = (x2 - x1) * (y - y1) - (y2 - y1) * (x - x1)
+    crossed = np.where(y1 <= y, (y2 > y) & (turn < 0), (y2 <= y) & (turn > 0))
+    within = (np.minimum(x1, x2) <= x) & (x <= np.maximum(x1, x2))
+    within &= (np.minimum(y1, y2) <= y) & (y <= np.maximum(y1, y2))
+    return crossed, within & (turn == 0)
+
+
+def _covered(edges: _Edges, inside: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """Return for each polygon whether it has the point; given for each ring whether the point is
+    inside, and on it. The last axis is that of the rings, and of the polygons."""
+    real = edges.sizes > 2
+    bad = np.where(edges.holes, inside & ~on & real, ~((inside | on) & real))
+    missed = np.zeros((len(edges.rows), *bad.shape[:-1]), np.int64)
+    np.add.at(missed, edges.polygons, bad.T)
+    missed = missed.T
+    has_ring = np.bincount(edges.polygons, minlength=len(edges.rows)) > 0
+    return np.asarray((missed == 0) & has_ring)
+
+
+def _by_row(edges: _Edges, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return whether each row's point is in the row's own polygons."""
+    owners = edges.rows[edges.polygons[edges.rings]]
+    crossed, on = _sides(edges, slice(None), x[owners], y[owners])
+    rings = len(edges.holes)
+    inside = np.bincount(edges.rings[crossed], minlength=rings) % 2 == 1
+    touched = np.bincount(edges.rings[on], minlength=rings) > 0
+    covered = _covered(edges, inside, touched)
+    return np.asarray(np.bincount(edges.rows[covered], minlength=len(x)) > 0)
+
+
+def _in_one(edges: _Edges, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return whether points are in the one row of polygons, a few edges at a time."""
+    rings = len(edges.holes)
+    crossings, touched = np.zeros((len(x), rings), np.int64), np.zeros((len(x), rings), bool)
+    step = max(1, _PAIRS_MAX // max(1, len(x)))
+    for begin in range(0, len(edges.x1), step):
+        chosen = slice(begin, begin + step)
+        crossed, on = _sides(edges, chosen, x[:, None], y[:, None])
+        starts = np.flatnonzero(np.diff(edges.rings[chosen], prepend=-1))
+        names = edges.rings[chosen][starts]
+        crossings[:, names] += np.add.reduceat(crossed, starts, axis=1, dtype=np.int64)
+        touched[:, names] |= np.logical_or.reduceat(on, starts, axis=1)
+    return np.asarray(_covered(edges, crossings % 2 == 1, touched).any(axis=1))
+
+
+def _check(edges: _Edges) -> None:
+    """Raise BadArguments for polygons that are not valid: with fewer than three points, points that
+    are not finite, edges that cross or go back, or a hole that begins outside."""
+    problem = ""
+    turns = (edges.x1, edges.y1, edges.x2, edges.y2)
+    if not all(np.isfinite(part).all() for part in turns):
+        problem = "it has points with invalid coordinates"
+    elif (edges.sizes < 2).any() or not len(edges.sizes):
+        problem = "it has too few points"
+    elif _goes_back(edges):
+        problem = "it has spikes"
+    elif _crosses_itself(edges):
+        problem = "its edges cross"
+    if problem:
+        raise BadArguments(f"The polygon is not valid: {problem}.")
+    first = np.flatnonzero(np.diff(edges.rings, prepend=-1))
+    for hole in np.flatnonzero(edges.holes):
+        outer = int(np.flatnonzero(edges.polygons == edges.polygons[hole])[0])
+        own = edges.rings == outer
+        x, y = edges.x1[first[hole]], edges.y1[first[hole]]
+        crossed, on = (part[own] for part in _sides(edges, slice(None), x, y))
+        if not on.any() and crossed.sum() % 2 == 0:
+            raise BadArguments("The polygon is not valid: a hole is outside of it.")
+
+
+def _goes_back(edges: _Edges) -> bool:
+    """Return whether an edge lies on the one before it."""
+    before = np.arange(len(edges.x1)) - 1
+    first = np.flatnonzero(np.diff(edges.rings, prepend=-1))
+    before[first] = np.append(first[1:], len(edges.x1)) - 1
+    dx, dy = edges.x2 - edges.x1, edges.y2 - edges.y1
+    straight = dx * dy[before] == dy * dx[before]
+    return bool((straight & (dx * dx[before] + dy * dy[before] < 0)).any())
+
+
+def _crosses_itself(edges: _Edges) -> bool:
+    """Return whether two edges cross inside both; each edge is compared with all others."""
+    points = ((edges.x1, edges.y1), (edges.x2, edges.y2))
+    for at in range(len(edges.x1)):
+        one = slice(at, at + 1)
+        dx, dy = edges.x2[one] - edges.x1[one], edges.y2[one] - edges.y1[one]
+        sides = [dx * (y - edges.y1[one]) - dy * (x - edges.x1[one]) for x, y in points]
+        near = np.flatnonzero(np.sign(sides[0]) * np.sign(sides[1]) < 0)
+        x1, y1, x2, y2 = (p[near] for p in (edges.x1, edges.y1, edges.x2, edges.y2))
+        ends = [(x2 - x1) * (y[one] - y1) - (y2 - y1) * (x[one] - x1) for x, y in points]
+        if (np.sign(ends[0]) * np.sign(ends[1]) < 0).any():
+            return True
+    return False
+
+
+def _in_polygon(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return whether points are in polygons: the kernel of pointInPolygon."""
+    x, y = _coordinates(columns.single(arrays[0]))
+    depths = [_depth("pointInPolygon", at, t) for at, t in enumerate(call.types[1:], 2)]
+    if call.constants[1] is None:
+        rows = max(len(arrays[1]), 1)
+        if len(x) < rows:
+            x, y = (np.repeat(part, rows) for part in (x, y))
+        inside = _by_row(_Edges(arrays[1], depths[0]), x, y)
+        return columns.from_values(inside[: call.rows], pa.uint8())
+    polygons = [_as_floats(columns.single(array).slice(0, 1)) for array in arrays[1:]]
+    depth, whole = depths[0], polygons[0]
+    if depth == 1 or len(polygons) > 1:  # a ring and its holes, or several polygons
+        joined = pa.concat_arrays(polygons)
+        whole, depth = columns.lists_from(np.array([0, len(joined)]), joined), depth + 1
+    edges = _Edges(whole, depth)
+    _check(edges)
+    return columns.from_values(_in_one(edges, x, y), pa.uint8())
+
+
+def _as_floats(array: pa.Array) -> pa.Array:
+    """Return arrays of points with their numbers as Float64."""
+    if pa.types.is_list(array.type):
+        offsets, elements = columns.elements_of(array)
+        return columns.lists_from(offsets, _as_floats(elements))
+    fields = [columns.from_values(part, pa.float64()) for part in _coordinates(array)]
+    return columns.structs_from(fields, _POINT)
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.define("pointInPolygon", _rule, _in_polygon, count=(1, None), keeps_constants=True),
+)

@@ -1,0 +1,110 @@
+"""Scalar functions of ClickHouse that olapdb lacks: they are refused by name, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_AI = "it asks a language model over the network"
+_REASONS = {
+    _AI: """aiClassify aiEmbed aiExtract aiFilter aiGenerate aiRedact aiSimilarity aiTranslate
+        AIClassify AIEmbed AIExtract AIFilter AIGenerate AIRedact AISimilarity AITranslate""",
+    "it needs models or files beside ClickHouse's server": """catboostEvaluate evalMLMethod
+        naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs
+        naiveBayesNgrams assignCentroid""",
+    "it reads the hierarchy of regions of ClickHouse's configuration": """regionHierarchy regionIn
+        regionToArea regionToCity regionToContinent regionToCountry regionToDistrict regionToName
+        regionToPopulation regionToTopContinent""",
+    "it reads lists of suffixes of ClickHouse's configuration": """cutToFirstSignificantSubdomainCustom
+        cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW
+        cutToFirstSignificantSubdomainCustomWithWWWRFC firstSignificantSubdomainCustom
+        firstSignificantSubdomainCustomRFC""",
+    "there are no cells of H3": """geoToH3 h3CellAreaM2 h3CellAreaRads2 h3Distance h3EdgeAngle
+        h3EdgeLengthKm h3EdgeLengthM h3ExactEdgeLengthKm h3ExactEdgeLengthM h3ExactEdgeLengthRads
+        h3GetBaseCell h3GetDestinationIndexFromUnidirectionalEdge h3GetFaces
+        h3GetIndexesFromUnidirectionalEdge h3GetOriginIndexFromUnidirectionalEdge
+        h3GetPentagonIndexes h3GetRes0Indexes h3GetResolution h3GetUnidirectionalEdge
+        h3GetUnidirectionalEdgeBoundary h3GetUnidirectionalEdgesFromHexagon h3HexAreaKm2 h3HexAreaM2
+        h3HexRing h3IndexesAreNeighbors h3IsPentagon h3IsResClassIII h3IsValid h3Line h3NumHexagons
+        h3PointDistKm h3PointDistM h3PointDistRads h3PolygonToCells h3PolygonToCellsWithContainment
+        h3ToCenterChild h3ToChildren h3ToGeo h3ToGeoBoundary h3ToParent h3ToString
+        h3UnidirectionalEdgeIsValid h3kRing stringToH3""",
+    "there are no cells of S2": """geoToS2 s2CapContains s2CapUnion s2CellsIntersect
+        s2GetNeighbors s2RectAdd s2RectContains s2RectIntersection s2RectUnion s2ToGeo""",
+    "there are no types of geometries": """areaCartesian areaSpherical geometryIntersectCartesian
+        geometryIntersectSpherical perimeterCartesian perimeterSpherical polygonAreaCartesian
+        polygonAreaSpherical polygonConvexHullCartesian polygonPerimeterCartesian
+        polygonPerimeterSpherical polygonsDistanceCartesian polygonsDistanceSpherical
+        polygonsEqualsCartesian polygonsIntersectCartesian polygonsIntersectSpherical
+        polygonsIntersectionCartesian polygonsIntersectionSpherical polygonsSymDifferenceCartesian
+        polygonsSymDifferenceSpherical polygonsUnionCartesian polygonsUnionSpherical
+        polygonsWithinCartesian polygonsWithinSpherical readWKB readWKBLineString
+        readWKBMultiLineString readWKBMultiPoint readWKBMultiPolygon readWKBPoint readWKBPolygon
+        readWKT readWKTLineString readWKTMultiLineString readWKTMultiPoint readWKTMultiPolygon
+        readWKTPoint readWKTPolygon readWKTRing readWkb readWkt svg SVG wkb WKB wkt WKT
+        ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB
+        ST_PolyFromWKB MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom
+        geoToMGRS MGRSToGeo geoToUTM UTMToGeo""",
+    "there are no columns of the types JSON, Dynamic and Variant": """dynamicElement dynamicType
+        isDynamicElementInSharedData JSONAllPaths JSONAllPathsWithTypes JSONAllValues
+        JSONDynamicPaths JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes
+        variantElement variantType""",
+    "there is no type QBit": """cosineDistanceTransposed cosineDistanceTransposedQuantized
+        dotProductTransposed dotProductTransposedQuantized L2DistanceTransposed
+        L2DistanceTransposedQuantized distanceCosineTransposed distanceL2Transposed
+        scalarProductTransposed quantizeBFloat16ToInt8 dequantizeInt8ToBFloat16
+        randomHadamardTransform""",
+    "there is no state groupNumericIndexedVector": """numericIndexedVectorAllValueSum
+        numericIndexedVectorBuild numericIndexedVectorCardinality numericIndexedVectorGetValue
+        numericIndexedVectorPointwiseAdd numericIndexedVectorPointwiseDivide
+        numericIndexedVectorPointwiseEqual numericIndexedVectorPointwiseGreater
+        numericIndexedVectorPointwiseGreaterEqual numericIndexedVectorPointwiseLess
+        numericIndexedVectorPointwiseLessEqual numericIndexedVectorPointwiseMultiply
+        numericIndexedVectorPointwiseNotEqual numericIndexedVectorPointwiseSubtract
+        numericIndexedVectorShortDebugString numericIndexedVectorToMap""",
+    "there is no engine TimeSeries": """timeSeriesCopyTag timeSeriesCopyTags timeSeriesExtractTag
+        timeSeriesGroupToSamplingKey timeSeriesGroupToTags timeSeriesIdToGroup timeSeriesIdToTags
+        timeSeriesIdToTagsGroup timeSeriesJoinTags timeSeriesMetricTypeToSuffixes
+        timeSeriesPrometheusValueToString timeSeriesRemoveAllTagsExcept timeSeriesRemoveTag
+        timeSeriesRemoveTags timeSeriesReplaceTag timeSeriesStoreTags timeSeriesTagsGroupToTags
+        timeSeriesTagsToGroup timeSeriesTagsToMap timeSeriesThrowDuplicateSeriesIf""",
+    "there is no dialect KQL": """kqlBin kqlBinAt kqlDateTimeBinAt kqlDivide kqlMultiply
+        kqlParameterCast kqlRangeCount kqlToTimespan""",
+    "ciphers are not part of olapdb": """aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt
+        tryDecrypt""",
+    "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
+        addressToSymbol blockSerializedSize currentHandler currentRequestURL demangle
+        dumpColumnStructure filesystemAvailable filesystemCapacity filesystemUnreserved
+        generateSerialID getClientHTTPHeader getMacro getMaxTableNameLengthForDatabase
+        getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams globalVariable
+        isMergeTreePartCoveredBy logTrace mergeTreePartInfo pgGetUserById pgTableIsVisible
+        pg_get_userbyid pg_table_is_visible runningConcurrency showCertificate transactionID
+        transactionLatestSnapshot transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys
+        validateNestedArraySizes chdb""",
+    "its answer is ClickHouse's own form of a query": """formatQuery formatQueryFromJSON
+        formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
+        normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames
+        obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
+    "formats write whole results, not values": "formatRow formatRowNoNewline",
+    "a file is read by the table function file()": "file",
+    "tables are not made from descriptions of other systems": """generateRandomStructure
+        structureToCapnProtoSchema structureToProtobufSchema""",
+    "there is no transform of Iceberg": "icebergBucket icebergHash icebergTruncate",
+    "128-bit hashes are not there yet": "xxh3_128",
+    "it is not there yet": """arrayEnumerateDenseRanked arrayEnumerateUniqRanked
+        dictGetIPv4 dictGetIPv4OrDefault dictGetIPv6 dictGetIPv6OrDefault dictGetKeys
+        dictGetRoot getSubcolumn kostikConsistentHash yandexConsistentHash
+        ngramMinHashArg ngramMinHashArgCaseInsensitive ngramMinHashArgCaseInsensitiveUTF8
+        ngramMinHashArgUTF8 wordShingleMinHashArg wordShingleMinHashArgCaseInsensitive
+        wordShingleMinHashArgCaseInsensitiveUTF8 wordShingleMinHashArgUTF8 partitionId partitionID
+        seriesDecomposeSTL
+        sqid sqidDecode sqidEncode timeSeriesFromGrid
+        timeSeriesRange inIgnoreSet notInIgnoreSet
+        nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
+        globalNullInIgnoreSet globalNotNullInIgnoreSet""",
+}
+
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {name: reason for reason, names in _REASONS.items() for name in names.split()}
+)
+"""The names of the functions, and why each is not there."""

@@ -1,0 +1,174 @@
+"""Pairs of key and value out of texts, `a:1, b:"x y"`: extractKeyValuePairs and …WithEscaping."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from olapdb.errors import BadArguments
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.kernels.by_value import values_by_row
+from olapdb.types import STRING, Map, plain
+
+_PAIR_DELIMITERS = " ,;"
+_MOST_DELIMITERS = 8
+_STRATEGIES = ("INVALID", "ACCEPT", "PROMOTE")
+_RESULT = Map(STRING, STRING)
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
+_ESCAPED = dict(
+    zip(
+        (b"a", b"b", b"e", b"f", b"n", b"r", b"t", b"v", b"0", b"\\"),
+        (b"\a", b"\b", b"\x1b", b"\f", b"\n", b"\r", b"\t", b"\v", b"\0", b"\\"),
+        strict=True,
+    )
+)
+
+
+@dataclass(frozen=True)
+class _Grammar:
+    """The characters between key and value, between pairs, and around quoted texts, and what a
+    quote inside of a text means: INVALID ends the pair, ACCEPT is a character, PROMOTE begins a
+    quoted text there."""
+
+    colon: bytes
+    delimiters: bytes
+    quote: bytes
+    strategy: str
+    escaping: bool
+
+    def pairs(self, text: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the pairs of a text in their order; what is no pair is stepped over."""
+        pairs: list[tuple[bytes, bytes]] = []
+        at = 0
+        while at < len(text):
+            if text[at] in self.delimiters:
+                at += 1
+                continue
+            key, at = self._read(text, at, self._key)
+            if key is None:
+                continue
+            if not key or text[at : at + 1] != self.colon:
+                at += text[at : at + 1] == self.colon or not key
+                continue
+            value, at = self._read(text, at + 1, self._value)
+            if value is None:
+                continue
+            read = (self._unescaped(key), self._unescaped(value))
+            if read[0] is not None and read[1] is not None:
+                pairs.append((read[0], read[1]))
+        return pairs
+
+    def _read(self, text: bytes, at: int, unquoted: re.Pattern[bytes]) -> tuple[bytes | None, int]:
+        """Return the key or value that begins at a place, None where a quote spoils it, and the
+        place behind it."""
+        if text[at : at + 1] != self.quote:
+            found = unquoted.match(text, at)
+            assert found is not None
+            at = found.end()
+            if text[at : at + 1] != self.quote or not self.quote:
+                return found.group(), at
+            if self.strategy == "INVALID":
+                return None, at + 1
+        found = self._quoted.match(text, at)
+        return (None, len(text)) if found is None else (found.group(1), found.end())
+
+    @cached_property
+    def _key(self) -> re.Pattern[bytes]:
+        """The pattern of a key without quotes."""
+        return self._unquoted(self.colon + self.delimiters)
+
+    @cached_property
+    def _value(self) -> re.Pattern[bytes]:
+        """The pattern of a value without quotes."""
+        return self._unquoted(self.delimiters)
+
+    @cached_property
+    def _quoted(self) -> re.Pattern[bytes]:
+        """The pattern of a quoted text; its group is what the quotes are around."""
+        quote = re.escape(self.quote)
+        escape = rb"\\." if self.escaping else b"(?!)"
+        barred = quote + (rb"\\" if self.escaping else b"")
+        return re.compile(b"%s((?:[^%s]|%s)*)%s" % (quote, barred, escape, quote), re.DOTALL)
+
+    def _unquoted(self, ends: bytes) -> re.Pattern[bytes]:
+        """Return the pattern of a text up to one of the characters."""
+        barred = re.escape(ends + (b"" if self.strategy == "ACCEPT" else self.quote))
+        if not self.escaping:
+            return re.compile(b"[^%s]*" % barred)
+        return re.compile(rb"(?:[^%s\\]|\\.?)*" % barred, re.DOTALL)
+
+    def _unescaped(self, text: bytes) -> bytes | None:
+        """Return a key or value with its escape sequences replaced; None for one that begins with a
+        sequence, which ClickHouse does not read either.
+
+        Sequences of a delimiter, and unknown ones, stay as they are."""
+        if not self.escaping or b"\\" not in text:
+            return text
+        if text.startswith(b"\\"):
+            return None
+        result, at = b"", 0
+        kept = frozenset(self.colon + self.delimiters)
+        for found in _ESCAPE.finditer(text):
+            result += text[at : found.start()]
+            at = found.end()
+            body = found.group(1)
+            if len(body) == 3:
+                result += bytes([int(body[1:], 16)])
+            elif body and body[0] in kept:
+                result += found.group()
+            elif body == self.quote or body in _ESCAPED:
+                result += _ESCAPED.get(body, body)
+            else:
+                result += found.group()
+        return result + text[at:]
+
+
+def _resolve(*, escaping: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Return a resolver of (text[, key_value_delimiter[, pair_delimiters[, quote[, strategy]]]])."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; all arguments but the first are constants."""
+        scalar.require(name, [plain(arguments[0].type)], type(STRING), "a String")
+        given = [
+            scalar.constant_text(name, arguments, at, "a delimiter")
+            for at in range(1, len(arguments))
+        ]
+        colon, delimiters, quote, strategy = (
+            given + [":", _PAIR_DELIMITERS, '"', "PROMOTE"][len(given) :]
+        )[:4]
+        strategy = strategy.upper()
+        if len(colon) != 1 or len(quote) > 1 or len(delimiters) > _MOST_DELIMITERS:
+            raise BadArguments(
+                f"{name} takes one character between key and value, one to quote, and at most"
+                f" {_MOST_DELIMITERS} between pairs."
+            )
+        if colon in delimiters or quote in (colon, *delimiters):
+            raise BadArguments(f"The delimiters and the quote of {name} are different characters.")
+        if strategy not in _STRATEGIES:
+            raise BadArguments(f"The strategy of {name} is one of {', '.join(_STRATEGIES)}.")
+
+        grammar = _Grammar(colon.encode(), delimiters.encode(), quote.encode(), strategy, escaping)
+
+        def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Read the pairs of each distinct text."""
+            return values_by_row(arrays[:1], grammar.pairs, call.result.arrow)
+
+        return scalar.standard_call(name, arguments, _RESULT, kernel)
+
+    return resolve
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    scalar.custom(
+        "extractKeyValuePairs",
+        _resolve(escaping=False),
+        count=(1, 5),
+        aliases=("str_to_map", "mapFromString"),
+    ),
+    scalar.custom("extractKeyValuePairsWithEscaping", _resolve(escaping=True), count=(1, 5)),
+)
