@@ -4,16 +4,20 @@ hasColumnInTable, in(x, set), dictGet, joinGet."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from olapdb import errors
+import pyarrow as pa
+
+from olapdb import errors, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.bind.dictionaries import bind_dictionary_call
 from olapdb.bind.join_tables import JOIN_GET, bind_join_get
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SESSION_SETTINGS
+from olapdb.functions.base import ScalarCall
 from olapdb.model.schema import MaterializedView, RefreshableView, Table
-from olapdb.plan.expressions import Constant, Expression
+from olapdb.plan.expressions import Call, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 
@@ -78,9 +82,9 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
         raise errors.NumberOfArgumentsDoesntMatch(
             f"{node.name} takes the names of a database, a table and a column; there are no hosts."
         )
+    arguments = tuple(binder.bind(argument) for argument in node.arguments)
     names = []
-    for argument in node.arguments:
-        bound = binder.bind(argument)
+    for bound in arguments:
         value = bound.value.as_py() if isinstance(bound, Constant) else None
         if not isinstance(value, str):
             raise errors.IllegalTypeOfArgument(f"The arguments of {node.name} are constant texts.")
@@ -102,7 +106,16 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
     found = any(one.name == column for one in item.columns)
     if isinstance(item, Table):
         found |= any(one.name.startswith(f"{column}.") for one in item.columns)
-    return constants.unsigned_byte(int(found))
+    # A call and no constant: an ALTER changes the answer, so that no view with it is provable.
+    kernel = partial(_answer, pa.scalar(int(found), pa.uint8()))
+    return Call(
+        types.UINT8, node.name, arguments, ScalarCall(node.name, types.UINT8, kernel, "query")
+    )
+
+
+def _answer(answer: pa.Scalar, _: object, __: int, ___: object) -> pa.Scalar:
+    """Return the answer for any block of rows: the kernel of a call that the binder answered."""
+    return answer
 
 
 _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {

@@ -207,13 +207,22 @@ def mean_ranks(values: np.ndarray, owners: np.ndarray, offsets: np.ndarray) -> n
     order = np.lexsort((values, owners))
     values, codes = values[order], owners[order]
     new = np.ones(len(order), bool)
-    new[1:] = (codes[1:] != codes[:-1]) | (values[1:] != values[:-1])
+    new[1:] = (codes[1:] != codes[:-1]) | differs_from_last(values)
     begins = np.flatnonzero(new)
     sizes = np.diff(np.append(begins, len(order)))
     means = begins - offsets[:-1][codes[begins]] + (sizes + 1) / 2
     ranks = np.empty(len(order))
     ranks[order] = np.repeat(means, sizes)
     return ranks
+
+
+def differs_from_last(values: np.ndarray) -> np.ndarray:
+    """Return for each value but the first whether it differs from the one before; NaN equals NaN, so
+    that the answer does not depend on the order of NaNs."""
+    differs: np.ndarray = values[1:] != values[:-1]
+    if values.dtype.kind == "f":
+        differs &= ~(np.isnan(values[1:]) & np.isnan(values[:-1]))
+    return differs
 
 
 def rank_correlation(

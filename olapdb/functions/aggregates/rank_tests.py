@@ -18,7 +18,7 @@ from olapdb.errors import (
 )
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.distributions import normal_tail
-from olapdb.functions.aggregates.gathered import Gathered, mean_ranks, rows_type
+from olapdb.functions.aggregates.gathered import Gathered, differs_from_last, mean_ranks, rows_type
 from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
@@ -129,7 +129,7 @@ class KolmogorovSmirnov(RankTest):
             shares.append((part - base[owners]) / size[owners])
         gaps = shares[0] - shares[1]
         last = np.ones(len(values), bool)
-        last[:-1] = (values[1:] != values[:-1]) | (owners[1:] != owners[:-1])
+        last[:-1] = differs_from_last(values) | (owners[1:] != owners[:-1])
         gaps = np.where(last, gaps, 0.0)
         above = np.maximum.reduceat(gaps, filled)
         below = np.maximum.reduceat(-gaps, filled)

@@ -16,7 +16,7 @@ from olapdb.functions.aggregates.signatures import (
     require_no_parameters,
     state_type_of,
 )
-from olapdb.functions.base import AceroAggregation, Aggregate, Groups
+from olapdb.functions.base import AceroAggregation, Aggregate, Groups, MergeClass
 from olapdb.functions.kernels import columns, wide_numbers
 from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
@@ -292,13 +292,16 @@ def total(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
         raise illegal_argument(name, types[0], "a number")
     result = as_number(argument) if name == "sumWithOverflow" else sum_type(argument)
+    merge_class: MergeClass = "float" if isinstance(argument, Float) else "exact"
+    if result == Float(32):
+        merge_class = "ordered"  # each addition rounds to 24 bits, in the order of the rows
     return Sum(
         name,
         (),
         types,
         result,
         state_type_of(name, (), types, result),
-        merge_class="float" if isinstance(argument, Float) else "exact",
+        merge_class=merge_class,
         additive=True,
         merge_function=name,
     )

@@ -53,9 +53,12 @@ class Conversion:
         return self.kind == "refused"
 
 
-def conversion(source: types.DataType, target: types.DataType, use: str = "row") -> Conversion:
+def conversion(
+    source: types.DataType, target: types.DataType, use: str = "row", *, summed: bool = False
+) -> Conversion:
     """Return how values of the query's type `source` are stored in a column of type `target`. `use`
-    is "row", "group", or the name of the function that merges the column.
+    is "row", "group", or the name of the function that merges the column. `summed`: the query adds
+    up the values itself, as the merging function does.
 
     Types without any conversion are not distinguished here: `check_columns` refuses them.
     """
@@ -72,7 +75,15 @@ def conversion(source: types.DataType, target: types.DataType, use: str = "row")
             )
         return Conversion(kind)
     if use in _GROWING:
-        return _sum_conversion(source, target, use, kind)
+        converted = _sum_conversion(source, target, use, kind)
+        if summed and not converted.refused and not _wraps_alike(source, target):
+            return Conversion(
+                "refused",
+                f"it is {source}, whose sums wrap or round where those of {target} do not: the sum of"
+                " all rows would differ from what merges add up.",
+                f"Make the column {types.plain(source).name}, or cast what is summed.",
+            )
+        return converted
     if not _keeps_order(source, target):
         return Conversion(
             "refused",
@@ -112,6 +123,29 @@ def _sum_conversion(
             f"Make the column {_sum_type(source, merged)}, or cast what is summed.",
         )
     return Conversion(kind)
+
+
+def _wraps_alike(source: types.DataType, target: types.DataType) -> bool:
+    """Return whether sums in both types wrap at one number of bits and round alike.
+
+    The query's sum of a block wraps in `source`, the merge of such sums in `target`."""
+    plain_source, plain_target = types.plain(source), types.plain(target)
+    match plain_source, plain_target:
+        case types.Map(), types.Map():
+            return _wraps_alike(plain_source.value, plain_target.value)
+        case types.Tuple(), types.Tuple():  # sumMap of arrays: the keys, then the values
+            pairs = zip(plain_source.elements[1:], plain_target.elements[1:], strict=False)
+            return all(_wraps_alike(*pair) for pair in pairs)
+        case types.Array(), types.Array():
+            return _wraps_alike(plain_source.inner, plain_target.inner)
+        case types.Integer(bits=bits), types.Integer(bits=target_bits):
+            return bits == target_bits
+        case types.Integer(), types.Decimal():
+            return False
+        case types.Float(bits=bits), types.Float(bits=target_bits):
+            return bits == target_bits
+        case _:
+            return True
 
 
 def _sum_type(source: types.DataType, merged: str) -> str:

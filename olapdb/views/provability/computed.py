@@ -46,6 +46,7 @@ def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     computed = _Computed(parts)
     yield from computed.columns()
     yield from computed.constraints()
+    yield from computed.values_that_expire()
     if parts.target.engine.merges_values:
         yield from computed.partitions()
         yield from computed.retention()
@@ -216,8 +217,8 @@ class _Computed:
             else:
                 yield provable_item("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
 
-    def retention(self) -> Iterator[JudgedItem]:
-        """Yield an item for each expression of TTL, and for each column that has one."""
+    def values_that_expire(self) -> Iterator[JudgedItem]:
+        """Refuse a TTL that changes rows and leaves them: of a column, or with GROUP BY."""
         for column in self.parts.target.columns:
             if column.ttl:
                 yield refused(
@@ -226,16 +227,18 @@ class _Computed:
                     " that the view has made.",
                     "Give the table a TTL over columns of ORDER BY, which removes whole rows.",
                 )
+        if any(rule.action == "GROUP BY" for rule in ttl_rules(self.parts.target)):
+            yield refused(
+                "TTL",
+                f"the TTL of {self.parts.target_name} would group rows that the view has made.",
+                "Give the table a TTL over columns of ORDER BY, which removes whole rows.",
+            )
+
+    def retention(self) -> Iterator[JudgedItem]:
+        """Yield an item for each expression of a TTL that removes rows."""
         for rule in ttl_rules(self.parts.target):
-            if rule.action == "RECOMPRESS":
-                continue  # the rows stay as they are
-            if rule.action == "GROUP BY":
-                yield refused(
-                    "TTL",
-                    f"the TTL of {self.parts.target_name} would group rows that the view has made.",
-                    "Give the table a TTL over columns of ORDER BY, which removes whole rows.",
-                )
-                continue
+            if rule.action != "DELETE":
+                continue  # RECOMPRESS leaves the rows as they are
             for expression in rule_expressions(rule):
                 outside = self._outside_key(self._bound(to_sql(expression)))
                 if outside:

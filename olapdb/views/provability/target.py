@@ -192,7 +192,7 @@ def _aggregate_item(
         )
     if ordered:
         return _order_refusal(name, call.name, column)
-    refusal = _conversion_refusal(parts, column, merged_by)
+    refusal = _conversion_refusal(parts, column, merged_by, summed=not _counts(call))
     if refusal is not None:
         return refusal
     assert shape.aggregate is not None
@@ -207,15 +207,25 @@ def _aggregate_item(
     return provable_item(name, f"{finished} of blocks are joined by {merged_by}.")
 
 
-def _conversion_refusal(parts: BoundDefinition, column: Column, use: str) -> JudgedItem | None:
+def _counts(call: AggregateCall) -> bool:
+    """Return whether the aggregate counts rows: its sums never reach the end of their type."""
+    return call.name.lower().startswith(("count", "regr_count"))
+
+
+def _conversion_refusal(
+    parts: BoundDefinition, column: Column, use: str, *, summed: bool = False
+) -> JudgedItem | None:
     """Return the refusal of a column whose type cannot hold what the query gives, or None.
 
-    `use` is "group" or the function that merges the column; see `column_conversion`.
+    `use` is "group" or the function that merges the column, `summed` says that the query adds up
+    its values too; see `column_conversion`.
     """
     if not use:
         return None
     given_type = dict(zip(parts.plan.names, parts.plan.types, strict=True)).get(column.name)
-    stored_conversion = None if given_type is None else conversion(given_type, column.type, use)
+    stored_conversion = (
+        None if given_type is None else conversion(given_type, column.type, use, summed=summed)
+    )
     if stored_conversion is None or not stored_conversion.refused:
         return None
     return refused(

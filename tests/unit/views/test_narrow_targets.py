@@ -110,8 +110,39 @@ def test_a_map_of_sums(connection: Connection) -> None:
 
 def test_sums_of_float32_depend_on_the_cut(connection: Connection) -> None:
     aggregating(connection, "SimpleAggregateFunction(sumWithOverflow, Float32)")
-    with pytest.raises(ViewNotProvable, match="outgrow"):
+    with pytest.raises(ViewNotProvable, match="order in which blocks come"):
         view(connection, "SELECT k, sumWithOverflow(g) AS v FROM s GROUP BY k")
+
+
+def test_states_of_sums_of_float32_depend_on_the_cut(connection: Connection) -> None:
+    aggregating(connection, "AggregateFunction(sumWithOverflow, Float32)")
+    with pytest.raises(ViewNotProvable, match="order in which blocks come"):
+        view(connection, "SELECT k, sumWithOverflowState(g) AS v FROM s GROUP BY k")
+
+
+@pytest.mark.parametrize(
+    ("data_type", "function", "value", "fix"),
+    [
+        ("Int256", "sum", "sum(i)", "Int64"),
+        ("Int128", "sum", "sum(u)", "UInt64"),
+        ("Decimal(38, 0)", "sum", "sum(i)", "Int64"),
+        ("Int64", "sumWithOverflow", "sumWithOverflow(b)", "UInt8"),
+        ("Map(String, Int256)", "sumMap", "sumMap(m)", "Map(String, UInt64)"),
+    ],
+)
+def test_a_sum_that_wraps_before_its_column_does(
+    connection: Connection, data_type: str, function: str, value: str, fix: str
+) -> None:
+    """A block's sum wraps in the query's type; merges of such sums would not."""
+    aggregating(connection, f"SimpleAggregateFunction({function}, {data_type})")
+    with pytest.raises(ViewNotProvable, match="wrap or round") as caught:
+        view(connection, f"SELECT k, {value} AS v FROM s GROUP BY k")
+    assert f"Make the column {fix}, or cast" in str(caught.value)
+
+
+def test_counts_never_wrap(connection: Connection) -> None:
+    aggregating(connection, "SimpleAggregateFunction(sum, UInt256)")
+    view(connection, "SELECT k, countIf(b > 1) AS v FROM s GROUP BY k")
 
 
 @pytest.mark.parametrize(

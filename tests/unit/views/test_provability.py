@@ -189,6 +189,7 @@ MARKED = [
     ),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT stddevPop(i) FROM prices)", "floats"),
     # functions that give another value at each call, wherever they occur
+    ("plain", "SELECT k, hasColumnInTable('default', 'mt', 'w') AS n FROM s", "hasColumnInTable()"),
     ("plain", "SELECT s.k AS k, dice.w AS n FROM s JOIN dice ON s.k = dice.k", "rand()"),
     ("plain", "SELECT s.k AS k, dicey.r AS n FROM s JOIN dicey ON s.k = dicey.k", "rand()"),
     ("plain", "WITH now() AS t SELECT k, toInt64(t) AS n FROM s", "now()"),

@@ -1,0 +1,9 @@
+--# A plain target whose column expires was accepted, and each OPTIMIZE of it failed.
+CREATE TABLE s (k UInt8, d DateTime, x Int64) ENGINE=MergeTree ORDER BY k;
+CREATE TABLE t (k UInt8, d DateTime, v Int64 TTL d + INTERVAL 1 DAY) ENGINE=MergeTree ORDER BY k;
+CREATE MATERIALIZED VIEW v TO t AS SELECT k, d, x AS v FROM s;
+INSERT INTO s VALUES (1,'2000-01-01 00:00:00',5);
+OPTIMIZE TABLE t FINAL;
+INSERT INTO s VALUES (1,'2000-01-01 00:00:00',6);
+OPTIMIZE TABLE t FINAL;
+SYSTEM RECONCILE VIEW v;
