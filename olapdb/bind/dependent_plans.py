@@ -170,7 +170,9 @@ class Dependent:
         return replace(below, node=changed)
 
     def _join(self, node: plan.Join) -> Joinable:
-        """Return a join of which one side or both depend on outer values."""
+        """Return a join of which one side or both depend on outer values.
+
+        Raises NotSupportedError."""
         if node.kind in ("RIGHT", "FULL") or node.strictness in ("ANY", "ASOF"):
             raise NotSupportedError(
                 f"A correlated subquery with a {node.strictness} {node.kind} JOIN is not supported.",

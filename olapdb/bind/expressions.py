@@ -328,7 +328,9 @@ class ExpressionBinder:
     # --- calls
 
     def _function(self, node: sql.Function) -> expressions.Expression:
-        """Bind a call by its kind: window, lambda, aggregate, special form, scalar."""
+        """Bind a call by its kind: window, lambda, aggregate, special form, scalar.
+
+        Raises NotSupportedError, DeprecatedFunction, UnknownFunction and BadArguments."""
         folded = node.name.lower()
         if node.over is not None:
             return self._window(node)
@@ -462,7 +464,9 @@ class ExpressionBinder:
         return expressions.Unnested(data_type, argument)
 
     def _case(self, node: sql.Function) -> expressions.Expression:
-        """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`."""
+        """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`.
+
+        Raises NumberOfArgumentsDoesntMatch."""
         if len(node.arguments) < 2 or len(node.arguments) % 2:
             raise errors.NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
         subject, *cases, otherwise = self.bind_all(node.arguments)
@@ -497,7 +501,7 @@ class ExpressionBinder:
         return self.cast(bound, functions.with_zone_of(bound.type, target))
 
     def _cast_function(self, node: sql.Function) -> expressions.Expression:
-        """Bind `CAST(x, 'Type')`."""
+        """Bind `CAST(x, 'Type')`. Raises BadArguments."""
         name = self.bind(node.arguments[1])
         if not isinstance(name, expressions.Constant) or not isinstance(
             text := name.value.as_py(), str

@@ -66,7 +66,10 @@ def _text(binder: ExpressionBinder, argument: sql.Expression, function: str) -> 
 
 
 def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]) -> plan.FileScan:
-    """Return the scan of all columns of file()."""
+    """Return the scan of all columns of file().
+
+    Raises NumberOfArgumentsDoesntMatch, CannotExtractTableStructure, CannotDetectFormat and
+    FileDoesntExist."""
     if not 1 <= len(texts) <= 4:
         raise errors.NumberOfArgumentsDoesntMatch(
             "file takes a path, then perhaps a format, a structure and a compression."
@@ -96,7 +99,7 @@ def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
 
 
 def _text_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]) -> plan.FileScan:
-    """Return the scan of all columns of format()."""
+    """Return the scan of all columns of format(). Raises NumberOfArgumentsDoesntMatch."""
     if not 2 <= len(texts) <= 3:
         raise errors.NumberOfArgumentsDoesntMatch(
             "format takes a format, perhaps a structure, and the data."

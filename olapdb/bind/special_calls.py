@@ -29,7 +29,9 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
 
 
 def _in_set(binder: Binder, node: sql.Function) -> Expression:
-    """Bind in(x, set) and its kin as IN or NOT IN. Those for several machines mean the same."""
+    """Bind in(x, set) and its kin as IN or NOT IN. Those for several machines mean the same.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != 2:
         raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes a value and a set.")
     left, right = node.arguments
@@ -40,7 +42,9 @@ def _in_set(binder: Binder, node: sql.Function) -> Expression:
 def _null_in_set(binder: Binder, node: sql.Function) -> Expression:
     """Bind nullIn(x, set) and its kin: NULL is in no set, and never the answer.
 
-    As in ClickHouse without `transform_null_in`, a NULL in the set equals nothing."""
+    As in ClickHouse without `transform_null_in`, a NULL in the set equals nothing.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != 2:
         raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes a value and a set.")
     left, right = node.arguments
@@ -56,7 +60,9 @@ def _setting(binder: Binder, node: sql.Function) -> Expression:
 
 
 def _setting_or_default(binder: Binder, node: sql.Function) -> Expression:
-    """Bind getSettingOrDefault('name', default): the default for an unknown name."""
+    """Bind getSettingOrDefault('name', default): the default for an unknown name.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != 2:
         raise errors.NumberOfArgumentsDoesntMatch(
             f"{node.name} takes the name of a setting and a default."

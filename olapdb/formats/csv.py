@@ -264,7 +264,7 @@ def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
 
 def _head(source: Input, layout: _Layout) -> tuple[Head | None, BinaryIO]:
     """Read the lines of names and types; return the head, None for data without one, and the
-    stream behind it."""
+    stream behind it. Raises AttemptToReadAfterEof."""
     take_lines(source.stream, layout.skipped)
     if not layout.head_lines:
         if layout.detects and source.structure is not None:

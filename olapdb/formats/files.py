@@ -199,7 +199,9 @@ class NewFile:
                 return io.BufferedWriter(_Frames(raw, pa.Codec(codec, self._level)), 1 << 24)
 
     def _publish(self, temporary: str) -> None:
-        """Give the file its name, in place of an existing file only if the mode allows it."""
+        """Give the file its name, in place of an existing file only if the mode allows it.
+
+        Raises FileAlreadyExists."""
         if self._mode:
             os.replace(temporary, self._path)
             return

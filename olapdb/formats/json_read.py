@@ -372,7 +372,9 @@ def compact_reader(head_lines: int, *, strings: bool) -> Reader:
     """Return the reader of JSONCompactEachRow and its kin."""
 
     def head_of(source: Input) -> Head | None:
-        """Read the lines of names and types; None for data without them."""
+        """Read the lines of names and types; None for data without them.
+
+        Raises AttemptToReadAfterEof."""
         lines = take_lines(source.stream, head_lines)
         if not head_lines:
             return None

@@ -49,7 +49,7 @@ def _infer(source: Input) -> Structure:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the whole stream as one value."""
+    """Yield the whole stream as one value. Raises BadArguments."""
     names = [name for name, _ in source.structure or _infer(source)]
     if len(names) != 1:
         raise errors.BadArguments(f"RawBLOB is one column, not {len(names)}.")

@@ -273,7 +273,9 @@ def _elements(tokens: list[Token], text: str, start: int) -> None:
 
 
 def _based(source: SourceText, first: str, digits: str, base: int, start: int, end: int) -> Token:
-    """Return the token of `0x1F` or `0b101`, numbers, or of `x'41'` or `b'01000001'`, strings."""
+    """Return the token of `0x1F` or `0b101`, numbers, or of `x'41'` or `b'01000001'`, strings.
+
+    Raises SyntaxError."""
     if first == "0":
         return Token("number", str(int(digits, base)), "", start, end)
     width = 2 if base == 16 else 8

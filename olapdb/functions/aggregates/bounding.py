@@ -103,7 +103,7 @@ class BoundingRatio(Aggregate):
 def bounding_ratio(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve boundingRatio(x, y) of numbers and times."""
+    """Resolve boundingRatio(x, y) of numbers and times. Raises BadArguments."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     numeric = Integer | Float | Boolean | Decimal
@@ -145,7 +145,7 @@ class DeltaSumTimestamp(Gathered):
 def delta_sum_timestamp(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve deltaSumTimestamp(value, time) of numbers and times."""
+    """Resolve deltaSumTimestamp(value, time) of numbers and times. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     for data_type, kinds in zip(

@@ -292,7 +292,7 @@ class CountedQuantiles(CountedValues):
 def counted_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s) of one of KINDS."""
+    """Resolve quantile(s) of one of KINDS. Raises IllegalTypeOfArgument."""
     kind_name = name.removeprefix("quantiles").removeprefix("quantile")
     kind = KINDS[kind_name]
     levels, accuracy = parameters, 0.0

@@ -87,7 +87,7 @@ class Covariance(Aggregate):
 
 def covariance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Resolve covarPop, covarSamp or corr; two Float32 arguments give Float32, but not those of
-    covarPopStable and its kin."""
+    covarPopStable and its kin. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     arguments = [plain(data_type) for data_type in types]

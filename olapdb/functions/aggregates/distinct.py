@@ -230,7 +230,9 @@ def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
 def group_bitmap(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupBitmap of integers: their number without repetitions."""
+    """Resolve groupBitmap of integers: their number without repetitions.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     if not isinstance(plain(types[0]), Integer):

@@ -71,7 +71,7 @@ class Gini(CountedValues):
 
 
 def gini(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve gini of a number."""
+    """Resolve gini of a number. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     if not isinstance(plain(types[0]), Integer | Float | Decimal | Boolean):
@@ -122,7 +122,9 @@ class InformationValue(Aggregate):
 def information_value(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve categoricalInformationValue of one or more categories and a tag, all of UInt8."""
+    """Resolve categoricalInformationValue of one or more categories and a tag, all of UInt8.
+
+    Raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(f"{name} takes two or more arguments.")

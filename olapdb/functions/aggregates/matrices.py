@@ -100,7 +100,9 @@ class CovarianceMatrix(Aggregate):
 def covariance_matrix(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve one of MATRICES of any number of numbers that are not decimals."""
+    """Resolve one of MATRICES of any number of numbers that are not decimals.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     for data_type in types:
         if not isinstance(plain(data_type), Integer | Float | Boolean):

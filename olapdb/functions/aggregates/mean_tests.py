@@ -119,7 +119,9 @@ class MeanTest(Aggregate):
 
 
 def mean_test(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve studentTTest, welchTTest or meanZTest of two numbers."""
+    """Resolve studentTTest, welchTTest or meanZTest of two numbers.
+
+    Raises NumberOfArgumentsDoesntMatch, BadGet and BadArguments."""
     require_count(name, types, 2)
     known = name == "meanZTest"
     if len(parameters) != 3 if known else len(parameters) > 1:

@@ -92,7 +92,9 @@ class Regression(Covariance):
 
 
 def regression(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve regr_slope and its kin, or simpleLinearRegression, of two numbers."""
+    """Resolve regr_slope and its kin, or simpleLinearRegression, of two numbers.
+
+    Raises AggregateDoesntAllowParameters and IllegalTypeOfArgument."""
     if parameters:
         raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
     require_count(name, types, 2)

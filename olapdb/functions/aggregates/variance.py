@@ -82,7 +82,7 @@ class Variance(Aggregate):
 
 def variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Resolve varPop, varSamp, stddevPop or stddevSamp; Float32 arguments give Float32, but not
-    those of varPopStable and its kin."""
+    those of varPopStable and its kin. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])

@@ -57,7 +57,9 @@ def _extreme_elements(*, largest: bool) -> ListKernel:
     name = "arrayTopK" if largest else "arrayBottomK"
 
     def kernel(offsets: np.ndarray, keys: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Return the first elements in the order of the keys; NULLs are left out."""
+        """Return the first elements in the order of the keys; NULLs are left out.
+
+        Raises BadArguments."""
         limits = columns.numpy_values(arrays[0])
         if (limits < 0).any():
             raise BadArguments(f"The number of elements of {name} must not be negative.")

@@ -104,7 +104,9 @@ def _shifted(
 
 
 def _shingles(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return all runs of a number of neighbours of each array: the kernel of arrayShingles."""
+    """Return all runs of a number of neighbours of each array: the kernel of arrayShingles.
+
+    Raises BadArguments."""
     offsets, elements = columns.elements_of(arrays[0])
     lengths, sizes = _integers(arrays[1]), np.diff(offsets)
     if ((lengths < 1) | (lengths > sizes)).any():
@@ -121,7 +123,9 @@ def _shingles(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _transpose(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Swap rows and columns of each matrix: the kernel of arrayTranspose."""
+    """Swap rows and columns of each matrix: the kernel of arrayTranspose.
+
+    Raises SizesOfArraysDoNotMatch."""
     outer, lists = columns.elements_of(arrays[0])
     inner, elements = columns.elements_of(lists)
     sizes, heights = np.diff(inner), np.diff(outer)

@@ -29,7 +29,9 @@ def _names(whole: Part) -> Part:
 
 
 def _pairs(whole: Part) -> Part:
-    """Return an array of (name, value) of a tuple whose elements are of one type."""
+    """Return an array of (name, value) of a tuple whose elements are of one type.
+
+    Raises IllegalTypeOfArgument."""
     container = _tuple_type("tupleToNameValuePairs", whole.type)
     if len(set(container.elements)) != 1:
         raise IllegalTypeOfArgument(
@@ -44,7 +46,9 @@ def _pairs(whole: Part) -> Part:
 
 
 def _flat(part: Part, path: str) -> list[tuple[str, Part]]:
-    """Return the leaves of a tuple, or of an array of tuples, with their dotted names."""
+    """Return the leaves of a tuple, or of an array of tuples, with their dotted names.
+
+    Raises IllegalTypeOfArgument."""
     inner = plain(part.type)
     while isinstance(inner, Array):
         inner = inner.inner

@@ -120,7 +120,9 @@ _JODA: dict[str, str] = {
 
 
 def _joda_tokens(name: str, template: str) -> list[str | _Part]:
-    """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`."""
+    """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`.
+
+    Raises BadArguments."""
     tokens: list[str | _Part] = []
     for match in JODA_TOKEN.finditer(template):
         piece = match[0]

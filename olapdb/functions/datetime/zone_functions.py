@@ -29,7 +29,7 @@ def _between_zones(
     """Return a resolver of toUTCTimestamp or fromUTCTimestamp: (time without zone, zone)."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; the type stays."""
+        """Resolve the call; the type stays. Raises IllegalTypeOfArgument."""
         source = plain(arguments[0].type)
         if not isinstance(source, CLOCKS):
             raise scalar.illegal(name, source, "a DateTime or DateTime64")

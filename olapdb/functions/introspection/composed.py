@@ -111,7 +111,9 @@ def _null() -> Part:
 
 
 def _zip_unaligned(*arrays: Part) -> Part:
-    """Return an array of tuples of the elements at one place; NULL where an array is shorter."""
+    """Return an array of tuples of the elements at one place; NULL where an array is shorter.
+
+    Raises IllegalTypeOfArgument."""
     sizes = [call("length", part) for part in arrays]
     longest = call("greatest", *sizes) if len(sizes) > 1 else sizes[0]
     wide = []
@@ -153,7 +155,9 @@ def _elements(part: Part) -> list[Part]:
 
 
 def _tuple_hamming(left: Part, right: Part) -> Part:
-    """Return the number of places at which two tuples of one size differ."""
+    """Return the number of places at which two tuples of one size differ.
+
+    Raises IllegalTypeOfArgument."""
     for part in (left, right):
         _require("tupleHammingDistance", part, Tuple, "a Tuple")
     lefts, rights = _elements(left), _elements(right)

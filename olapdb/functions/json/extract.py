@@ -123,7 +123,7 @@ def _typed(
     """Define a function of (json, path…, 'Type'); `wrap` gives the result type."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for the type that the last argument names."""
+        """Resolve the call for the type that the last argument names. Raises IllegalColumn."""
         constant = arguments[-1].constant
         named = None if constant is None else constant.as_py()
         if not isinstance(named, str):

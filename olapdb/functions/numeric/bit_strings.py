@@ -55,7 +55,7 @@ def shifted(arrays: list[pa.Array], call: Invocation, *, left: bool) -> pa.Array
     fixed = isinstance(call.result, FixedString)
 
     def move(text: bytes, positions: int) -> bytes:
-        """Move the bits of one text."""
+        """Move the bits of one text. Raises ArgumentOutOfBound."""
         if positions < 0:
             raise ArgumentOutOfBound("The number of shift positions is not negative.")
         size = len(text)

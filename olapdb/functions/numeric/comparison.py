@@ -140,9 +140,10 @@ def _numbered(argument: Argument) -> Argument:
 
 
 def _clock_type(clock: DataType, other: DataType) -> DataType | None:
-    """Return the type at which a time is compared with another, a moment or a number of seconds.
+    """Return the type to which a time of day and the other operand are cast to be compared.
 
-    None if ClickHouse compares them not, and for texts."""
+    The other is a time, a DateTime or a number of seconds. Returns None for every other type:
+    ClickHouse refuses to compare it with a time, or compares a text by parsing it."""
     match clock, other:
         case (Time() | Time64(), Time() | Time64()):
             return Time64(max(clock.precision, other.precision))

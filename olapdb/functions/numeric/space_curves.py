@@ -26,8 +26,7 @@ def _is_natural(data_type: DataType) -> bool:
 
 
 def _ratios(argument: Argument | None) -> tuple[int, ...] | None:
-    """Return the numbers of a constant tuple, None of another argument or of a tuple of anything
-    else."""
+    """Return the numbers of a constant tuple of integers; None for any other argument."""
     if argument is None or argument.constant is None or not isinstance(argument.type, Tuple):
         return None
     if not all(isinstance(element, Integer) for element in argument.type.elements):

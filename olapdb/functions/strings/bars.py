@@ -20,7 +20,9 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def _bar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve bar(x, min, max[, width]): a bar as long as x is between min and max."""
+    """Resolve bar(x, min, max[, width]): a bar as long as x is between min and max.
+
+    Raises ArgumentOutOfBound."""
     constant = arguments[3].constant if len(arguments) > 3 else None
     if len(arguments) > 3 and not isinstance(plain(arguments[3].type), _NUMBERS):
         raise scalar.illegal(name, arguments[3].type, "a number")

@@ -256,7 +256,9 @@ def _subnets(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _subnet(text: str) -> tuple[bytes, bool, int]:
-    """Return the 16 bytes of a subnet, whether it is one of IPv4, and the length of its prefix."""
+    """Return the 16 bytes of a subnet, whether it is one of IPv4, and the length of its prefix.
+
+    Raises CannotParse."""
     try:
         if "/" not in text:
             raise ValueError

@@ -107,7 +107,7 @@ class _Rule:
         """
 
         def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-            """Return the result's type."""
+            """Return the result's type. Raises BadArguments."""
             scalar.require(name, types[:1], String, "a String")
             scalar.require(name, types[1:], Integer, "an integer")
             given = [

@@ -80,7 +80,7 @@ def parse_value_rows(text: str, position: Position | None = None) -> tuple[Expre
 
 
 def _parse_row(cursor: TokenCursor) -> ExpressionRow:
-    """Parse `(a, b, DEFAULT)`; a comma may trail."""
+    """Parse `(a, b, DEFAULT)`; a comma may trail. Raises CannotParseInput."""
     if not cursor.take("("):
         error = cursor.expected("a row in parentheses")
         raise CannotParseInput(error.message, position=error.position)

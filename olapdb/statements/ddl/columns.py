@@ -329,7 +329,7 @@ class ColumnsDraft:
     # --- constraints
 
     def constraint(self, action: nodes.ConstraintAction) -> None:
-        """Apply ADD or DROP CONSTRAINT."""
+        """Apply ADD or DROP CONSTRAINT. Raises BadArguments and IllegalColumn."""
         constraints = dict(self.table.constraints)
         if action.action == "DROP":
             if action.name not in constraints:

@@ -79,7 +79,9 @@ def drop_function(statement: nodes.DropFunction, context: StatementContext) -> R
 def _drop_function(
     statement: nodes.DropFunction, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    """Make one attempt of `drop_function` at the snapshot."""
+    """Make one attempt of `drop_function` at the snapshot.
+
+    Raises CannotDropFunction and UnknownFunction."""
     name = statement.name
     function = snapshot.functions.get((name.database or "", name.name))
     if function is not None:

@@ -157,7 +157,7 @@ def modify_refresh(statement: nodes.Alter, context: StatementContext) -> Result:
     assert isinstance(action, nodes.ModifyRefresh)
 
     def attempt(snapshot: Snapshot) -> None:
-        """Make one attempt at the snapshot."""
+        """Make one attempt at the snapshot. Raises NotSupportedError."""
         view = require_refreshable(statement.table, context, snapshot)
         if action.refresh.append != view.append:
             raise errors.NotSupportedError(

@@ -144,7 +144,9 @@ _NO_OPS = (
 def system(statement: nodes.System, context: StatementContext) -> Result:
     """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART, DROP
     UNCOMPRESSED CACHE (of the process). Do nothing
-    for commands about replicas, logs and caches that olapdb does not have."""
+    for commands about replicas, logs and caches that olapdb does not have.
+
+    Raises NotSupportedError."""
     if statement.command in _NO_OPS:
         return Result()
     if statement.command.endswith("MERGES"):
