@@ -1,4 +1,4 @@
-"""Calls of dictGet and its kin."""
+"""Calls of the functions dict…, such as dictGet and dictHas."""
 
 from __future__ import annotations
 

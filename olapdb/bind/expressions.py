@@ -254,7 +254,7 @@ class ExpressionBinder:
     def _tuple_element(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
-        """Bind `t.a.b` as elements of a tuple, and `a.size0` and its kin as parts of other values.
+        """Bind `t.a.b` as elements of a tuple, and `a.size0`, `m.keys` or `n.null` as parts of others.
 
         The longest name of a column or alias wins. None if no proper prefix of `parts` names one
         that has such parts."""

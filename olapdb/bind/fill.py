@@ -110,8 +110,9 @@ class _Clause:
         start: Number | None,
         computed: tuple[tuple[str, Expression], ...],
     ) -> plan.Fill:
-        """Return the node under the Fill of this clause; `computed` are the columns that a filled row
-        computes."""
+        """Return a Fill of this clause over the node, one fill for each value of `prefix`.
+
+        `start` is FROM; `computed` are the columns that INTERPOLATE computes in a filled row."""
         step, months = self.step()
         stop = self.bound(self._fill.stop, "TO")
         self.check_direction(start, stop)
@@ -135,7 +136,9 @@ class _Clause:
         return InvalidWithFillExpression(text, position=self._fill.position)
 
     def step(self) -> tuple[Number, int]:
-        """Return the step, negative for a descending key, and the months that it is instead.
+        """Return (step in the column's units, 0) or, for a step of months, (0, months).
+
+        Both are negative for a descending key.
 
         Raises InvalidWithFillExpression."""
         if self._fill.step is None:

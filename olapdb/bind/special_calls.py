@@ -29,7 +29,7 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
 
 
 def _in_set(binder: Binder, node: sql.Function) -> Expression:
-    """Bind in(x, set) and its kin as IN or NOT IN. Those for several machines mean the same.
+    """Bind in(x, set), notIn, globalIn or globalNotIn as IN or NOT IN. GLOBAL changes nothing here.
 
     Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != 2:
@@ -40,7 +40,7 @@ def _in_set(binder: Binder, node: sql.Function) -> Expression:
 
 
 def _null_in_set(binder: Binder, node: sql.Function) -> Expression:
-    """Bind nullIn(x, set) and its kin: NULL is in no set, and never the answer.
+    """Bind [global][Not]nullIn(x, set) as IN, with "not in the set" as the answer for NULL.
 
     As in ClickHouse without `transform_null_in`, a NULL in the set equals nothing.
 

@@ -369,7 +369,7 @@ def _as_strings(source: Input) -> Input:
 
 
 def compact_reader(head_lines: int, *, strings: bool) -> Reader:
-    """Return the reader of JSONCompactEachRow and its kin."""
+    """Return the reader of a format JSONCompact…EachRow, with or without names and types."""
 
     def head_of(source: Input) -> Head | None:
         """Read the lines of names and types; None for data without them.

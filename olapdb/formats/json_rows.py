@@ -1,4 +1,4 @@
-"""JSONEachRow, JSONCompactEachRow and their kin: a row of JSON a line."""
+"""The formats JSON…EachRow: a row of JSON a line."""
 
 from __future__ import annotations
 

@@ -90,6 +90,7 @@ def written_tree(node: Node) -> JoinTree:
     position = iter(range(1 << 30))
 
     def tree_of(part: Node) -> JoinTree:
+        """Return the tree of a part of the plan; a relation is its position, left to right."""
         while isinstance(part, Filter) and graph_of(part) is not None:
             part = part.child
         if graph_of(part) is None:

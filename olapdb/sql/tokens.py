@@ -308,6 +308,7 @@ def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
     Offsets stay right. Puts the inside of each heredoc into `heredocs`, by offset."""
 
     def hide(match: re.Match[str]) -> str:
+        """Record a heredoc's inside and return its stand-in; return any other match unchanged."""
         if match["mark"] is None:
             return match[0]
         heredocs[match.start()] = match["body"]

@@ -59,7 +59,7 @@ class BoundingRatio(Aggregate):
     the first row that is read stays. State: Tuple(seen, left x, left y, right x, right y)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the bounds of each group's points without NULL."""
+        """Return the leftmost and the rightmost point of each group; skip points with a NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         x, y = (_floats(argument) for argument in arguments)
         return self._state((x, y), (x, y), groups)

@@ -195,7 +195,7 @@ def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:
 
 
 def uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve uniq, its kin or uniqExact of one or more arguments; maps and states are refused.
+    """Resolve uniq, uniqExact, uniqCombined(64), uniqHLL12 of any arguments but maps and states.
 
     uniqCombined, uniqCombined64 and uniqHLL12 are uniq, whose estimate is as close as theirs."""
     if name.startswith("uniqCombined"):

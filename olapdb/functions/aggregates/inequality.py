@@ -88,7 +88,9 @@ class InformationValue(Aggregate):
     State: Tuple of UInt64: the rows with and without the tag, then those of each category."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the counts of each group's rows without NULL."""
+        """Return each group's counts of rows with and without the tag, in all and by category.
+
+        Rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         *categories, tag = (columns.numpy_values(argument) != 0 for argument in arguments)
         fields = []

@@ -34,7 +34,7 @@ class CovarianceMatrix(Aggregate):
         return len(self.argument_types)
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the moments of each group's rows without NULL."""
+        """Return each group's count, means and sums of products; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         rows = len(groups.codes)
         means = np.zeros((self.size, rows))

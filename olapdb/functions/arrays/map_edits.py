@@ -36,7 +36,7 @@ def _contains_value(whole: Part, value: Part) -> Part:
 
 
 def _like(*, keys: bool, extracts: bool) -> Resolver:
-    """Return the resolver of mapContainsKeyLike and its kin, by their side of a pair and result."""
+    """Return the resolver of mapContains…Like or mapExtract…Like, over the keys or the values."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the match of a pattern with the keys or values of a map."""

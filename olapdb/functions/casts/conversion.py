@@ -433,7 +433,7 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
 
 
 def _to_interval_of(target: types.Interval) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of toIntervalDay and its kin: texts are parsed, floats cut to integers."""
+    """Return the resolver of toInterval… for a unit: texts are parsed, floats cut to integers."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call, by way of Int64 for a text or a float."""

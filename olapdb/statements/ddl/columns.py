@@ -479,6 +479,7 @@ def _with_column_renamed(tree: TreeT, table: Table, old: str, new: str) -> TreeT
         """Return the function that rewrites a node below lambdas with the arguments `hidden`."""
 
         def one(node: nodes.Node) -> nodes.Node | None:
+            """Return the node renamed, itself to keep it, None to rewrite its children."""
             match node:
                 case nodes.Identifier(parts=(*qualifier, name)) if (
                     name == old and tuple(qualifier) in qualifiers
