@@ -281,7 +281,7 @@ def equal_columns(
 
 
 def is_key(condition: Expression, equal: dict[str, Expression]) -> bool:
-    """Return whether joining by the keys of `equal` stands for the whole condition."""
+    """Return whether the condition is just the equality of an OuterColumn and its key in `equal`."""
     if not isinstance(condition, Call) or condition.name != "equals":
         return False
     return any(

@@ -263,7 +263,7 @@ def _call(
     attribute: int = -1,
     levels: int = 0,
 ) -> DictionaryCall:
-    """Return a call over the dictionary's rows."""
+    """Return a call of the function `kind` that reads the dictionary's rows."""
     return DictionaryCall(
         result,
         kind,  # type: ignore[arg-type]

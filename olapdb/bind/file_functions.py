@@ -161,7 +161,7 @@ def _relation(
         )
 
     def build() -> plan.Node:
-        """Return the scan of the used columns."""
+        """Return a FileScan that reads the columns which the query has used."""
         used = [(u, c) for u, c in zip(unique, columns, strict=True) if c.used]
         return plan.FileScan(
             scan.format,

@@ -53,7 +53,7 @@ def join_rows(table: Table, relation: Relation) -> Relation:
     nullable = [key for key in keys if types.is_nullable(key.type)]
 
     def build() -> plan.Node:
-        """Return the plan of the rows."""
+        """Return the plan of the stored rows without NULL keys; one row a key, unless ALL or RIGHT."""
         node = relation.build()
         if nullable:
             node = plan.Filter(node, all_of([scalar_call("isNotNull", (key,)) for key in nullable]))

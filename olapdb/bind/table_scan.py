@@ -30,7 +30,7 @@ class TableScan:
         self.sampled: Expression | None = None
 
     def take(self, sample: Sample) -> None:
-        """Restrict the rows to a sample."""
+        """Add the condition of SAMPLE, over the table's sampling key, to the scan."""
         if sample.of_rows:
             self.queries.momentary = "SAMPLE of a number of rows, whose share follows from all rows"
         key = parse_expression(self.table.sampling_key)

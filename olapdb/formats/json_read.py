@@ -263,7 +263,7 @@ def _members(index: JsonIndex) -> tuple[list[str], Callable[[str], np.ndarray]]:
     numbers = {name: at for at, name in enumerate(names)}
 
     def tokens(name: str) -> np.ndarray:
-        """Return the token of the member in each row."""
+        """Return the token of the value of the member `name` in each row, -1 where it is missing."""
         result = np.full(len(index.root), -1, np.int64)
         number = numbers.get(name)
         if number is not None:

@@ -218,7 +218,7 @@ class _Costs:
         return tree
 
     def _components(self) -> list[int]:
-        """Return the connected sets of relations, as bits."""
+        """Return the connected sets of relations; relation i is bit i of a set."""
         waiting = (1 << len(self.leaves)) - 1
         components = []
         while waiting:

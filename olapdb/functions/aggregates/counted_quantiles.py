@@ -258,7 +258,7 @@ class CountedQuantiles(CountedValues):
         return pc.fill_null(taken, float("nan") if is_float else default_value(result))
 
     def _rounded(self, values: pa.Array) -> pa.Array:
-        """Return the values as the kind counts them."""
+        """Return the values as the kind counts them: as they are, in less precision, or as buckets."""
         arrow = self.state_type.arrow.field(0).type.value_type
         if self.kind in ("GK", "InterpolatedWeighted", "ExactWeightedInterpolated"):
             return columns.retype(values, arrow)

@@ -171,7 +171,7 @@ class Uniq(Aggregate):
         return self._states(columns.offsets_from_counts(counts), distinct, skip)
 
     def _states(self, offsets: np.ndarray, hashes: np.ndarray, skip: np.ndarray) -> pa.Array:
-        """Return the states of samples."""
+        """Return the states (skip, hashes) of samples; `offsets` cut the hashes into groups."""
         lists = columns.lists_from(offsets, columns.from_values(hashes, pa.uint64()))
         fields = [columns.from_values(skip, pa.uint8()), lists]
         return columns.structs_from(fields, self.state_type.arrow)

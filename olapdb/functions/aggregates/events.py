@@ -208,7 +208,7 @@ class DeltaSum(Aggregate):
     def _joined(
         self, sums: np.ndarray, firsts: np.ndarray, lasts: np.ndarray, groups: Groups
     ) -> pa.Array:
-        """Return the states of groups of following pieces."""
+        """Join the pieces (sum, first, last) of each group in row order; rises between pieces count too."""
         order = groups.order
         ordered = Groups(groups.codes[order], groups.count)
         sums, firsts, lasts = sums[order], firsts[order], lasts[order]

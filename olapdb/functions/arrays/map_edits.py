@@ -48,7 +48,7 @@ def _like(*, keys: bool, extracts: bool) -> Resolver:
         like = resolve_scalar("like", [Argument(side), Argument(STRING)])
 
         def kernel(arrays: list[pa.Array], invocation: Invocation) -> pa.Array:
-            """Match each key or value with the pattern of its row."""
+            """Match each key or value with its row's pattern; return the matching pairs, or whether any."""
             offsets, names, values = map_parts(arrays[0])
             patterns = arrays[1].take(pa.array(columns.parents_of(offsets)))
             side_values = names if keys else values

@@ -72,7 +72,7 @@ def _shift(*, left: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         inner = common_type([own, plain_lc(arguments[2].type)]) if len(arguments) > 2 else own
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Move the elements of each array, and fill up."""
+            """Shift the elements of each array; free places get the third argument, or the default."""
             constant = all(isinstance(v, pa.Scalar) for v in values)
             lists, places, *extra = (columns.as_array(v, 1 if constant else rows) for v in values)
             offsets, elements = columns.elements_of(lists)
@@ -325,7 +325,7 @@ def _replicate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     scalar.require(name, [plain(a.type) for a in arguments[1:]], Array, "an Array")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Repeat each value."""
+        """Repeat each row's value as often as its array has elements."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         value, *lists = (columns.as_array(v, 1 if constant else rows) for v in values)
         offsets, _ = columns.elements_of(lists[0])

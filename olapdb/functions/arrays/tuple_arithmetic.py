@@ -52,7 +52,7 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
         result = Tuple(tuple(call.type for call in calls))
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Compute each element's column."""
+            """Apply the call to each element, or pair of elements, and return the tuples."""
             constant = all(isinstance(value, pa.Scalar) for value in values)
             count = 1 if constant else rows
             arrays = [columns.as_array(value, count) for value in values]

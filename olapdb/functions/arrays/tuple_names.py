@@ -76,7 +76,7 @@ def _flatten(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = as_call(name, flat)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the leaves and give them their names."""
+        """Return the tuples of all leaves, named by their dotted paths."""
         tuples = inner.kernel(values, rows, environment)
         constant = isinstance(tuples, pa.Scalar)
         fields = columns.struct_fields(columns.as_array(tuples, 1 if constant else rows))

@@ -197,7 +197,7 @@ def _place(part: Part, *, from_one: bool = False) -> Part:
     """Return a place in a text, at most 2**62: `from_one` raises ZeroIndex for 0."""
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the part and check it."""
+        """Compute the place, at most 2^62; raise ZeroIndex for a 0 if places count from 1."""
         column = part.compute(values, rows, environment)
         if from_one and pc.any(pc.equal(columns.single(column), pa.scalar(0, column.type))).as_py():
             raise ZeroIndex("The digits of a number are counted from 1.")

@@ -299,7 +299,7 @@ def _container_comparison(
     NULL and is greater than all else."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Compare rows."""
+        """Compare the containers of each row; UInt8."""
         if name not in ("equals", "notEquals"):
             compare = comparison_of_arrays(name, data_type)
             return pc.cast(compare(*arrays), pa.uint8())
@@ -442,7 +442,7 @@ def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarC
 
 
 def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> ScalarCall:
-    """Resolve a comparison of tuples in which NULL equals NULL: they equal if all elements do."""
+    """Resolve IS NOT DISTINCT FROM (`same`) or IS DISTINCT FROM of tuples, element by element."""
     pairs = _element_pairs(spelt, arguments)
     calls = [_distinct_from(same=same)(spelt, pair) for pair in pairs]
     combine = pc.and_ if same else pc.or_

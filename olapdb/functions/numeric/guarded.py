@@ -155,7 +155,7 @@ def _elementwise(function: Callable[[float], float]) -> scalar.Kernel:
             return math.nan if value < 0 and not value.is_integer() else math.inf
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compute the function of each distinct number."""
+        """Return the function's value for each number as Float64; compute each distinct one once."""
         distinct, inverse = np.unique(floats(arrays[0]), return_inverse=True)
         values = np.array([safe(float(x)) for x in distinct], np.float64)
         return columns.from_values(values[inverse.reshape(-1)], pa.float64())
@@ -173,7 +173,8 @@ def _integer_power(base: int, last: int) -> scalar.Kernel:
     """Return the kernel of intExp2 or intExp10: a power as UInt64, 0 below it, the largest above."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Look the powers up; a fraction is cut. Raises BadArguments."""
+        """Return the powers as UInt64: exponents are cut to integers, too small ones give 0, too large
+        ones 2^64 - 1. Raises BadArguments for NaN."""
         exponents = floats(arrays[0])
         if np.isnan(exponents).any():
             raise BadArguments(f"intExp{base} takes no NaN.")

@@ -33,7 +33,7 @@ def _bar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Draw each distinct length once."""
+        """Return the bars as texts of eighths of blocks; draw each distinct length once."""
         value, low, high = (
             columns.numpy_values(a.cast(pa.float64(), safe=False)) for a in arrays[:3]
         )

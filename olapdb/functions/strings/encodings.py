@@ -76,7 +76,7 @@ def _decoder(
     """Return `decode` with IncorrectData for invalid text, or with `lenient` an empty result."""
 
     def decoded(value: bytes) -> bytes:
-        """Decode one text. Raises IncorrectData."""
+        """Decode one text; a bad one gives "" if `lenient`, else raises IncorrectData."""
         try:
             return decode(value)
         except (ValueError, binascii.Error):

@@ -133,7 +133,7 @@ def _printf(template: bytes, *values: object) -> bytes:
     remaining = iter(values)
 
     def formatted(match: re.Match[str]) -> str:
-        """Return the text of one specifier. Raises BadArguments."""
+        """Format the next value by one specifier. Raises BadArguments for one of another kind."""
         flags, width, precision, kind = match.groups()
         if kind == "%":
             return "%"

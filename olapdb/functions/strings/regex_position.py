@@ -34,7 +34,9 @@ def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
 
     def position(text: bytes, start: int = 1, occurrence: int = 1, at_end: int = 0) -> int:
-        """Return the place in one text. Raises BadArguments."""
+        """Return the byte, from 1, where the match starts or ends in one text; 0 without a match.
+
+        Raises BadArguments for a position, occurrence or option that is out of range."""
         for word, number in (("position", start), ("occurrence", occurrence)):
             if number < 1:
                 raise BadArguments(
