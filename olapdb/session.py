@@ -372,7 +372,8 @@ class Session:
         """Return the query as a view stores it: full table names, explicit columns, no SETTINGS; or
         CREATE MATERIALIZED VIEW … REFRESH as SHOW CREATE would show it.
 
-        Equal texts are equal definitions. Raises what binding the names in FROM raises."""
+        Equal texts are equal definitions. Raises what binding the names in FROM raises.
+        Also raises BadArguments."""
         statements = _parse_any(text)
         if isinstance(statements[0], nodes.CreateMaterializedView) and statements[0].refresh:
             return refreshable_definition.stored_definition(

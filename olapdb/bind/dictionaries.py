@@ -35,7 +35,8 @@ def bind_dictionary_call(binder: Binder, node: sql.Function) -> Expression:
     """Bind a call of a dictionary function.
 
     Raises BadArguments for an unknown dictionary or attribute, NumberOfArgumentsDoesntMatch,
-    IllegalTypeOfArgument and TypeMismatch for arguments that do not fit the dictionary's key."""
+    IllegalTypeOfArgument and TypeMismatch for arguments that do not fit the dictionary's key.
+    Also raises UnsupportedMethod."""
     if node.name == "dictGetAll":
         raise errors.UnsupportedMethod(
             "dictGetAll is for dictionaries of LAYOUT(REGEXP_TREE), which are not supported.",
@@ -218,7 +219,7 @@ def _convert(
 def _walk(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Expression:
     """Bind a function that walks up or down the hierarchy.
 
-    Raises NoHierarchy for a dictionary without one."""
+    Raises NoHierarchy for a dictionary without one. Also raises NumberOfArgumentsDoesntMatch."""
     if dictionary.shape.parent < 0 or not dictionary.definition.is_simple:
         raise errors.NoHierarchy(
             f"The dictionary {dictionary.shape.name} has no hierarchy.",

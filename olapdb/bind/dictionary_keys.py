@@ -76,7 +76,8 @@ def accurate(
 ) -> Expression:
     """Return a value of the key as the key's type; a number that this type lacks raises.
 
-    With `nullable` NULL stays NULL, else it raises."""
+    With `nullable` NULL stays NULL, else it raises.
+    Raises CannotConvertType and IllegalTypeOfArgument."""
     if types.plain(value.type) == types.plain(target):
         if not types.is_nullable(value.type) or nullable or types.is_nullable(target):
             return value

@@ -447,7 +447,8 @@ class ExpressionBinder:
     def _array_join(self, node: sql.Function) -> expressions.Expression:
         """Bind arrayJoin() to an Unnested, which the SELECT puts into an ArrayJoin.
 
-        Raises NotSupportedError where the clause may not multiply rows."""
+        Raises NotSupportedError where the clause may not multiply rows.
+        Also raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
         if not self.may_unnest:
             raise errors.NotSupportedError(
                 "arrayJoin() makes several rows of one: it belongs into a SELECT of its own.",

@@ -41,7 +41,8 @@ def bind_recursive(queries: QueryBinder, common: CommonTable, context: BindConte
     """Bind a common table that reads itself.
 
     Each column has the common type of all steps. Raises UnsupportedRecursion for anything but
-    UNION ALL, UnknownTable where the first branch reads the table."""
+    UNION ALL, UnknownTable where the first branch reads the table.
+    Also raises NumberOfColumnsDoesntMatch."""
     query = common.item.query
     assert isinstance(query, sql.SetOperation)
     inner = replace(common.context, depth=context.depth).with_tables(query.with_items).nested()

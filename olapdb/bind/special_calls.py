@@ -79,7 +79,7 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
     """Bind hasColumnInTable('database', 'table', 'column'): 1 or 0.
 
     Raises UnknownTable; NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument for other arguments
-    than constant texts. The forms with a host are refused."""
+    than constant texts. The forms with a host are refused. Also raises UnknownDatabase."""
     if len(node.arguments) != 3:
         raise errors.NumberOfArgumentsDoesntMatch(
             f"{node.name} takes the names of a database, a table and a column; there are no hosts."

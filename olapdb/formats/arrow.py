@@ -218,7 +218,7 @@ def _orc_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
 
 
 def _opened(open_file: Callable[[BinaryIO], Any], source: Input, name: str) -> Any:
-    """Open the file. Raise CannotParse if it is not of the format."""
+    """Open the file. Raise IncorrectData if it is not of the format."""
     try:
         return open_file(source.stream)
     except (pa.ArrowInvalid, OSError) as error:

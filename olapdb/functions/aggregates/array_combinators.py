@@ -142,7 +142,9 @@ def _by_position(offsets: np.ndarray, groups: Groups) -> tuple[np.ndarray, Group
 
 
 def _element_types(name: str, types: tuple[DataType, ...]) -> tuple[DataType, ...]:
-    """Return the element types of the argument arrays; raise unless all arguments are arrays."""
+    """Return the element types of the argument arrays; raise unless all arguments are arrays.
+
+    Raises TooFewArguments and IllegalTypeOfArgument."""
     if not types:
         raise TooFewArguments(f"Aggregate function {name} needs at least one array.")
     element_types = []

@@ -217,7 +217,9 @@ def uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
 
 
 def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
-    """Raise ArgumentOutOfBound unless there is no parameter or one integer from 12 to 20."""
+    """Raise ArgumentOutOfBound unless there is no parameter or one integer from 12 to 20.
+
+    Also raises NumberOfArgumentsDoesntMatch."""
     if len(parameters) > 1:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes one parameter.")
     for precision in parameters:

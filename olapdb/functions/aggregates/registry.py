@@ -78,6 +78,7 @@ def resolve_aggregate(
 
     Raises UnknownAggregateFunction, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument,
     BadArguments and ParameterOutOfBound.
+    Also raises NotSupportedError.
     """
     base = base_name(name)
     if base is None:

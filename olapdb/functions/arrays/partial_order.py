@@ -31,7 +31,9 @@ from olapdb.types import Array, DataType, Integer, Map, plain
 
 
 def _require_limit(name: str, types: Sequence[DataType]) -> None:
-    """Raise unless the first argument is an integer and another follows."""
+    """Raise unless the first argument is an integer and another follows.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a limit and what it sorts.")
     scalar.require(name, [plain(types[0])], Integer, "an integer")

@@ -30,7 +30,9 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the operation for each element; raise for tuples of different lengths."""
+        """Resolve the operation for each element; raise for tuples of different lengths.
+
+        Raises TooFewArguments."""
         if len(arguments) > 2:
             return _folded(name, arguments)
         left = _elements(name, arguments[0])

@@ -54,7 +54,7 @@ _YEARS = ("y", "Y", "x")
 
 def _token(name: str, piece: str) -> Callable[[np.ndarray], Column]:
     """Return the function from wall clock seconds to the text of one token; raise for unknown
-    letters."""
+    letters. Raises BadArguments and NotSupportedError."""
     if piece.startswith("'"):
         if len(piece) < 2:
             raise BadArguments(f"{name}: no closing single quote for literal.")

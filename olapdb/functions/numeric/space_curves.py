@@ -37,7 +37,9 @@ def _ratios(argument: Argument | None) -> tuple[int, ...] | None:
 def _check_ratios(
     name: str, ratios: tuple[int, ...] | None, dimensions: int, bounds: range
 ) -> None:
-    """Raise ArgumentOutOfBound unless there is a ratio in the bounds for each dimension."""
+    """Raise ArgumentOutOfBound unless there is a ratio in the bounds for each dimension.
+
+    Also raises IllegalColumn."""
     if ratios is None:
         raise IllegalColumn(f"The tuple of {name} must be a constant of unsigned integers.")
     if len(ratios) != dimensions:

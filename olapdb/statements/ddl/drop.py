@@ -178,6 +178,7 @@ def _drop_database(
 
     Raises HaveDependentObjects if a view of another database needs one of them. The commit
     conflicts with a concurrent CREATE in the database, whose table would lack a database.
+    Also raises NotSupportedError.
     """
     if statement.if_empty:
         raise NotSupportedError(

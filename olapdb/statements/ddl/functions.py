@@ -205,7 +205,9 @@ def _unaliased(expression: nodes.Expression) -> nodes.Expression:
 def _refuse_taken_name(
     function: UserFunction, existing: UserFunction | None, statement: nodes.CreateFunction
 ) -> None:
-    """Raise FunctionAlreadyExists for a name of the engine or, without OR REPLACE, of a user."""
+    """Raise FunctionAlreadyExists for a name of the engine or, without OR REPLACE, of a user.
+
+    Also raises IncorrectQuery."""
     position = statement.name.position
     if function.database in SYSTEM_DATABASES:
         raise errors.IncorrectQuery(

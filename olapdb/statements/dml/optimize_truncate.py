@@ -99,7 +99,7 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
     then merge, and return when the merges are done. Raise UnsupportedMethod outside the MergeTree
-    family."""
+    family. Also raises NotSupportedError."""
     if statement.cleanup:
         raise NotSupportedError(
             "OPTIMIZE … CLEANUP is not supported yet.", position=statement.position
