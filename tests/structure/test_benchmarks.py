@@ -6,6 +6,7 @@ What the ratios are is of no interest here.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -62,6 +63,23 @@ def test_groups_measure_ratios(
         assert f"| {one['name']} |" in text
         assert set(one[other]) == {"median", "low", "high"}
         assert groups == ["marginal"] or one[other]["low"] > 0
+
+
+def test_growth_with_rows_has_a_figure_for_each_engine(tmp_path: Path) -> None:
+    file, plot = tmp_path / "scaling.json", tmp_path / "scaling.png"
+    command = [sys.executable, str(BENCHMARKS / "scaling.py"), "--rows", "1000"]
+    command += ["--json", str(file)]
+    if importlib.util.find_spec("matplotlib"):
+        command += ["--plot", str(plot)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(file.read_text())
+    assert set(told["measured"]) == {"olapdb", "chdb", "duckdb"}
+    wanted = {"load", *told["queries"], "peak_bytes", "disk_bytes"}
+    for by_rows in told["measured"].values():
+        assert set(by_rows) == {"1000"}
+        assert all(set(one) == wanted and min(one.values()) > 0 for one in by_rows.values())
+    assert plot.exists() == bool(importlib.util.find_spec("matplotlib"))
 
 
 def test_a_part_of_it_beside_one_engine() -> None:
