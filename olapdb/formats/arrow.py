@@ -79,7 +79,9 @@ class ColumnarWriter(Writer):
         self._writer = open_writer(self._sink, self._schema, header)
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return what the writer wrote for the rows, perhaps nothing yet."""
+        """Return what the writer wrote for the rows, perhaps nothing yet.
+
+        Raises UnsupportedMethod."""
         arrays = [
             _as_written(exported(column, data_type), field.type)
             for column, data_type, field in zip(
@@ -216,7 +218,7 @@ def _orc_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
 
 
 def _opened(open_file: Callable[[BinaryIO], Any], source: Input, name: str) -> Any:
-    """Open the file. Raise CannotParse if it is not of the format."""
+    """Open the file. Raise IncorrectData if it is not of the format."""
     try:
         return open_file(source.stream)
     except (pa.ArrowInvalid, OSError) as error:
@@ -266,7 +268,7 @@ def _reader(
         return tuple((field.name, type_of_arrow(field)) for field in schema)
 
     def read(source: Input) -> Iterator[Rows]:
-        """Yield the needed columns of the file's batches."""
+        """Yield the needed columns of the file's batches. Raises IncorrectData."""
         file = _opened(open_file, source, name)
         fields = {field.name: type_of_arrow(field) for field in _schema_of(file)}
         wanted = [n for n in fields if source.needed is None or n in source.needed]

@@ -50,7 +50,7 @@ def type_of_arrow(field: pa.Field) -> types.DataType:
 
 
 def _inner_type(kind: pa.DataType) -> types.DataType:
-    """Return the type of an Arrow type, which is not Nullable itself."""
+    """Return the type of an Arrow type, which is not Nullable itself. Raises CannotConvertType."""
     if kind in _NAMES:
         return parse_type(_NAMES[kind])
     if kind in _TEXTS:

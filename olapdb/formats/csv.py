@@ -53,7 +53,7 @@ class CsvWriter(Writer):
         return "".join(self._delimiter.join(line) + self._end for line in quoted).encode()
 
     def _leaves(self, name: str, data_type: types.DataType) -> Iterator[tuple[str, types.DataType]]:
-        """Yield the columns that a column of the result becomes."""
+        """Yield (name, type) of a column; of a tuple, under the setting, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple) and plain.elements:
             for field, element in zip(plain.field_names, plain.elements, strict=True):
@@ -62,7 +62,7 @@ class CsvWriter(Writer):
             yield name, data_type
 
     def _texts(self, column: pa.Array, data_type: types.DataType) -> Iterator[pa.Array]:
-        """Yield the texts of the columns that a column of the result becomes."""
+        """Yield the quoted texts of a column; of a tuple, under the setting, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple):
             if not plain.elements:
@@ -264,7 +264,7 @@ def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
 
 def _head(source: Input, layout: _Layout) -> tuple[Head | None, BinaryIO]:
     """Read the lines of names and types; return the head, None for data without one, and the
-    stream behind it."""
+    stream behind it. Raises AttemptToReadAfterEof."""
     take_lines(source.stream, layout.skipped)
     if not layout.head_lines:
         if layout.detects and source.structure is not None:

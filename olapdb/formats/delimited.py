@@ -44,7 +44,7 @@ class Lines:
 
 def _read_head(source: Input, layout: Lines) -> tuple[Head | None, BinaryIO]:
     """Read the lines of names and types; return the head, None for data without one, and the
-    stream behind it."""
+    stream behind it. Raises AttemptToReadAfterEof."""
     take_lines(source.stream, layout.skipped)
     if not layout.head_lines:
         if layout.detects and source.structure is not None:

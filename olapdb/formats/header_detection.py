@@ -37,7 +37,7 @@ def detected_head(
 
 
 def _with(lines: Sequence[bytes], stream: BinaryIO) -> BinaryIO:
-    """Return the stream with lines before it."""
+    """Return a stream that gives the lines, then the rest of `stream`."""
     first = b"".join(lines)
     if not first:
         return stream

@@ -89,7 +89,7 @@ class _Kept:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep what is shown of the next batch."""
+        """Keep the rows of the next batch that are among the first or the last ones to show; count all."""
         room = max(self._first_max - self._rows, 0)
         if room:
             self._first.append(batch.slice(0, room))

@@ -316,7 +316,9 @@ def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
 
 
 def _plain_array(column: pa.ChunkedArray) -> pa.Array:
-    """Return one array without dictionaries and large offsets, which blocks never have."""
+    """Return one array without dictionaries and large offsets, which blocks never have.
+
+    Raises CannotConvertType."""
     target = _plain_arrow(column.type)
     if target != column.type:
         try:

@@ -56,7 +56,10 @@ def _group(
 
 
 def _sort(words: np.ndarray, starts: np.ndarray, skips: np.ndarray | None, size_max: int) -> None:
-    """Sort each group without duplicates, in place, and close the groups up."""
+    """Sort each group's words without duplicates, in place; close the groups up in `starts` too.
+
+    With `skips` a group of more than `size_max` words keeps those that 2^skip divides, and its skip
+    rises until they fit."""
     groups = len(starts) - 1
     largest = int(np.diff(starts).max(initial=0))
     workspace = empty(_SLOTS_PER_VALUE * largest + _SPARE, np.uint64)

@@ -150,7 +150,7 @@ def _sorted_numbers(numbers: np.ndarray, limit: int) -> np.ndarray:
 def exact_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)Exact, …ExactLow and …ExactHigh."""
+    """Resolve quantile(s)Exact, …ExactLow and …ExactHigh. Raises IllegalTypeOfArgument."""
     require_count(name, types, 1)
     levels = quantile_levels(name, parameters)
     argument = plain(types[0])
@@ -165,7 +165,9 @@ def exact_quantile(
 def interpolated_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates."""
+    """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates.
+
+    Raises IllegalTypeOfArgument and BadArguments."""
     require_count(name, types, 1)
     levels = quantile_levels(name, parameters)
     argument = plain(types[0])

@@ -324,7 +324,9 @@ def _typed(values: np.ndarray, result: DataType) -> pa.Array:
 
 
 def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32."""
+    """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32.
+
+    Raises IllegalTypeOfArgument."""
     require_count(name, types, 1)
     levels = quantile_levels(name, parameters)
     argument, kind = plain(types[0]), name.removeprefix("quantiles").removeprefix("quantile")
@@ -352,7 +354,9 @@ def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 def deterministic_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws."""
+    """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws.
+
+    Raises IllegalTypeOfArgument."""
     require_count(name, types, 2)
     if isinstance(plain(types[0]), Decimal) or not isinstance(plain(types[1]), Integer):
         raise illegal_argument(name, types[0], "a number or date and an integer")

@@ -122,7 +122,7 @@ def alter_index(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Table:
     """Return the table after ADD or DROP INDEX, which affect parts written from now on. MATERIALIZE
-    INDEX and OPTIMIZE … FINAL rewrite older parts."""
+    INDEX and OPTIMIZE … FINAL rewrite older parts. Raises IllegalColumn and BadArguments."""
     exists = any(index.name == action.name for index in table.indexes)
     match action.action:
         case "ADD":
@@ -171,7 +171,9 @@ def rewrite_steps(
 
 
 def _move_newest(table: Table, action: nodes.IndexAction) -> Table:
-    """Return the table with its newest index moved FIRST or AFTER another one."""
+    """Return the table with its newest index moved FIRST or AFTER another one.
+
+    Raises BadArguments."""
     *others, new_index = table.indexes
     if action.first:
         return replace(table, indexes=(new_index, *others))

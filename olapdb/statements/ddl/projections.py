@@ -130,7 +130,9 @@ def _unknown(action: nodes.ProjectionAction, table: Table) -> NoSuchProjection:
 
 
 def _move_newest(table: Table, action: nodes.ProjectionAction) -> Table:
-    """Return the table with its newest projection moved FIRST or AFTER another one."""
+    """Return the table with its newest projection moved FIRST or AFTER another one.
+
+    Raises NoSuchProjection."""
     *others, newest = table.projections
     if action.first:
         return replace(table, projections=(newest, *others))
