@@ -54,6 +54,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sum_decimals128": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_extremes": (None, (*_COLUMN, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_positions": (_LONG, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
+    "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
+    "olapdb_texts_within": (
+        _LONG,
+        (*[_POINTER] * 3, _LONG, _LONG, _POINTER, _LONG, _INT, _INT, _POINTER),
+    ),
     "olapdb_hash_numbers": (None, (*_COLUMN, _LONG, _POINTER)),
     "olapdb_hash_texts": (None, (_POINTER, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
