@@ -106,6 +106,8 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
         policy = self._reconcile_policy(model)
+        if running and self.config.credentials.read_only:
+            generic_tests.require_reading_only(test, policy, given)
         findings = generic_tests.run_test(
             self.warehouse(), test, model, given, policy, running=running
         )

@@ -54,6 +54,8 @@ def run(
             report.problems.append(f"{model.names}: {error.msg}")
     if not models:
         report.notes.append("There are no incremental_mv models.")
+    if operation in ("replay", "repair"):
+        report.notes += actions.stale_readers(request, models)
     if operation in ("status", "plan"):
         orphans = find_orphans(request.warehouse, project, schemas)
         report.notes += _orphan_lines(orphans)
