@@ -5,6 +5,7 @@ Each strategy is one INSERT … REPLACE; see docs/tables.md.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from .column import OlapdbColumn
-from .relation import OlapdbRelation, moment_literal, quote
+from .relation import OlapdbRelation, moment_literal, quote, string_literal
 from .storage_clause import key_expression
 
 BUILTIN = ("append", "delete+insert", "merge", "insert_overwrite", "microbatch")
@@ -44,7 +45,9 @@ def strategy_of(config: Mapping[str, Any]) -> str:
 
 
 def keys_of(unique_key: object) -> list[str]:
-    """Return the columns or expressions of a `unique_key`; [] without one."""
+    """Return the columns or expressions of a `unique_key`; [] without one.
+
+    Raises CompilationError."""
     if not unique_key:
         return []
     if isinstance(unique_key, str):
@@ -74,15 +77,51 @@ def batch_clause(model: Mapping[str, Any], predicates: object) -> str:
     """Return the clause that replaces the rows of the run's batch.
 
     Raises CompilationError outside of a batch."""
-    batch = model.get("batch") or {}
-    start, end = batch.get("event_time_start"), batch.get("event_time_end")
-    if start is None or end is None:
+    bounds = _batch_bounds(model)
+    if not bounds:
         raise CompilationError(
             "incremental_strategy='microbatch' runs in batches: set begin and batch_size."
         )
-    event_time = model["config"]["event_time"]
-    bounds = [f"{event_time} >= {moment_literal(start)}", f"{event_time} < {moment_literal(end)}"]
     return f"replace{_where([*bounds, *_predicates(predicates)])}"
+
+
+def batch_rows(model: Mapping[str, Any], sql: str) -> str:
+    """Return the model's query, which fails at a row of another batch if it runs in a batch.
+
+    A batch replaces the rows of its own time, so that a row of another time would be inserted again
+    by each run. That happens if no input of the model has an `event_time`."""
+    bounds = _batch_bounds(model)
+    if not bounds:
+        return sql
+    event_time = model["config"]["event_time"]
+    start, end = (moment.isoformat(" ") for moment in _batch_of(model))
+    message = (
+        f"The batch from {start} to {end} has rows of another {event_time}. A batch replaces rows of "
+        "its own time, so that each run would insert those again. Set event_time in the config of "
+        "the sources and models that it reads, so that dbt filters them by the batch, or filter the "
+        f"query by {event_time}"
+    )
+    outside = f"not ifNull({' and '.join(bounds)}, false)"
+    return (
+        f"select * from (\n{sql}\n) as DBT_INTERNAL_BATCH "
+        f"where throwIf({outside}, {string_literal(message)}) = 0"
+    )
+
+
+def _batch_of(model: Mapping[str, Any]) -> tuple[datetime.datetime, ...]:
+    """Return start and end of the run's batch; () outside of a batch."""
+    batch = model.get("batch") or {}
+    start, end = batch.get("event_time_start"), batch.get("event_time_end")
+    return () if start is None or end is None else (start, end)
+
+
+def _batch_bounds(model: Mapping[str, Any]) -> list[str]:
+    """Return the conditions for rows of the run's batch; [] outside of a batch."""
+    batch, event_time = _batch_of(model), model["config"].get("event_time")
+    if not batch:
+        return []
+    start, end = batch
+    return [f"{event_time} >= {moment_literal(start)}", f"{event_time} < {moment_literal(end)}"]
 
 
 def merge_kept(

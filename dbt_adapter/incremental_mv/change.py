@@ -49,8 +49,9 @@ def _in_shared_target(names: ModelNames, differences: Differences, others: list[
         dropped = "; ".join(f"DROP VIEW {name}" for name in others)
         problem = (
             f"{names.target} is written by {', '.join(others)} too, so {names} cannot get another "
-            f"one. {differences.sentences()} Drop the other triggers, rebuild this model by "
-            f"--full-refresh, and run the models of the others: {dropped}."
+            f"one. {differences.sentences()} Drop the other triggers and the rows that they leave: "
+            f"{dropped}; SYSTEM REPLAY VIEW {names.database}.{names.view} DISCARD BYPASS. Then "
+            "rebuild this model by --full-refresh, and run the models of the others."
         )
         return Change("FAIL", problem)
     return Change("MODIFY QUERY" if differences.query else "REPLAY")

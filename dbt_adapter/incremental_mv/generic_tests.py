@@ -62,6 +62,16 @@ def run_test(
     return ledger_findings(test, warehouse, names, arguments)
 
 
+def require_reading_only(test: str, policy: ReconcilePolicy, arguments: Mapping[str, Any]) -> None:
+    """Raise CompilationError if the test would store a verdict, for a profile with read_only."""
+    chosen = arguments.get("sample") is not None or arguments.get("partitions")
+    if test == "reconciled" and (chosen or policy.mode in ("full", "sample")):
+        raise CompilationError(
+            "reconciled stores its verdict, and the profile has read_only: true. Run it with a "
+            "profile that may write, or use reconciles_with_source, which stores nothing."
+        )
+
+
 def _reconciled(
     warehouse: Warehouse,
     names: ModelNames,

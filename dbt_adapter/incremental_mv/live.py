@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from olapdb.bind.analysis import referenced_tables
 from olapdb.errors import Error
 from olapdb.sql.format import to_sql
+from olapdb.sql.nodes import TableName
 from olapdb.sql.parser import parse_query
 
 from ..relation import string_literal
@@ -41,8 +43,9 @@ def read_view_problem(warehouse: Warehouse, names: ModelNames) -> str:
 def trigger_problem(warehouse: Warehouse, names: ModelNames) -> str:
     """Return why the trigger does not compute the model, "" if it does.
 
-    Only MODIFY QUERY gives a trigger another SELECT; a RENAME of what it reads is followed, and
-    does not count."""
+    Only MODIFY QUERY gives a trigger another SELECT. A RENAME of what it reads is followed, and
+    counts only if another table got the old name, as by EXCHANGE: INSERTs into that one do not fire
+    the trigger."""
     view = warehouse.view(names)
     if view is None or view.trigger is None:
         return ""
@@ -51,14 +54,43 @@ def trigger_problem(warehouse: Warehouse, names: ModelNames) -> str:
         f"WHERE database = {string_literal(names.database)} "
         f"AND name = {string_literal(names.view)}"
     )
-    if not rows or rows[0]["definition_version"] == 1:
+    if not rows:
         return ""
+    moved = _moved(warehouse, names, rows[0]["as_select"], view.trigger)
+    if moved or rows[0]["definition_version"] == 1:
+        return moved
     if _normal(rows[0]["as_select"]) == _normal(warehouse.stored_query(view.trigger)):
         return ""
     return (
         f"the trigger {names.view} was altered after the model's last run: it computes "
         f"{rows[0]['as_select']}"
     )
+
+
+def _moved(warehouse: Warehouse, names: ModelNames, live: str, recorded: str) -> str:
+    """Return why the trigger reads other tables than its recorded query names, "" if it reads those
+    or the names are no tables any more."""
+    live_tables, recorded_tables = _tables(live, names), _tables(recorded, names)
+    taken = [
+        name
+        for name in sorted(recorded_tables - live_tables, key=str)
+        if warehouse.table(name, names.database) is not None
+    ]
+    if not taken:
+        return ""
+    reads = ", ".join(sorted(map(str, live_tables - recorded_tables))) or "none of that name"
+    return (
+        f"the trigger {names.view} reads {reads}, and {', '.join(map(str, taken))}, which it was made "
+        "for, is another table now: a table was renamed or exchanged under it"
+    )
+
+
+def _tables(query: str, names: ModelNames) -> set[TableName]:
+    """Return the tables that the query reads, with their databases."""
+    return {
+        TableName(table.name, table.database or names.database)
+        for table in referenced_tables(parse_query(query))
+    }
 
 
 def restore_read_view(warehouse: Warehouse, names: ModelNames) -> bool:

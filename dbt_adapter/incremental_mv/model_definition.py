@@ -223,6 +223,12 @@ def _sorting(keys: list[str], config: ModelConfig) -> str:
         if len(listed) == 1:
             listed = [part.strip() for part in listed[0].strip("() ").split(",")]
         bare = [str(name).strip("` ") for name in listed]
+        if set(bare) != set(keys) and config.target:
+            raise refuse(
+                f"the target of {config.target} is sorted by ({', '.join(bare)}),",
+                f"and this model groups by ({', '.join(keys)}).",
+                "Group by the same columns, under the same names.",
+            )
         if set(bare) != set(keys):
             raise refuse(
                 f"config order_by ({', '.join(bare)}) and GROUP BY ({', '.join(keys)}) differ,",

@@ -72,7 +72,9 @@ def findings(
 
     Trigger and read view are compared with those that the model's last run made, so what users read
     is what was proven. `sample` is a number of partitions, drawn at random.
-    A partition of whose keys at most the share `tolerance` differs is a warning in the log."""
+    A partition of whose keys at most the share `tolerance` differs is a warning in the log.
+
+    Raises CompilationError."""
     if warehouse.view(names) is None:
         return [missing_trigger(names)]
     if sample is not None and partitions:
@@ -86,11 +88,33 @@ def findings(
         for clause in clauses or [""]
         for row in warehouse.run_system("RECONCILE", names, clause, engine=engine)
     ]
+    for row in rows if partitions else ():
+        if not row["keys_compared"] and not is_drift(row):
+            logger.warning(empty_partition(warehouse, names, str(row["partition"])))
     differing = [row for row in rows if is_drift(row)]
     for row in differing:
         if _is_tolerated(row, tolerance):
             logger.warning(f"Within the tolerance of {tolerance}: {_finding(names, row).line()}")
     return altered + [_finding(names, r) for r in differing if not _is_tolerated(r, tolerance)]
+
+
+def empty_partition(warehouse: Warehouse, names: ModelNames, partition: str) -> str:
+    """Return the sentence for a partition that was named and is neither in the target nor made by
+    the source, perhaps since its id is written otherwise."""
+    view = warehouse.view(names)
+    assert view is not None
+    rows = warehouse.rows(
+        "SELECT DISTINCT partition_id FROM system.parts WHERE active "
+        f"AND database = {string_literal(view.target_database)} "
+        f"AND table = {string_literal(view.target)} "
+        "ORDER BY partition_id LIMIT 6"
+    )
+    ids = [str(row["partition_id"]) for row in rows]
+    listed = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+    return (
+        f"{names} has no partition {partition}, and the source has no rows of it. "
+        f"The ids of its partitions are {listed or 'none yet'}."
+    )
 
 
 def _is_tolerated(row: Mapping[str, Any], tolerance: float) -> bool:

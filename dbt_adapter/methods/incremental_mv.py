@@ -66,7 +66,9 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         self, relation: OlapdbRelation, sql: str, model: Mapping[str, Any], full_refresh: bool
     ) -> dict[str, Any]:
         """Bring a view that is refreshed on a schedule up to date with the model; see
-        `refreshable.runner.run`. Returns the same as `run_incremental_mv`."""
+        `refreshable.runner.run`. Returns the same as `run_incremental_mv`.
+
+        Raises CompilationError."""
         config = model["config"]
         if config["contract"]["enforced"]:
             elements = self.contract_elements(model)
@@ -104,6 +106,8 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         given = {name: value for name, value in arguments.items() if value is not None}
         given.setdefault("engine", self.config.credentials.backfill_engine)
         policy = self._reconcile_policy(model)
+        if running and self.config.credentials.read_only:
+            generic_tests.require_reading_only(test, policy, given)
         findings = generic_tests.run_test(
             self.warehouse(), test, model, given, policy, running=running
         )

@@ -50,6 +50,11 @@ class MaterializationMethods(TypeMethods):
         """Return the clause of INSERT for the rows of the run's batch."""
         return incremental_strategies.batch_clause(model, predicates)
 
+    @available.parse(lambda model, sql: sql)
+    def batch_rows(self, model: Mapping[str, Any], sql: str) -> str:
+        """Return the model's query; in a batch, one that fails at rows of another batch."""
+        return incremental_strategies.batch_rows(model, sql)
+
     @available
     def merge_kept_columns(
         self, config: Mapping[str, Any], unique_key: object, columns: Sequence[OlapdbColumn]

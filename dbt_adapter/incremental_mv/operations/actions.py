@@ -9,10 +9,10 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from ...relation import string_literal
-from ..live import read_view_problem, restore_read_view
+from ..live import read_view_problem, restore_read_view, trigger_problem
 from ..names import ModelNames
 from ..progress import backfill
-from ..reconcile import findings, is_drift
+from ..reconcile import empty_partition, findings, is_drift
 from ..warehouse import Health, Warehouse, comment_body
 from .project import Model, listed
 from .table import Report
@@ -43,13 +43,16 @@ def status(request: Request, model: Model) -> Report:
         command = f"dbt run --select {model.name}"
         return Report([{"model": str(model.names), "verdict": "not built", "next": command}])
     altered = read_view_problem(request.warehouse, model.names)
+    command = f"dbt run --select {model.name}"
+    if not altered and (altered := trigger_problem(request.warehouse, model.names)):
+        command += " --full-refresh"
     row = {
         "model": str(model.names),
         "verdict": "altered" if altered else health.verdict,
         "gap rows": health.gap_rows,
         "bypass rows": health.bypass_rows,
         "stale slices": health.stale_slices,
-        "next": f"dbt run --select {model.name}" if altered else _next(model, health),
+        "next": command if altered else _next(model, health),
     }
     reason = altered or health.reason
     return Report([row], [f"{model.names}: {reason}"] if reason else [])
@@ -103,6 +106,11 @@ def replay(request: Request, model: Model) -> Report:
             clause = f"{clause} DISCARD BYPASS".strip()
         rows = request.warehouse.run_system("REPLAY", model.names, clause, engine=request.engine)
         report.rows += _replay_rows(model.names, rows)
+        report.notes += [
+            empty_partition(request.warehouse, model.names, str(row["partition"]))
+            for row in rows
+            if request.partitions() and not row["rows_before"] and not row["rows_after"]
+        ]
     if not report.rows:
         report.rows.append({"model": str(model.names), "did": "nothing to replay"})
     return report
@@ -220,28 +228,51 @@ def _stale_readers(request: Request, model: Model, row: Mapping[str, Any]) -> li
     """Return a note for each trigger that reads the version of a rollback's row, or the one that it
     put away, and is stale or reads what no longer has the name."""
     names = model.names
-    readers = request.warehouse.rows(
-        "SELECT v.database AS database, v.name AS name, v.comment AS comment, v.mend AS mend, "
-        "d.depends_on AS reads, v.stale_slices AS stale FROM system.view_dependencies AS d "
-        "INNER JOIN system.views AS v ON v.database = d.database AND v.name = d.view "
-        f"WHERE d.depends_on_database = {string_literal(names.database)} AND d.depends_on IN "
-        f"({string_literal(names.target)}, {string_literal(row['kept_target'].partition('.')[2])}) "
-        "AND d.kind IN ('source', 'dimension') AND v.standing = '' ORDER BY database, name"
-    )
     notes = []
-    for reader in readers:
+    for reader in _readers(request, names, [names.target, row["kept_target"].partition(".")[2]]):
         moved = reader["reads"] == names.target
         if moved and not reader["stale"]:
             continue
-        unique_id = str(comment_body(reader["comment"]).get("model", ""))
-        command = (
-            f"dbt run --select {unique_id.rpartition('.')[2]}+" if unique_id else reader["mend"]
-        )
         state = (
             "reads this version now, and is stale" if moved else f"still reads {reader['reads']}"
         )
-        notes.append(f"{reader['database']}.{reader['name']} {state}. Next: {command}")
+        notes.append(f"{reader['database']}.{reader['name']} {state}. Next: {_mend(reader)}")
     return notes
+
+
+def stale_readers(request: Request, models: Iterable[Model]) -> list[str]:
+    """Return a note for each trigger that is stale and reads one of the models, unless it belongs to
+    one of them: replaying a model makes those over it stale."""
+    models = list(models)
+    own = {(model.names.database, model.names.view) for model in models}
+    notes = {
+        f"{reader['database']}.{reader['name']} reads {model.names}, and is stale. "
+        f"Next: {_mend(reader)}": None
+        for model in models
+        for reader in _readers(request, model.names, [model.names.target])
+        if reader["stale"] and (reader["database"], reader["name"]) not in own
+    }
+    return list(notes)
+
+
+def _readers(request: Request, names: ModelNames, targets: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the triggers that read one of the tables of the model's database: their names, comment,
+    `mend`, the table that each `reads`, and its number of `stale` slices."""
+    listed_targets = ", ".join(map(string_literal, targets))
+    return request.warehouse.rows(
+        "SELECT v.database AS database, v.name AS name, v.comment AS comment, v.mend AS mend, "
+        "d.depends_on AS reads, v.stale_slices AS stale FROM system.view_dependencies AS d "
+        "INNER JOIN system.views AS v ON v.database = d.database AND v.name = d.view "
+        f"WHERE d.depends_on_database = {string_literal(names.database)} "
+        f"AND d.depends_on IN ({listed_targets}) "
+        "AND d.kind IN ('source', 'dimension') AND v.standing = '' ORDER BY database, name"
+    )
+
+
+def _mend(reader: Mapping[str, Any]) -> str:
+    """Return the command that mends a trigger of `_readers`: dbt's if it belongs to a model."""
+    unique_id = str(comment_body(reader["comment"]).get("model", ""))
+    return f"dbt run --select {unique_id.rpartition('.')[2]}+" if unique_id else reader["mend"]
 
 
 def repair(request: Request, model: Model) -> Report:

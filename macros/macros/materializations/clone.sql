@@ -13,8 +13,14 @@
   {%- endif -%}
 
   {%- set source = load_cached_relation(defer_relation) -%}
-  {%- set is_model = source is not none and adapter.is_incremental_mv(source) -%}
-  {%- if not is_model and (source is none or not source.is_table or not can_clone_table()) -%}
+  {%- if source is none -%}
+    {% do exceptions.raise_compiler_error(
+      "The state has the node " ~ model.unique_id ~ " as " ~ defer_relation.render()
+      ~ ", and that relation does not exist. Run dbt for the target of that state first, or give "
+      ~ "--state the artifacts of another target.") %}
+  {%- endif -%}
+  {%- set is_model = adapter.is_incremental_mv(source) -%}
+  {%- if not is_model and (not source.is_table or not can_clone_table()) -%}
     {{ return(context['materialization_view_olapdb']()) }}
   {%- endif -%}
 

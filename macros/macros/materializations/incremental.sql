@@ -13,7 +13,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set python_rows = olapdb_python_rows(target, compiled_code) -%}
-  {%- set sql = olapdb_select_rows(python_rows, compiled_code) -%}
+  {%- set sql = adapter.batch_rows(model, olapdb_select_rows(python_rows, compiled_code)) -%}
   {% do drop_relation_if_exists(load_cached_relation(temporary)) %}
   {% if existing is none or not existing.is_table or should_full_refresh() %}
     {% do olapdb_build_table(existing, target, sql) %}

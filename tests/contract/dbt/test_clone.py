@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt.tests.util import run_dbt
+from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 pytestmark = pytest.mark.feature("dbt", "views")
 
@@ -76,3 +76,15 @@ class TestCloneOfModel:
         relations = project.run_sql(RELATIONS.format(schema=dev), fetch="all")
         assert [name for name, _ in relations] == ["by_shop", "by_shop__target", "top"]
         assert [tuple(row) for row in project.run_sql(answer, fetch="all")] == live
+
+    def test_a_relation_of_the_state_that_does_not_exist(
+        self, project: Any, unique_schema: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("RAW_SCHEMA", unique_schema)
+        state = Path(project.project_root) / "of_nobody"
+        state.mkdir()
+        manifest = (Path(project.project_root) / "state" / "manifest.json").read_text()
+        (state / "manifest.json").write_text(manifest.replace(unique_schema, "gone"))
+        arguments = ["clone", "--state", "of_nobody", "--target", "dev", "--full-refresh"]
+        _, log = run_dbt_and_capture(arguments, expect_pass=False)
+        assert "as `gone`.`by_shop`, and that relation does not exist" in log

@@ -71,6 +71,23 @@ class TestFindings:
         }
         run_dbt(["test", "--select", "totals"])
 
+    def test_reconciled_finds_a_source_that_was_exchanged(self, project: Any, raw: Any) -> None:
+        """Finding C, where no run has come since: INSERTs into raw.events reach nothing."""
+        raw.execute("create table raw.loaded as raw.events")
+        raw.execute("exchange tables raw.events and raw.loaded")
+        _, log = run_dbt_and_capture(["test", "--select", "totals"], expect_pass=False)
+        assert (
+            "reads raw.loaded, and raw.events, which it was made for, is another table now" in log
+        )
+        _, log = run_dbt_and_capture(["run-operation", "status"])
+        assert "dbt run --select totals --full-refresh" in log
+        raw.execute("exchange tables raw.events and raw.loaded")
+        run_dbt(["test", "--select", "totals"])
+        # A rename is followed: INSERTs into the table fire the trigger under its new name.
+        raw.execute("rename table raw.events to raw.renamed")
+        run_dbt(["test", "--select", "totals"])
+        raw.execute("rename table raw.renamed to raw.events")
+
     @pytest.mark.parametrize("text", [BROKEN, BROKEN_REFRESHED], ids=["trigger", "refreshed"])
     def test_a_syntax_error_is_shown_with_its_line(self, project: Any, raw: Any, text: str) -> None:
         """Finding M."""

@@ -48,6 +48,13 @@ class TestLimitedRuns:
         _, log = run_dbt_and_capture(["show", "--inline", inline, "--limit", "2"])
         assert "|      8 |" in log
         assert "|      6 |" not in log
+        for inline in (
+            "select 7 as x limit 3",
+            "select 7 as x union all select 8 union all select 9",
+        ):
+            _, log = run_dbt_and_capture(["show", "--inline", inline, "--limit", "2"])
+            assert "| 7 |" in log
+            assert "| 9 |" not in log
 
 
 class TestDetachedTriggers:
@@ -74,3 +81,27 @@ class TestDetachedTriggers:
             assert connection.execute(model).fetchall() == [(2,)]
             assert run_dbt(["run"])[0].message.startswith("BACKFILL")
             assert connection.execute(model).fetchall() == [(3,)]
+
+
+class TestReadOnly:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        tests = "\nmodels: [{name: totals, data_tests: [reconciled, reconciles_with_source]}]"
+        return {"sources.yml": SOURCES + tests, "totals.sql": TOTALS}
+
+    @pytest.fixture(scope="class")
+    def profiles_config_update(
+        self, dbt_profile_target: dict[str, Any], unique_schema: str
+    ) -> dict[str, Any]:
+        output = {**dbt_profile_target, "schema": unique_schema}
+        outputs = {"default": output, "reader": {**output, "read_only": True}}
+        return {"test": {"outputs": outputs, "target": "default"}}
+
+    def test_a_test_that_stores_its_verdict_names_the_one_that_does_not(self, project: Any) -> None:
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            connection.execute(EVENTS)
+        run_dbt(["run"])
+        results, log = run_dbt_and_capture(["test", "--target", "reader"], expect_pass=False)
+        status = {r.node.name: str(r.status) for r in results}
+        assert status == {"reconciled_totals_": "error", "reconciles_with_source_totals_": "pass"}
+        assert "use reconciles_with_source, which stores nothing" in log

@@ -108,6 +108,23 @@ class TestStrategies:
             ("C", 31), ("a", 10), ("b", 20), ("c", 30), ("e", 50), ("n", 41)
         ]  # fmt: skip
 
+    def test_rows_of_another_batch_are_refused(self, project: Any, raw: Connection) -> None:
+        """dbt filters only inputs with event_time; else each batch would insert all rows again."""
+        path = f"{project.project_root}/models/batched.sql"
+        with open(path, "w") as file:
+            file.write(MODELS["batched.sql"].replace("ref('timed')", "source('raw', 'events')"))
+        before = self.read(project, raw, "batched")
+        end = ["--event-time-start", "2024-01-01", "--event-time-end", "2024-01-03"]
+        for refresh in ([], ["--full-refresh"]):
+            _, log = run_dbt_and_capture(
+                ["run", "-s", "batched", *end, *refresh], expect_pass=False
+            )
+            assert "has rows of another day" in log
+            assert "Set event_time" in log
+            assert self.read(project, raw, "batched") == before
+        with open(path, "w") as file:
+            file.write(MODELS["batched.sql"])
+
     def test_mistakes_are_told(self, project: Any, raw: Connection) -> None:
         folder = project.project_root
         mistakes = {

@@ -79,9 +79,15 @@ class TestOperations(OperationsProject):
         )
         log = operate("replay", "{models: carrier, partition: '201302'}")
         assert re.search(r"by_carrier +201302 +replayed", log)
+        for operation in ("replay", "reconcile"):
+            log = operate(operation, "{models: carrier, partition: '2013-02'}")
+            assert "by_carrier has no partition 2013-02" in log, operation
+            assert "ids of its partitions are 201301, 201302" in log, operation
         operate("replay", "{models: hourly, since: '2013-02-01', stale: true}", succeeds=False)
         log = operate("replay", "{models: hourly, where: \"hour >= '2013-02-01 00:00:00'\"}")
         assert re.search(r"hourly +all +replayed", log)
+        assert f"{schema}.daily__mv reads {schema}.hourly, and is stale" in log
+        assert "Next: dbt run --select daily+" in log
         operate("replay")
         warehouse.assert_equal_to_source("hourly", "daily", "named")
 

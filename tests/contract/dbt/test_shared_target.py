@@ -118,6 +118,10 @@ class TestRefused(Shared):
             (APP.replace("count() as", "toInt64(sum(1)) as"), "do not fit the target of visits"),
             (APP.replace("uniq(user)", "uniqExact(user)"), "do not fit the target of visits"),
             (
+                APP.replace("day, ", "day, user as u, ", 1).replace("by day", "by day, u"),
+                "the target of visits is sorted by (day)",
+            ),
+            (
                 APP.replace("target='visits'", "target='visits', partition_by='day'"),
                 "belongs to visits",
             ),
@@ -175,6 +179,25 @@ class TestDroppedAndMadeAgain(Shared):
 
         raw.execute(f"DROP TABLE {schema}.visits_app__mv, {schema}.visits_app")
         raw.execute(f"SYSTEM REPLAY VIEW {schema}.visits__mv DISCARD BYPASS")
+        run_dbt(["build"])
+        self.require_answer(project, raw)
+
+    def test_the_source_of_the_owner_is_exchanged(self, project: Any, raw: Connection) -> None:
+        """The message names all statements; after them the model gets another target."""
+        schema = project.test_schema
+        run_dbt(["run"])
+        raw.execute("CREATE TABLE raw.loaded AS raw.web")
+        raw.execute("INSERT INTO raw.loaded VALUES ('2024-03-01', 'x')")
+        raw.execute("EXCHANGE TABLES raw.web AND raw.loaded")
+        _, log = run_dbt_and_capture(["run", "-s", "visits"], expect_pass=False)
+        drop, replay = (
+            f"DROP VIEW {schema}.visits_app__mv",
+            f"SYSTEM REPLAY VIEW {schema}.visits__mv DISCARD BYPASS",
+        )
+        assert f"{drop}; {replay}" in log
+        raw.execute(drop)
+        raw.execute(replay)
+        run_dbt(["run", "-s", "visits", "--full-refresh"])
         run_dbt(["build"])
         self.require_answer(project, raw)
 
