@@ -1,4 +1,4 @@
-# Targets: demo, test, check, bench, soak. Each sets up .venv at first use; nothing else is needed
+# Targets: demo, test, check, bench, bench-quick, soak. Each sets up .venv at first use; nothing else is needed
 # than Python >= 3.11 and make.
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +10,7 @@ WITHOUT_KERNELS := $(addprefix tests/unit/execute/test_,codes.py lookup.py join.
 	tests/sql
 export DBT_SEND_ANONYMOUS_USAGE_STATS := 0
 
-.PHONY: setup demo test check bench soak clean
+.PHONY: setup demo test check bench bench-quick soak clean
 
 setup: $(STAMP)
 
@@ -46,6 +46,10 @@ bench: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps 'dbt-duckdb>=1.11,<2'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' || echo 'tpch is left out: its generator cannot be installed'
 	$(BIN)/python tests/benchmarks/run.py $(BENCH)
+
+# Small tables and two rounds, under three minutes.
+bench-quick: BENCH := --quick $(BENCH)
+bench-quick: bench
 
 # The long form of the random and fault tests, and examples that no run has drawn before. The contract
 # of dbt has none: what kills dbt is in tests/faults.

@@ -104,6 +104,7 @@ def _render(name: str) -> Callable[[Constraint], str | None]:
     """Return a function that renders a constraint, with this name for a CHECK that has none."""
 
     def render(constraint: Constraint) -> str | None:
+        """Return the clause of a CHECK or custom constraint; None for any other kind."""
         if constraint.type == ConstraintType.custom:
             return str(constraint.expression) if constraint.expression else None
         if constraint.type != ConstraintType.check:

@@ -45,7 +45,9 @@ def strategy_of(config: Mapping[str, Any]) -> str:
 
 
 def keys_of(unique_key: object) -> list[str]:
-    """Return the columns or expressions of a `unique_key`; [] without one."""
+    """Return the columns or expressions of a `unique_key`; [] without one.
+
+    Raises CompilationError."""
     if not unique_key:
         return []
     if isinstance(unique_key, str):

@@ -81,7 +81,7 @@ class SnapshotChange:
     deleted_id: str
 
     def statement(self) -> str:
-        """Return the INSERT … REPLACE."""
+        """Return the one INSERT … REPLACE that applies all changes of the snapshot."""
         scd_id = quote(self.meta["dbt_scd_id"])
         names = ", ".join(quote(column.name) for column in self.columns)
         values = ",\n  ".join(

@@ -216,7 +216,9 @@ def key_expression(value: object, name: str) -> str:
 
 
 def settings_clause(settings: object) -> str:
-    """Return the clause `SETTINGS a = 1, b = 'x'`, or "" without settings."""
+    """Return the clause `SETTINGS a = 1, b = 'x'`, or "" without settings.
+
+    Raises CompilationError."""
     if not settings:
         return ""
     if not isinstance(settings, Mapping):

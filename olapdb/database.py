@@ -89,6 +89,7 @@ class Database:
         one.
 
         Raises InterfaceError if this process has it open with another `read_only` or `durability`.
+        Raises BadArguments for an unknown `durability`, and for a read-only one in memory.
         """
         if location == MEMORY:
             if read_only:

@@ -20,7 +20,7 @@ class Counts:
     kernels: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Counts) -> None:
-        """Add the counts of other work."""
+        """Add the counts of another thread's work to these."""
         self.cache_hits += other.cache_hits
         self.cache_misses += other.cache_misses
         self.kernels.update(other.kernels)

@@ -210,7 +210,7 @@ class Session:
 
     def execute_many(self, text: str, sets: Sequence[Parameters]) -> Result:
         """Run the statement once for each set of parameters. An INSERT … VALUES that consists of
-        parameters is one INSERT of all sets."""
+        parameters is one INSERT of all sets. Raises BadArguments."""
         statements = _parse_any(text)
         if len(statements) != 1:
             raise errors.BadArguments("executemany() takes exactly one statement.")
@@ -249,7 +249,7 @@ class Session:
     ) -> InsertedRows:
         """Insert Arrow data into `table` ("name" or "database.name"); return the rows inserted.
 
-        `replace` is a REPLACE clause; "" inserts only."""
+        `replace` is a REPLACE clause; "" inserts only. Raises BadArguments."""
         if replace:
             if token is not None or offsets is not None:
                 raise errors.BadArguments("insert() takes `replace` or a token or offsets.")
@@ -290,7 +290,7 @@ class Session:
         return done[0]
 
     def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[object, ...]:
-        """Run one SYSTEM … VIEW command; return its rows as dataclasses."""
+        """Run one SYSTEM … VIEW command; return its rows as dataclasses. Raises BadArguments."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
             raise errors.BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
@@ -344,7 +344,9 @@ class Session:
         return self.engine.services.catalog.snapshot()
 
     def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
-        """Return the names and types of a query's columns, without running it."""
+        """Return the names and types of a query's columns, without running it.
+
+        Raises BadArguments."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("describe() takes exactly one SELECT.")
@@ -370,7 +372,8 @@ class Session:
         """Return the query as a view stores it: full table names, explicit columns, no SETTINGS; or
         CREATE MATERIALIZED VIEW … REFRESH as SHOW CREATE would show it.
 
-        Equal texts are equal definitions. Raises what binding the names in FROM raises."""
+        Equal texts are equal definitions. Raises what binding the names in FROM raises.
+        Also raises BadArguments."""
         statements = _parse_any(text)
         if isinstance(statements[0], nodes.CreateMaterializedView) and statements[0].refresh:
             return refreshable_definition.stored_definition(

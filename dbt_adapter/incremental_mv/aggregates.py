@@ -40,7 +40,8 @@ class Storage:
     meaning: Meaning
 
     def column_type(self, call_type: DataType) -> DataType:
-        """Return the type of the target's column from the type of the trigger's call."""
+        """Return the type of the target's column: SimpleAggregateFunction where results merge, else
+        the trigger call's own type. Raises the compiler's error if that type is no state."""
         if self.merge:
             return SimpleAggregateFunction(self.merge, call_type)
         if isinstance(call_type, AggregateFunction):

@@ -47,7 +47,7 @@ def scope_partitions(
 
 
 def _partition_column(partition_key: str) -> str:
-    """Return the one column of the source's partition key."""
+    """Return the one column of the source's partition key. Raises CompilationError."""
     columns: set[str] = set()
     if partition_key:
         expression = parse_expression(partition_key)
@@ -70,7 +70,7 @@ def _bound(
     column_type: types.DataType,
     partition_key: str,
 ) -> str:
-    """Return the partition's value of a bound as an SQL literal."""
+    """Return the partition's value of a bound as an SQL literal. Raises CompilationError."""
     plain = types.plain(column_type)
     is_time = isinstance(plain, types.Date | types.Date32 | types.DateTime | types.DateTime64)
     if is_time and bound.isdigit():

@@ -99,7 +99,7 @@ class _TargetAttacher:
         """Return the leftmost relation with the upstream replaced, its scope, the WITH items.
 
         The scope is None if nothing was replaced; that of a row-wise upstream in a subquery has no
-        columns."""
+        columns. Raises CompilationError."""
         match relation:
             case nodes.SubqueryRelation(query=nodes.Select() as query):
                 inner, scope = self.select(query, common, top=False)

@@ -32,7 +32,7 @@ def settle_candidate(run: ModelRun, health: Health, differences: Differences) ->
 
 def apply_change(run: ModelRun, state: ModelState, differences: Differences) -> bool:
     """Bring stored rows to the definition as on_definition_change says; return whether the live
-    definition is the model's afterwards."""
+    definition is the model's afterwards. Raises CompilationError."""
     change = decide_change(
         run.warehouse, run.names, run.definition, state, differences, run.settings
     )

@@ -61,7 +61,9 @@ def _settle_target(run: ModelRun, state: ModelState) -> bool:
 
 
 def _settle_shared(run: ModelRun) -> bool:
-    """Return whether a target that other triggers write has rows that no trigger made."""
+    """Return whether a target that other triggers write has rows that no trigger made.
+
+    Raises CompilationError."""
     problem = rows_left_by_a_trigger(run.warehouse, run.names)
     if problem and not run.settings.full_refresh:
         raise CompilationError(problem)

@@ -107,7 +107,9 @@ def _named(column: nodes.Expression) -> nodes.Expression:
 def _expanded_columns(select: nodes.Select) -> dict[str, nodes.Expression]:
     """Return the columns' expressions by name, with aliases of other columns and of WITH expanded.
 
-    Inside its own definition a name is the source column's, as in ClickHouse."""
+    Inside its own definition a name is the source column's, as in ClickHouse.
+
+    Raises CompilationError."""
     aliases = {i.name: i.expression for i in select.with_items if i.expression is not None}
     named: dict[str, nodes.Expression] = {}
     for column in select.columns:
@@ -241,7 +243,9 @@ class _AggregatingSplit:
         column that is neither a key nor in an aggregate."""
 
         def change(node: nodes.Node) -> nodes.Node | None:
-            """Return the stored column of a key or aggregate, None to rewrite the children."""
+            """Return the stored column of a key or aggregate, None to rewrite the children.
+
+            Raises CompilationError."""
             if isinstance(node, nodes.Query):
                 return node
             for key in self._keys:

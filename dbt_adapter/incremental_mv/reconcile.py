@@ -72,7 +72,9 @@ def findings(
 
     Trigger and read view are compared with those that the model's last run made, so what users read
     is what was proven. `sample` is a number of partitions, drawn at random.
-    A partition of whose keys at most the share `tolerance` differs is a warning in the log."""
+    A partition of whose keys at most the share `tolerance` differs is a warning in the log.
+
+    Raises CompilationError."""
     if warehouse.view(names) is None:
         return [missing_trigger(names)]
     if sample is not None and partitions:

@@ -130,7 +130,9 @@ def _partition_key(warehouse: Warehouse, view: ViewInfo) -> str:
 def _chosen_partitions(
     warehouse: Warehouse, view: ViewInfo, query: _Query, expected: str, comparison: Comparison
 ) -> list[str]:
-    """Return the partitions to compare, as texts of the partition key; empty for all."""
+    """Return the partitions to compare, as texts of the partition key; empty for all.
+
+    Raises CompilationError."""
     if comparison.sample is not None:
         if comparison.partitions:
             raise CompilationError("Give partitions or sample, not both.")

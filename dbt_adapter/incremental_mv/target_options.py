@@ -18,8 +18,7 @@ from .warehouse import TableInfo, ViewInfo
 
 
 def recorded_difference(view: ViewInfo, definition: ModelDefinition) -> str:
-    """Return a sentence about TTL, settings and constraints of the model, "" if they are as at its
-    last run."""
+    """Return a sentence if the model's TTL or settings differ from its last run's, else ""."""
     if not view.options or view.options == definition.options:
         return ""
     return "The TTL or SETTINGS of the model have changed."

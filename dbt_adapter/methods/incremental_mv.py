@@ -66,7 +66,9 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         self, relation: OlapdbRelation, sql: str, model: Mapping[str, Any], full_refresh: bool
     ) -> dict[str, Any]:
         """Bring a view that is refreshed on a schedule up to date with the model; see
-        `refreshable.runner.run`. Returns the same as `run_incremental_mv`."""
+        `refreshable.runner.run`. Returns the same as `run_incremental_mv`.
+
+        Raises CompilationError."""
         config = model["config"]
         if config["contract"]["enforced"]:
             elements = self.contract_elements(model)

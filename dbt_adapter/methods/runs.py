@@ -89,7 +89,7 @@ class RunMethods(AdapterBase):
         return True
 
     def _release_lock(self) -> None:
-        """Let the next run of the target begin."""
+        """Release the lock of the target, so that its next run can begin."""
         if self._run_lock is not None:
             self._run_lock.release()
             self._run_lock = None

@@ -21,7 +21,7 @@ def run(
     """Run the model with the connection as its session; return its rows as a stream.
 
     `dbt.ref` returns a pyarrow.Table, or with the config `arrow_input: reader` a RecordBatchReader
-    that holds one batch at a time."""
+    that holds one batch at a time. Raises DbtRuntimeError."""
     kind = (model.get("config") or {}).get("arrow_input") or "table"
     if kind not in INPUTS:
         raise DbtRuntimeError(

@@ -39,7 +39,7 @@ class ModelModule:
 
     def run(self, load_frame: LoadFrame, session: object) -> Any:
         """Call `model(dbt, session)` and return its result. `dbt.ref` and `dbt.source` call
-        `load_frame`."""
+        `load_frame`. Raises DbtRuntimeError."""
         names = self._module.__dict__
         with self.errors():
             if not callable(names.get("model")):

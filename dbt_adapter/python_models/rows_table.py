@@ -80,7 +80,7 @@ def create_statement(relation: OlapdbRelation, schema: pa.Schema, model: Mapping
 
     A column has the `data_type` that the model's YAML declares; else the type of its Arrow field,
     Nullable if the field is. Columns that are a key of the model are never Nullable, since a key
-    cannot be."""
+    cannot be. Raises DbtRuntimeError."""
     if not schema.names:
         raise DbtRuntimeError(f"The Python model {model['name']} returned no columns.")
     declared = {
@@ -101,7 +101,9 @@ def create_statement(relation: OlapdbRelation, schema: pa.Schema, model: Mapping
 def _type_name(field: pa.Field, is_key: bool, model: Mapping[str, Any]) -> str:
     """Return the name of the type in which a column without a declared type is stored.
 
-    A column that came from the warehouse and kept its Arrow type keeps its type there too."""
+    A column that came from the warehouse and kept its Arrow type keeps its type there too.
+
+    Raises DbtRuntimeError."""
     if pa.types.is_null(field.type):
         raise DbtRuntimeError(
             f"The column {field.name} of the Python model {model['name']} has no type: all its "

@@ -142,7 +142,7 @@ def _text(reader: ConfigReader, parts: Mapping[str, object], key: str) -> str:
 
 
 def _flag(reader: ConfigReader, parts: Mapping[str, object], key: str) -> bool:
-    """Return a part that is true or false; False if it is not set."""
+    """Return the boolean under `key`, False if it is not set; have `reader` refuse other values."""
     value = parts.get(key)
     if value is None or isinstance(value, bool):
         return bool(value)

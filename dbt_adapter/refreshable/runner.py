@@ -144,7 +144,9 @@ def _bring_to_definition(
     live: nodes.CreateMaterializedView,
 ) -> str:
     """Change the live view to the model's definition; return the steps. Only a new schedule, and the
-    new query of an APPEND view, leave the rows; else the view is replaced in one commit."""
+    new query of an APPEND view, leave the rows; else the view is replaced in one commit.
+
+    Raises CompilationError."""
     wanted = parse_one(warehouse.stored_query(_create(names, names.model, model, replaces=True)))
     assert isinstance(wanted, nodes.CreateMaterializedView)
     assert live.refresh is not None

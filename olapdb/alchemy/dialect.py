@@ -299,6 +299,7 @@ class OlapDialect(DefaultDialect):
     def has_table(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
+        """Return whether a table or view of this name exists."""
         sql = "SELECT count() FROM system.tables WHERE database = ? AND name = ?"
         database = self._database_of(connection, table_name, schema)
         return bool(connection.exec_driver_sql(sql, (database, table_name)).scalar())

@@ -157,7 +157,9 @@ class Grouping:
         Raises NotAnAggregate for a column that is neither a key nor under an aggregate."""
 
         def change(e: expressions.Expression) -> expressions.Expression | None:
-            """Return the column of a key or aggregate, None for an expression over them."""
+            """Return the column of a key or aggregate, None for an expression over them.
+
+            Raises NotAnAggregate."""
             if isinstance(e, AggregateRef):
                 return expressions.ColumnRef(e.type, self._aggregate_name(e))
             if isinstance(e, GroupingRef):

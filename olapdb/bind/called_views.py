@@ -73,7 +73,9 @@ def _arguments(
     parameters: Mapping[str, DataType],
     context: BindContext,
 ) -> dict[str, Constant]:
-    """Return the values of a call `v(p = 5, q = 'x')` by parameter."""
+    """Return the values of a call `v(p = 5, q = 'x')` by parameter.
+
+    Raises UnknownQueryParameter, BadArguments and NotSupportedError."""
     no_rows = Relation((), _no_rows, "the arguments of a view")
     binder = ExpressionBinder(queries, no_rows, replace(context, outer=None))
     values: dict[str, Constant] = {}

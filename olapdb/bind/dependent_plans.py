@@ -170,7 +170,9 @@ class Dependent:
         return replace(below, node=changed)
 
     def _join(self, node: plan.Join) -> Joinable:
-        """Return a join of which one side or both depend on outer values."""
+        """Return a join of which one side or both depend on outer values.
+
+        Raises NotSupportedError."""
         if node.kind in ("RIGHT", "FULL") or node.strictness in ("ANY", "ASOF"):
             raise NotSupportedError(
                 f"A correlated subquery with a {node.strictness} {node.kind} JOIN is not supported.",
@@ -251,6 +253,7 @@ def replace_outer(
     """Return the expression with these OuterColumns replaced by values of the same meaning."""
 
     def change(e: Expression) -> Expression | None:
+        """Return the value of an OuterColumn, in its type; None for any other expression."""
         if not isinstance(e, OuterColumn) or e.name not in values:
             return None
         value = values[e.name]
@@ -278,7 +281,7 @@ def equal_columns(
 
 
 def is_key(condition: Expression, equal: dict[str, Expression]) -> bool:
-    """Return whether joining by the keys of `equal` stands for the whole condition."""
+    """Return whether the condition is just the equality of an OuterColumn and its key in `equal`."""
     if not isinstance(condition, Call) or condition.name != "equals":
         return False
     return any(

@@ -1,4 +1,4 @@
-"""Calls of dictGet and its kin."""
+"""Calls of the functions dict…, such as dictGet and dictHas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def bind_dictionary_call(binder: Binder, node: sql.Function) -> Expression:
     """Bind a call of a dictionary function.
 
     Raises BadArguments for an unknown dictionary or attribute, NumberOfArgumentsDoesntMatch,
-    IllegalTypeOfArgument and TypeMismatch for arguments that do not fit the dictionary's key."""
+    IllegalTypeOfArgument and TypeMismatch for arguments that do not fit the dictionary's key.
+    Also raises UnsupportedMethod."""
     if node.name == "dictGetAll":
         raise errors.UnsupportedMethod(
             "dictGetAll is for dictionaries of LAYOUT(REGEXP_TREE), which are not supported.",
@@ -52,7 +53,9 @@ def bind_dictionary_call(binder: Binder, node: sql.Function) -> Expression:
 
 
 def _named(binder: Binder, node: sql.Function) -> View:
-    """Return the dictionary that the first argument names: a text, or a name without quotes."""
+    """Return the dictionary that the first argument names: a text, or a name without quotes.
+
+    Raises IllegalTypeOfArgument."""
     first = node.arguments[0]
     name = dictionary_name(node)
     if not isinstance(first, sql.Literal):
@@ -84,7 +87,9 @@ def _has(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Exp
 
 
 def _get(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Expression:
-    """Bind dictGet, dictGetOrDefault, dictGetOrNull, and those with a type in their name."""
+    """Bind dictGet, dictGetOrDefault, dictGetOrNull, and those with a type in their name.
+
+    Raises TypeMismatch."""
     name = node.name
     wanted = TYPED.get(name.removeprefix("dictGet").removesuffix("OrDefault"))
     attributes, is_tuple = _attributes(binder, node, dictionary)
@@ -136,7 +141,9 @@ def _value(
 def _attributes(
     binder: Binder, node: sql.Function, dictionary: BoundDictionary
 ) -> tuple[list[sql.DictionaryAttribute], bool]:
-    """Return the attributes that the second argument names, and whether it is a tuple of names."""
+    """Return the attributes that the second argument names, and whether it is a tuple of names.
+
+    Raises IllegalTypeOfArgument, BadArguments and DuplicateColumn."""
     bound = binder.bind(node.arguments[1])
     names = bound.value.as_py() if isinstance(bound, Constant) else None
     is_tuple = isinstance(bound.type, types.Tuple)
@@ -170,7 +177,9 @@ def _defaults(
     default: Expression | None,
     is_tuple: bool,
 ) -> list[Expression]:
-    """Return the value of each attribute for a missing key, in the type of the result."""
+    """Return the value of each attribute for a missing key, in the type of the result.
+
+    Raises IllegalTypeOfArgument."""
     if node.name == "dictGetOrNull":
         nullable = [_make_nullable(attribute.type) for attribute in attributes]
         return [Constant(t, functions.constant(None, t)) for t in nullable]
@@ -210,7 +219,7 @@ def _convert(
 def _walk(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Expression:
     """Bind a function that walks up or down the hierarchy.
 
-    Raises NoHierarchy for a dictionary without one."""
+    Raises NoHierarchy for a dictionary without one. Also raises NumberOfArgumentsDoesntMatch."""
     if dictionary.shape.parent < 0 or not dictionary.definition.is_simple:
         raise errors.NoHierarchy(
             f"The dictionary {dictionary.shape.name} has no hierarchy.",
@@ -233,7 +242,9 @@ def _walk(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Ex
 
 
 def _levels(binder: Binder, node: sql.Function) -> int:
-    """Return the constant number of steps of dictGetDescendants, 0 for all."""
+    """Return the constant number of steps of dictGetDescendants, 0 for all.
+
+    Raises IllegalTypeOfArgument."""
     bound = binder.bind(node.arguments[2])
     value = bound.value.as_py() if isinstance(bound, Constant) else None
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -253,7 +264,7 @@ def _call(
     attribute: int = -1,
     levels: int = 0,
 ) -> DictionaryCall:
-    """Return a call over the dictionary's rows."""
+    """Return a call of the function `kind` that reads the dictionary's rows."""
     return DictionaryCall(
         result,
         kind,  # type: ignore[arg-type]

@@ -42,7 +42,10 @@ def key_arguments(
 def _complex_key(
     binder: Binder, node: sql.Function, dictionary: BoundDictionary, key: Expression
 ) -> tuple[Expression, ...]:
-    """Return the elements of a tuple as the columns of the key."""
+    """Return one expression a key column of the dictionary, cast to the column's type.
+
+    `key` is a tuple, or one value for a key of one column. Raises TypeMismatch or
+    IllegalTypeOfArgument if it has another number of values than the key has columns."""
     columns = dictionary.definition.columns[: dictionary.shape.keys]
     inner = types.plain(key.type)
     if not isinstance(inner, types.Tuple):
@@ -73,7 +76,8 @@ def accurate(
 ) -> Expression:
     """Return a value of the key as the key's type; a number that this type lacks raises.
 
-    With `nullable` NULL stays NULL, else it raises."""
+    With `nullable` NULL stays NULL, else it raises.
+    Raises CannotConvertType and IllegalTypeOfArgument."""
     if types.plain(value.type) == types.plain(target):
         if not types.is_nullable(value.type) or nullable or types.is_nullable(target):
             return value

@@ -108,7 +108,7 @@ def bound_dictionary(binder: Binder, view: View) -> BoundDictionary:
 
 
 def default_of(attribute: sql.DictionaryAttribute, binder: Binder) -> Constant:
-    """Return the value of an attribute for keys that the dictionary lacks."""
+    """Return the value of an attribute for keys that the dictionary lacks. Raises BadArguments."""
     if attribute.default is None:
         return Constant(attribute.type, functions.default_value(attribute.type))
     bound = binder.bind(attribute.default)

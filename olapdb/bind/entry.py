@@ -31,6 +31,7 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
 
     Raises a ProgrammingError with a position for wrong names, types and arguments, and
     NotSupportedError, naming the clause, for features that are not implemented.
+    Raises TooDeepRecursion for a query that nests too deeply.
     """
     queries = StatementBinder(scope)
     try:

@@ -254,7 +254,7 @@ class ExpressionBinder:
     def _tuple_element(
         self, parts: tuple[str, ...], node: sql.Identifier | None
     ) -> expressions.Expression | None:
-        """Bind `t.a.b` as elements of a tuple, and `a.size0` and its kin as parts of other values.
+        """Bind `t.a.b` as elements of a tuple, and `a.size0`, `m.keys` or `n.null` as parts of others.
 
         The longest name of a column or alias wins. None if no proper prefix of `parts` names one
         that has such parts."""
@@ -328,7 +328,9 @@ class ExpressionBinder:
     # --- calls
 
     def _function(self, node: sql.Function) -> expressions.Expression:
-        """Bind a call by its kind: window, lambda, aggregate, special form, scalar."""
+        """Bind a call by its kind: window, lambda, aggregate, special form, scalar.
+
+        Raises NotSupportedError, DeprecatedFunction, UnknownFunction and BadArguments."""
         folded = node.name.lower()
         if node.over is not None:
             return self._window(node)
@@ -445,7 +447,8 @@ class ExpressionBinder:
     def _array_join(self, node: sql.Function) -> expressions.Expression:
         """Bind arrayJoin() to an Unnested, which the SELECT puts into an ArrayJoin.
 
-        Raises NotSupportedError where the clause may not multiply rows."""
+        Raises NotSupportedError where the clause may not multiply rows.
+        Also raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
         if not self.may_unnest:
             raise errors.NotSupportedError(
                 "arrayJoin() makes several rows of one: it belongs into a SELECT of its own.",
@@ -462,7 +465,9 @@ class ExpressionBinder:
         return expressions.Unnested(data_type, argument)
 
     def _case(self, node: sql.Function) -> expressions.Expression:
-        """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`."""
+        """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`.
+
+        Raises NumberOfArgumentsDoesntMatch."""
         if len(node.arguments) < 2 or len(node.arguments) % 2:
             raise errors.NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
         subject, *cases, otherwise = self.bind_all(node.arguments)
@@ -497,7 +502,7 @@ class ExpressionBinder:
         return self.cast(bound, functions.with_zone_of(bound.type, target))
 
     def _cast_function(self, node: sql.Function) -> expressions.Expression:
-        """Bind `CAST(x, 'Type')`."""
+        """Bind `CAST(x, 'Type')`. Raises BadArguments."""
         name = self.bind(node.arguments[1])
         if not isinstance(name, expressions.Constant) or not isinstance(
             text := name.value.as_py(), str

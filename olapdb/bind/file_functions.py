@@ -66,7 +66,10 @@ def _text(binder: ExpressionBinder, argument: sql.Expression, function: str) -> 
 
 
 def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]) -> plan.FileScan:
-    """Return the scan of all columns of file()."""
+    """Return the scan of all columns of file().
+
+    Raises NumberOfArgumentsDoesntMatch, CannotExtractTableStructure, CannotDetectFormat and
+    FileDoesntExist."""
     if not 1 <= len(texts) <= 4:
         raise errors.NumberOfArgumentsDoesntMatch(
             "file takes a path, then perhaps a format, a structure and a compression."
@@ -96,7 +99,7 @@ def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
 
 
 def _text_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]) -> plan.FileScan:
-    """Return the scan of all columns of format()."""
+    """Return the scan of all columns of format(). Raises NumberOfArgumentsDoesntMatch."""
     if not 2 <= len(texts) <= 3:
         raise errors.NumberOfArgumentsDoesntMatch(
             "format takes a format, perhaps a structure, and the data."
@@ -158,7 +161,7 @@ def _relation(
         )
 
     def build() -> plan.Node:
-        """Return the scan of the used columns."""
+        """Return a FileScan that reads the columns which the query has used."""
         used = [(u, c) for u, c in zip(unique, columns, strict=True) if c.used]
         return plan.FileScan(
             scan.format,

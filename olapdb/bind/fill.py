@@ -110,8 +110,9 @@ class _Clause:
         start: Number | None,
         computed: tuple[tuple[str, Expression], ...],
     ) -> plan.Fill:
-        """Return the node under the Fill of this clause; `computed` are the columns that a filled row
-        computes."""
+        """Return a Fill of this clause over the node, one fill for each value of `prefix`.
+
+        `start` is FROM; `computed` are the columns that INTERPOLATE computes in a filled row."""
         step, months = self.step()
         stop = self.bound(self._fill.stop, "TO")
         self.check_direction(start, stop)
@@ -135,7 +136,11 @@ class _Clause:
         return InvalidWithFillExpression(text, position=self._fill.position)
 
     def step(self) -> tuple[Number, int]:
-        """Return the step, negative for a descending key, and the months that it is instead."""
+        """Return (step in the column's units, 0) or, for a step of months, (0, months).
+
+        Both are negative for a descending key.
+
+        Raises InvalidWithFillExpression."""
         if self._fill.step is None:
             unit = self._per_second or 1
             return (-unit if self._key.descending else unit), 0
@@ -150,7 +155,9 @@ class _Clause:
         return step, months
 
     def staleness(self) -> Number | None:
-        """Return how far behind a row values are filled, None for any distance."""
+        """Return how far behind a row values are filled, None for any distance.
+
+        Raises InvalidWithFillExpression and NotSupportedError."""
         if self._fill.staleness is None:
             return None
         if self._fill.start is not None:
@@ -167,7 +174,9 @@ class _Clause:
         return distance
 
     def _distance(self, node: sql.Expression, clause: str) -> tuple[Number, int]:
-        """Return a number or an INTERVAL as (ticks, 0) or, of months, (0, months)."""
+        """Return a number or an INTERVAL as (ticks, 0) or, of months, (0, months).
+
+        Raises InvalidWithFillExpression."""
         if not isinstance(node, sql.IntervalLiteral):
             number = self._constant(node, clause)
             if not isinstance(plain(number.type), Integer) and not isinstance(self._type, Float):
@@ -201,7 +210,9 @@ class _Clause:
             )
 
     def bound(self, node: sql.Expression | None, clause: str) -> Number | None:
-        """Return FROM or TO in the units of the column, None where it was left out."""
+        """Return FROM or TO in the units of the column, None where it was left out.
+
+        Raises InvalidWithFillExpression."""
         if node is None:
             return None
         constant = self._constant(node, clause)
@@ -262,7 +273,9 @@ def _interpolated(
     select: sql.Select, binder: Binder, outputs: Mapping[str, ColumnRef], ordered: set[str]
 ) -> tuple[tuple[str, Expression], ...]:
     """Return the columns of INTERPOLATE, by plan name, with what they are computed from the row
-    before. `ordered` are the plan names of ORDER BY's columns."""
+    before. `ordered` are the plan names of ORDER BY's columns.
+
+    Raises UnknownIdentifier and InvalidWithFillExpression."""
     if select.interpolate is None:
         return ()
     if not select.interpolate:

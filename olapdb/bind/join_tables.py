@@ -53,7 +53,7 @@ def join_rows(table: Table, relation: Relation) -> Relation:
     nullable = [key for key in keys if types.is_nullable(key.type)]
 
     def build() -> plan.Node:
-        """Return the plan of the rows."""
+        """Return the plan of the stored rows without NULL keys; one row a key, unless ALL or RIGHT."""
         node = relation.build()
         if nullable:
             node = plan.Filter(node, all_of([scalar_call("isNotNull", (key,)) for key in nullable]))
@@ -185,7 +185,9 @@ def _is_dressed(value: Expression) -> bool:
 
 
 def _named_table(binder: Binder, node: sql.Function) -> Table:
-    """Return the table of the engine Join that the first argument names."""
+    """Return the table of the engine Join that the first argument names.
+
+    Raises IllegalTypeOfArgument and UnknownTable."""
     name = dictionary_name(node)
     if name is None:
         raise errors.IllegalTypeOfArgument(
@@ -204,7 +206,9 @@ def _named_table(binder: Binder, node: sql.Function) -> Table:
 
 
 def _named_column(binder: Binder, node: sql.Function, table: Table) -> Column:
-    """Return the column that the second argument names: any but the keys."""
+    """Return the column that the second argument names: any but the keys.
+
+    Raises IllegalTypeOfArgument and NoSuchColumn."""
     bound = binder.bind(node.arguments[1])
     name = bound.value.as_py() if isinstance(bound, Constant) else None
     if not isinstance(name, str):

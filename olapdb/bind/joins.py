@@ -324,6 +324,7 @@ class _JoinBinder:
         data_type = make_nullable(column.type) if to_null else column.type
 
         def make() -> Expression:
+            """Return the reference to the side's column, made at its first use."""
             expression = column.use()
             if side.outer and not isinstance(expression, ColumnRef):
                 name = self.queries.names.unique(column.name)

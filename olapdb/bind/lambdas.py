@@ -77,7 +77,9 @@ def named_lambda(binder: Binder, name: str) -> sql.Lambda | None:
 
 
 def bind_call_of_lambda(binder: Binder, node: sql.Function, called: sql.Lambda) -> Expression:
-    """Bind `f(a)` where f names a lambda: its body, with the arguments for its parameters."""
+    """Bind `f(a)` where f names a lambda: its body, with the arguments for its parameters.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != len(called.arguments):
         raise errors.NumberOfArgumentsDoesntMatch(
             f"The lambda {node.name} takes {len(called.arguments)} argument(s),"
@@ -129,7 +131,7 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
 
 
 def _no_lambda_function(name: str) -> errors.Error:
-    """Return the error for a lambda as an argument of a function that takes none."""
+    """Return the error for a call with a lambda of a function that takes none or is unknown."""
     if is_aggregate(name):
         return errors.UnsupportedMethod(
             f"The aggregate function {name} does not take a lambda.",

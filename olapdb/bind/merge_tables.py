@@ -90,7 +90,7 @@ def _can_be_read(item: SchemaObject) -> bool:
 
 
 def _matches(names: Sequence[str], pattern: str) -> list[str]:
-    """Return the names in which the regular expression is found."""
+    """Return the names in which the regular expression is found. Raises CannotCompileRegexp."""
     try:
         mask = pc.match_substring_regex(pa.array(names, pa.string()), pattern)
     except pa.ArrowInvalid as error:

@@ -66,7 +66,7 @@ def bind_argument(node: sql.Parameter, given: Constant, environment: Environment
     """Return the value that the call of a view gave for `{name:Type}`, as this type.
 
     A single value is read from its text, as ClickHouse does. Raises BadQueryParameter if the text
-    is no value of the type."""
+    is no value of the type. Also raises CannotParse."""
     assert node.type is not None
     if given.type == node.type or (not given.value.is_valid and isinstance(node.type, Nullable)):
         return _cast(given, node.type, environment)

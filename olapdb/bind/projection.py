@@ -92,7 +92,8 @@ def _limited(
     """Return the node under LIMIT and OFFSET, unchanged if there is neither.
 
     Raises BadArguments for WITH TIES without ORDER BY or without LIMIT, and for the last rows or a
-    share of a source without end."""
+    share of a source without end. Raises NotSupportedError for a share beside a limit
+    from the end."""
     limit = _count(binder, select.limit, "LIMIT")
     offset = _count(binder, select.offset, "OFFSET") or 0
     if limit is None and not offset:

@@ -41,7 +41,8 @@ def bind_recursive(queries: QueryBinder, common: CommonTable, context: BindConte
     """Bind a common table that reads itself.
 
     Each column has the common type of all steps. Raises UnsupportedRecursion for anything but
-    UNION ALL, UnknownTable where the first branch reads the table."""
+    UNION ALL, UnknownTable where the first branch reads the table.
+    Also raises NumberOfColumnsDoesntMatch."""
     query = common.item.query
     assert isinstance(query, sql.SetOperation)
     inner = replace(common.context, depth=context.depth).with_tables(query.with_items).nested()
@@ -86,7 +87,9 @@ def working_table(queries: QueryBinder, rows: WorkingRows) -> BoundQuery:
 
 
 def _branches(name: str, query: sql.SetOperation) -> tuple[list[sql.Query], list[sql.Query]]:
-    """Return the branches of a UNION ALL that do not read the table, and those that do."""
+    """Return the branches of a UNION ALL that do not read the table, and those that do.
+
+    Raises UnsupportedRecursion and UnknownTable."""
     branches: list[sql.Query] = []
     left: sql.Query = replace(query, with_items=())
     while isinstance(left, sql.SetOperation) and not left.with_items and not left.settings:
@@ -114,7 +117,7 @@ def _branches(name: str, query: sql.SetOperation) -> tuple[list[sql.Query], list
 
 
 def _common_types(branches: Sequence[BoundQuery], query: sql.SetOperation) -> list[DataType]:
-    """Return the common type of each column of the branches."""
+    """Return the common type of each column of the branches. Raises UnionStructuresMismatch."""
     counts = [len(b.columns) for b in branches]
     if len(set(counts)) > 1:
         raise UnionStructuresMismatch(

@@ -107,7 +107,9 @@ def _share(number: Fraction, rows: int) -> Fraction:
 
 
 def _ratio(node: sql.Expression) -> Fraction:
-    """Return `0.1`, `1/10` or `10000` exactly. Raises SyntaxError for anything else."""
+    """Return `0.1`, `1/10` or `10000` exactly. Raises SyntaxError for anything else.
+
+    Also raises BadArguments."""
     match node:
         case sql.Literal(value=int() | float(), text=text) if text and not text.startswith("-"):
             return Fraction(text)

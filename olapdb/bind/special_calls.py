@@ -29,7 +29,9 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
 
 
 def _in_set(binder: Binder, node: sql.Function) -> Expression:
-    """Bind in(x, set) and its kin as IN or NOT IN. Those for several machines mean the same."""
+    """Bind in(x, set), notIn, globalIn or globalNotIn as IN or NOT IN. GLOBAL changes nothing here.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != 2:
         raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes a value and a set.")
     left, right = node.arguments
@@ -38,9 +40,11 @@ def _in_set(binder: Binder, node: sql.Function) -> Expression:
 
 
 def _null_in_set(binder: Binder, node: sql.Function) -> Expression:
-    """Bind nullIn(x, set) and its kin: NULL is in no set, and never the answer.
+    """Bind [global][Not]nullIn(x, set) as IN, with "not in the set" as the answer for NULL.
 
-    As in ClickHouse without `transform_null_in`, a NULL in the set equals nothing."""
+    As in ClickHouse without `transform_null_in`, a NULL in the set equals nothing.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != 2:
         raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes a value and a set.")
     left, right = node.arguments
@@ -56,7 +60,9 @@ def _setting(binder: Binder, node: sql.Function) -> Expression:
 
 
 def _setting_or_default(binder: Binder, node: sql.Function) -> Expression:
-    """Bind getSettingOrDefault('name', default): the default for an unknown name."""
+    """Bind getSettingOrDefault('name', default): the default for an unknown name.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(node.arguments) != 2:
         raise errors.NumberOfArgumentsDoesntMatch(
             f"{node.name} takes the name of a setting and a default."
@@ -73,7 +79,7 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
     """Bind hasColumnInTable('database', 'table', 'column'): 1 or 0.
 
     Raises UnknownTable; NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument for other arguments
-    than constant texts. The forms with a host are refused."""
+    than constant texts. The forms with a host are refused. Also raises UnknownDatabase."""
     if len(node.arguments) != 3:
         raise errors.NumberOfArgumentsDoesntMatch(
             f"{node.name} takes the names of a database, a table and a column; there are no hosts."

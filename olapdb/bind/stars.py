@@ -124,7 +124,8 @@ def expand_arguments(binder: Binder, node: sql.Expression) -> sql.Expression:
 def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expression]] | None:
     """Return the elements of `untuple(t)` as (result name, syntax); None for any other expression.
 
-    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument for what is no tuple."""
+    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument for what is no tuple.
+    Also raises NumberOfArgumentsDoesntMatch."""
     call = node.expression if isinstance(node, sql.Alias) else node
     if not isinstance(call, sql.Function) or call.name.lower() != "untuple":
         return None

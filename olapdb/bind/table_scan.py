@@ -30,7 +30,7 @@ class TableScan:
         self.sampled: Expression | None = None
 
     def take(self, sample: Sample) -> None:
-        """Restrict the rows to a sample."""
+        """Add the condition of SAMPLE, over the table's sampling key, to the scan."""
         if sample.of_rows:
             self.queries.momentary = "SAMPLE of a number of rows, whose share follows from all rows"
         key = parse_expression(self.table.sampling_key)
@@ -47,6 +47,7 @@ class TableScan:
         """Return a function that adds a column of one value above the scan."""
 
         def make() -> Expression:
+            """Add the constant column and return the reference to it."""
             unique = self.queries.names.unique(name)
             self.aliases.append((unique, value))
             return ColumnRef(value.type, unique)
@@ -63,6 +64,7 @@ class TableScan:
         The function returns the reference, the same at each call."""
 
         def make() -> Expression:
+            """Return the reference to the column; add it to the scan at the first call."""
             if name not in self.used:
                 self.used[name] = ColumnRef(data_type, self.queries.names.unique(name))
             return self.used[name]
@@ -73,6 +75,7 @@ class TableScan:
         """Return a function that adds an ALIAS column's expression above the scan."""
 
         def make() -> Expression:
+            """Bind the ALIAS column's expression, add it and return the reference to it."""
             expression = default_expression(
                 self.queries, self.table, column, self.context, self._lookup
             )

@@ -124,7 +124,9 @@ class _Expander:
         return replace(expanded, columns=columns) if expanded is not select else select
 
     def _call(self, call: sql.Function) -> sql.Expression | None:
-        """Return the expression that a call of a user's function stands for, None for others."""
+        """Return the expression that a call of a user's function stands for, None for others.
+
+        Raises RecursiveFunction."""
         key = (call.database or "", call.name)
         function = self._functions.get(key)
         if function is None or (call.database is None and call.name in self._shadowed):
@@ -224,7 +226,9 @@ def _named(new: sql.Expression, old: sql.Expression) -> sql.Expression:
 def _arguments(
     given: Sequence[sql.Expression], function: UserFunction, call: sql.Function
 ) -> tuple[sql.Expression, ...]:
-    """Return an argument for each parameter: defaults filled in, cast to the declared types."""
+    """Return an argument for each parameter: defaults filled in, cast to the declared types.
+
+    Raises BadArguments."""
     missing = function.parameters[len(given) :]
     if len(given) > len(function.parameters) or not all(p.default for p in missing):
         required = sum(not p.default for p in function.parameters)

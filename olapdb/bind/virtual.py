@@ -66,6 +66,7 @@ def with_names(
         """Return a virtual column with this constant value."""
 
         def make() -> Expression:
+            """Add the constant column and return the reference to it."""
             unique = queries.names.unique(virtual.name)
             scalar = pa.scalar(value, virtual.type.arrow)
             constant = NameConstant(virtual.type, scalar, virtual.name)

@@ -53,7 +53,8 @@ def bind_window(
     """Bind a function over the window that its call names or spells out.
 
     Raises UnknownAggregateFunction for a function that is neither a window function nor an aggregate,
-    BadArguments for an invalid frame, IllegalAggregation for a window function inside another one."""
+    BadArguments for an invalid frame, IllegalAggregation for a window function inside another one,
+    NotSupportedError for COLLATE."""
     for argument in arguments:
         if window_expressions(argument):
             raise IllegalAggregation(
@@ -105,7 +106,8 @@ def _function(
     """Resolve the function of an OVER call.
 
     Raises UnknownAggregateFunction if the name is neither a window nor an aggregate function,
-    NotSupportedError for RESPECT NULLS on an aggregate other than first and last value."""
+    NotSupportedError for RESPECT NULLS on an aggregate other than first and last value.
+    Also raises BadArguments."""
     typed = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     edge = edge_definition(name, node.nulls == "RESPECT")
     if edge is not None:

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from olapdb.compute.group_codes import lists_as_bytes
 from olapdb.config import tuning
+from olapdb.functions.kernels.columns import single, true_positions
 from olapdb.native.library import library
+from olapdb.native.selection import positions_within
 from olapdb.native.sorting import SortColumn, sort_order
 
 
@@ -56,6 +58,25 @@ def _sort_by_arrow(columns: Sequence[SortColumn]) -> pa.Array:
     ]
     batch = pa.RecordBatch.from_arrays([column.values for column in columns], names=names)
     return pc.sort_indices(batch, sort_keys=keys)
+
+
+def rows_within(column: OrderColumn, bound: pa.Scalar) -> np.ndarray:
+    """Return the positions of the rows that do not sort after the bound, ascending; int64.
+
+    The bound is a value other than NULL and NaN, of a type that is not nested."""
+    values = column.values
+    if library() is not None:
+        found = positions_within(
+            values, single(bound), descending=column.descending, nulls_first=column.nulls_first
+        )
+        if found is not None:
+            return found
+    keep = (pc.greater_equal if column.descending else pc.less_equal)(values, bound)
+    if column.nulls_first:
+        keep = pc.fill_null(keep, True)
+        if pa.types.is_floating(bound.type):
+            keep = pc.or_(keep, pc.fill_null(pc.is_nan(values), False))
+    return true_positions(keep)
 
 
 def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:

@@ -59,6 +59,10 @@ TOP_ROWS_MIN = 16_384
 """Cut the rows of ORDER BY … LIMIT back when twice the limit are held, but no fewer than this: the
 cost of one sort is spread over them."""
 
+TOP_SAMPLE_PER_ROW = 400
+"""Look for a first bound of ORDER BY … LIMIT in so many rows for each row of the limit: about 20 of the rows of
+a task remain for each row of the limit then, and no more is sorted."""
+
 JOIN_ORDER_ROWS_MIN = 20_000
 """Choose the order of inner joins from this many rows of all tables on. Of fewer any order is fast,
 and choosing takes longer."""
@@ -176,6 +180,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "MERGE_ROWS_MIN": _NEVER,
         "RADIX_SORT_ROWS_MIN": _NEVER,
         "TOP_ROWS_MIN": _NEVER,
+        "TOP_SAMPLE_PER_ROW": _NEVER,
         "READ_AT_ONCE_ROWS_MAX": 0,
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
@@ -213,6 +218,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "MERGE_ROWS_MIN": 2,
         "RADIX_SORT_ROWS_MIN": 2,
         "TOP_ROWS_MIN": 1,
+        "TOP_SAMPLE_PER_ROW": 2,
         "READ_AT_ONCE_ROWS_MAX": _NEVER,
         "LATE_ROWS_MAX": _NEVER,
         "ROWS_PER_LATE_ROW_MIN": 1,

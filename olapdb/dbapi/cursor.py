@@ -163,7 +163,9 @@ class Cursor:
         return b"".join(self.stream_text(output_format))
 
     def stream_text(self, output_format: str = "") -> Iterator[bytes]:
-        """Return what `fetch_text` does, piece by piece: `file.writelines(cursor.stream_text())`."""
+        """Return what `fetch_text` does, piece by piece: `file.writelines(cursor.stream_text())`.
+
+        Raises ProgrammingError."""
         result = self._result_expected()
         output = result.output
         if output is None:

@@ -48,7 +48,9 @@ class Views(Mapping[str, "ViewHandle"]):
         self._session = session
 
     def __getitem__(self, name: str) -> ViewHandle:
-        """Return a handle, which follows the view through RENAME. Raises UnknownTable."""
+        """Return a handle, which follows the view through RENAME. Raises UnknownTable.
+
+        Also raises BadArguments."""
         if not isinstance(name, str):
             raise BadArguments(
                 f"A view is found by its name, not by {name!r}.",

@@ -250,6 +250,8 @@ def cloned_parts(
     AS).
 
     `staging` owns the files written for it; `StagedInsert.paths` includes the source's files.
+
+    Raises UnsupportedMethod.
     """
     if not source.engine.is_merge_tree:
         raise UnsupportedMethod(

@@ -57,7 +57,7 @@ def parse_offsets(offsets: Mapping[str, Sequence[int]] | None) -> OffsetRanges:
 
 def read_offsets(text: str) -> OffsetRanges:
     """Parse the setting `source_offsets`, JSON such as '{"orders-0": [4711, 4730]}'; "" gives
-    none."""
+    none. Raises BadArguments."""
     if not text:
         return ()
     try:

@@ -113,7 +113,9 @@ class InsertWriter:
             discard(self.services, paths)
 
     def insert(self, table: Table, blocks: Iterable[pa.Table], snapshot: Snapshot) -> InsertResult:
-        """Stage the blocks and their views' rows, wait for merges if needed, then publish."""
+        """Stage the blocks and their views' rows, wait for merges if needed, then publish.
+
+        Raises QueryWasCancelled."""
         stager = self._stager(snapshot)
         kept: list[pa.Table] | None = []
         rows, kept_bytes = 0, 0
@@ -220,7 +222,7 @@ class InsertWriter:
     ) -> tuple[StagedInsert, list[pa.Table] | None]:
         """Fire the cascade of the current views on the same source parts. Return the new
         staging, and the blocks where they are in memory. Restage a block where a concurrent
-        commit inserted some of its keys."""
+        commit inserted some of its keys. Raises TableAltered."""
         table, before = (insert_table(one, staged.table_id) for one in (snapshot, fired_snapshot))
         source_parts = staged.parts_of(staged.table_id)
         versions = {p.part.schema_version for p in source_parts}

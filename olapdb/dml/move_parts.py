@@ -65,7 +65,7 @@ def move_parts(
     """Move the chosen parts to another table of the same structure, as new blocks of it."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
-        """Move the chosen parts to the other table in one commit."""
+        """Move the chosen parts to the other table in one commit. Raises BadArguments."""
         table = stored_table(snapshot, table_id, change.cause)
         target = stored_table(snapshot, target_id, change.cause)
         if table.id == target.id:

@@ -93,7 +93,9 @@ class Mutation:
         )
 
     def run(self, step: Step) -> None:
-        """Stage the parts that the step rewrites; nothing is visible before the commit."""
+        """Stage the parts that the step rewrites; nothing is visible before the commit.
+
+        Raises UnsupportedMethod."""
         if not self.table.engine.is_merge_tree:
             raise UnsupportedMethod(
                 f"Mutations need a table of the MergeTree family, not {self.table.engine.name}.",

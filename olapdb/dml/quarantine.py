@@ -42,7 +42,9 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
     """
 
     def attempt(snapshot: Snapshot, staging: Staging) -> QuarantinedPart:
-        """Detach the part of that name or id, unread, in one commit; its rows leave the table."""
+        """Detach the part of that name or id, unread, in one commit; its rows leave the table.
+
+        Raises NoSuchDataPart."""
         table = stored_table(snapshot, table_id, change.cause)
         matching = [
             one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)

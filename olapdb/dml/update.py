@@ -38,7 +38,9 @@ def mutate(
     """
 
     def attempt(snapshot: Snapshot) -> UpdateResult:
-        """Run the step on this snapshot and commit the rewritten parts, if there are any."""
+        """Run the step on this snapshot and commit the rewritten parts, if there are any.
+
+        Raises UnknownTable."""
         table = snapshot.by_id(table_id)
         if not isinstance(table, Table):
             raise UnknownTable(f"The table of this {origin.kind} does not exist any more.")

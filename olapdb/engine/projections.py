@@ -136,7 +136,7 @@ def define_projection(definition: nodes.ProjectionDefinition, table: Table) -> P
 
 def bind_projection(projection: Projection, table: Table) -> BoundProjection:
     """Bind the query of a projection over the present columns of the table; its kind and sorting
-    key are found anew."""
+    key are found anew. Raises IllegalProjection."""
     shell = replace(table, projections=())
     snapshot = OverlaySnapshot.of(NO_SNAPSHOT, shell)
     scope = BindScope(snapshot=snapshot, database=table.database)
@@ -210,7 +210,9 @@ def _normal(
     tree: Sequence[plan.Node],
     scope: BindScope,
 ) -> BoundProjection:
-    """Return a projection of rows: it has all columns that its expressions read."""
+    """Return a projection of rows: it has all columns that its expressions read.
+
+    Raises BadArguments and IllegalProjection."""
     if not _order(query):
         raise BadArguments(
             f"The projection {projection.name} has no ORDER BY and no GROUP BY.",
@@ -244,7 +246,7 @@ def _normal(
 
 
 def _aggregating(projection: Projection, table: Table, grouping: plan.Aggregate) -> BoundProjection:
-    """Return a projection of groups."""
+    """Return a projection of groups. Raises IllegalProjection."""
     if grouping.sets or grouping.totals is not None:
         raise IllegalProjection(
             f"The projection {projection.name} has ROLLUP, CUBE, GROUPING SETS or TOTALS."

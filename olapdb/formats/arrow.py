@@ -13,7 +13,7 @@ from pyarrow import ipc, orc
 from pyarrow import parquet as pq
 
 from olapdb import errors, types
-from olapdb.formats.arrow_types import type_of_arrow
+from olapdb.formats.arrow_types import type_of_field
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.functions.kernels.arrow_clocks import (
     as_integers,
@@ -79,7 +79,9 @@ class ColumnarWriter(Writer):
         self._writer = open_writer(self._sink, self._schema, header)
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return what the writer wrote for the rows, perhaps nothing yet."""
+        """Return what the writer wrote for the rows, perhaps nothing yet.
+
+        Raises UnsupportedMethod."""
         arrays = [
             _as_written(exported(column, data_type), field.type)
             for column, data_type, field in zip(
@@ -216,7 +218,7 @@ def _orc_writer(sink: _Sink, schema: pa.Schema, header: Header) -> Any:
 
 
 def _opened(open_file: Callable[[BinaryIO], Any], source: Input, name: str) -> Any:
-    """Open the file. Raise CannotParse if it is not of the format."""
+    """Open the file. Raise IncorrectData if it is not of the format."""
     try:
         return open_file(source.stream)
     except (pa.ArrowInvalid, OSError) as error:
@@ -263,12 +265,12 @@ def _reader(
     def infer(source: Input) -> Structure:
         """Return the file's columns."""
         schema = _schema_of(_opened(open_file, source, name))
-        return tuple((field.name, type_of_arrow(field)) for field in schema)
+        return tuple((field.name, type_of_field(field)) for field in schema)
 
     def read(source: Input) -> Iterator[Rows]:
-        """Yield the needed columns of the file's batches."""
+        """Yield the needed columns of the file's batches. Raises IncorrectData."""
         file = _opened(open_file, source, name)
-        fields = {field.name: type_of_arrow(field) for field in _schema_of(file)}
+        fields = {field.name: type_of_field(field) for field in _schema_of(file)}
         wanted = [n for n in fields if source.needed is None or n in source.needed]
         try:
             for batch in batches(file, wanted):
@@ -286,7 +288,7 @@ def plain_array(array: pa.Array) -> pa.Array:
         return plain_array(array.storage)
     if pa.types.is_dictionary(array.type):
         return plain_array(array.dictionary_decode())
-    target = type_of_arrow(pa.field("", array.type)).arrow
+    target = type_of_field(pa.field("", array.type)).arrow
     if array.type == target:
         return array
     if pa.types.is_timestamp(array.type) and array.type.tz is None:

@@ -9,7 +9,7 @@ from olapdb.errors import CannotConvertType
 from olapdb.functions import parse_type
 from olapdb.functions.kernels.arrow_clocks import clock_of
 
-_NAMES = {
+SCALAR_NAMES = {
     pa.int8(): "Int8",
     pa.int16(): "Int16",
     pa.int32(): "Int32",
@@ -35,10 +35,10 @@ _TEXTS = (
     pa.binary_view(),
 )
 _UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
-_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def type_of_arrow(field: pa.Field) -> types.DataType:
+def type_of_field(field: pa.Field) -> types.DataType:
     """Return the type as which a field of a file is read: Nullable where the field is, but for
     arrays, maps and tuples.
 
@@ -50,9 +50,9 @@ def type_of_arrow(field: pa.Field) -> types.DataType:
 
 
 def _inner_type(kind: pa.DataType) -> types.DataType:
-    """Return the type of an Arrow type, which is not Nullable itself."""
-    if kind in _NAMES:
-        return parse_type(_NAMES[kind])
+    """Return the type of an Arrow type, which is not Nullable itself. Raises CannotConvertType."""
+    if kind in SCALAR_NAMES:
+        return parse_type(SCALAR_NAMES[kind])
     if kind in _TEXTS:
         return types.STRING
     if isinstance(kind, pa.BaseExtensionType):
@@ -65,20 +65,20 @@ def _inner_type(kind: pa.DataType) -> types.DataType:
     if clock := clock_of(kind):
         return clock
     if pa.types.is_timestamp(kind):
-        return types.DateTime64(_PRECISIONS[kind.unit], kind.tz or "UTC")
+        return types.DateTime64(PRECISIONS[kind.unit], kind.tz or "UTC")
     if pa.types.is_decimal(kind) and kind.scale >= 0:
         return types.Decimal(kind.precision, kind.scale)
     if pa.types.is_fixed_size_binary(kind):
         return types.FixedString(kind.byte_width)
     if pa.types.is_map(kind):
-        return types.Map(_inner_type(kind.key_type), type_of_arrow(kind.item_field))
+        return types.Map(_inner_type(kind.key_type), type_of_field(kind.item_field))
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     if any(is_list(kind) for is_list in lists):
-        return types.Array(type_of_arrow(kind.value_field))
+        return types.Array(type_of_field(kind.value_field))
     if pa.types.is_struct(kind):
         fields = [kind.field(at) for at in range(kind.num_fields)]
         return types.Tuple(
-            tuple(type_of_arrow(field) for field in fields), tuple(field.name for field in fields)
+            tuple(type_of_field(field) for field in fields), tuple(field.name for field in fields)
         )
     raise CannotConvertType(
         f"Arrow type {kind} has no type here.",

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +15,10 @@ from pyarrow import csv
 
 from olapdb import errors, types
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
-from olapdb.formats.blocks import blocks_of, take_lines
+from olapdb.formats.blocks import blocks_of
 from olapdb.formats.delimited import infer_texts
-from olapdb.formats.header_detection import detected_head
-from olapdb.formats.heads import Head, checked_head, count_error, no_structure, numbered_names
+from olapdb.formats.header_detection import read_head
+from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
 from olapdb.formats.texts import body, joined_rows, shown, with_null
 from olapdb.functions.kernels import columns
 
@@ -53,7 +52,7 @@ class CsvWriter(Writer):
         return "".join(self._delimiter.join(line) + self._end for line in quoted).encode()
 
     def _leaves(self, name: str, data_type: types.DataType) -> Iterator[tuple[str, types.DataType]]:
-        """Yield the columns that a column of the result becomes."""
+        """Yield (name, type) of a column; of a tuple, under the setting, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple) and plain.elements:
             for field, element in zip(plain.field_names, plain.elements, strict=True):
@@ -62,7 +61,7 @@ class CsvWriter(Writer):
             yield name, data_type
 
     def _texts(self, column: pa.Array, data_type: types.DataType) -> Iterator[pa.Array]:
-        """Yield the texts of the columns that a column of the result becomes."""
+        """Yield the quoted texts of a column; of a tuple, under the setting, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple):
             if not plain.elements:
@@ -262,23 +261,6 @@ def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
     return []
 
 
-def _head(source: Input, layout: _Layout) -> tuple[Head | None, BinaryIO]:
-    """Read the lines of names and types; return the head, None for data without one, and the
-    stream behind it."""
-    take_lines(source.stream, layout.skipped)
-    if not layout.head_lines:
-        if layout.detects and source.structure is not None:
-            return detected_head(source, partial(_names_of, layout=layout))
-        return None, source.stream
-    lines = take_lines(source.stream, layout.head_lines)
-    if len(lines) < layout.head_lines:
-        raise errors.AttemptToReadAfterEof("The data end before their line of names or of types.")
-    parts = [_names_of(line, layout) for line in lines]
-    return checked_head(
-        source, parts[0], parts[1] if layout.head_lines > 1 else None
-    ), source.stream
-
-
 def _names_of(line: bytes, layout: _Layout) -> list[str]:
     """Return the values of a line of the head; none if a quoted value goes on behind it."""
     if line.count(b'"') % 2 == 1:
@@ -289,7 +271,7 @@ def _names_of(line: bytes, layout: _Layout) -> list[str]:
 def _read(source: Input, head_lines: int) -> Iterator[Rows]:
     """Yield the rows of a block of CSV at a time, their values as texts."""
     layout = _Layout.of(source, head_lines)
-    head, stream = _head(source, layout)
+    head, stream = read_head(source, layout, partial(_names_of, layout=layout))
     first_row = 1
     for block in blocks_of(stream, partial(_end_of_rows, delimiter=layout.delimiter)):
         if head is None:
@@ -322,7 +304,7 @@ def _infer(source: Input, head_lines: int) -> Structure:
     """Return the columns by the head, and types by the values of the first rows."""
     layout = _Layout.of(source, head_lines)
     plain = Input(source.stream, source.settings, source.environment)
-    head, _ = _head(plain, layout)
+    head, _ = read_head(plain, layout, partial(_names_of, layout=layout))
     if head is not None and head.types is not None:
         return tuple(zip(head.names, head.types, strict=True))
     block = next(blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)), None)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb import errors, types
+from olapdb import types
 from olapdb.formats.base import Input, Rows, Structure
-from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines, take_lines
-from olapdb.formats.header_detection import detected_head, inferred_head
-from olapdb.formats.heads import Head, checked_head, count_error, no_structure, numbered_names
+from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines
+from olapdb.formats.header_detection import inferred_head, read_head
+from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
 from olapdb.formats.inference import type_of_texts
 from olapdb.formats.texts import is_text
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
@@ -42,23 +41,6 @@ class Lines:
 # --- lines
 
 
-def _read_head(source: Input, layout: Lines) -> tuple[Head | None, BinaryIO]:
-    """Read the lines of names and types; return the head, None for data without one, and the
-    stream behind it."""
-    take_lines(source.stream, layout.skipped)
-    if not layout.head_lines:
-        if layout.detects and source.structure is not None:
-            return detected_head(source, partial(_split, layout=layout))
-        return None, source.stream
-    lines = take_lines(source.stream, layout.head_lines)
-    if len(lines) < layout.head_lines:
-        raise errors.AttemptToReadAfterEof("The data end before their line of names or of types.")
-    parts = [_split(line, layout) for line in lines]
-    return checked_head(
-        source, parts[0], parts[1] if layout.head_lines > 1 else None
-    ), source.stream
-
-
 def _split(line: bytes, layout: Lines) -> list[str]:
     """Return the values of a line of the head."""
     if not layout.escapes:
@@ -74,7 +56,7 @@ def read_lines(source: Input, layout: Lines) -> Iterator[Rows]:
     """Yield the rows of a block of lines at a time, their values as texts.
 
     Raises CannotParseInput or IncorrectData for a line with too few or too many values."""
-    head, stream = _read_head(source, layout)
+    head, stream = read_head(source, layout, partial(_split, layout=layout))
     first_row = 1
     end_of_rows = end_of_escaped_lines if layout.escapes else end_of_lines
     for block in blocks_of(stream, end_of_rows):
@@ -162,7 +144,7 @@ def infer_lines(source: Input, layout: Lines) -> Structure:
     plain = Input(source.stream, source.settings, source.environment)
     batches = read_lines(plain, layout)
     if layout.head_lines > 1:
-        head, _ = _read_head(plain, layout)
+        head, _ = read_head(plain, layout, partial(_split, layout=layout))
         assert head is not None
         assert head.types is not None
         return tuple(zip(head.names, head.types, strict=True))

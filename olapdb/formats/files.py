@@ -83,7 +83,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 def codec_of(name: str) -> str:
     """Return the codec of a compression's name: "none", "gzip", "bz2", "xz" or one of Arrow's.
-    Raise NotSupportedError for another."""
+    Raise UnsupportedMethod for another."""
     lowered = name.lower()
     if lowered in ("", "none", "auto"):
         return "none"
@@ -140,7 +140,8 @@ class NewFile:
 
     def check(self, chosen: Format) -> None:
         """Raise FileAlreadyExists, or NotSupportedError for APPEND to a file of a format that has
-        one result; FileDoesntExist for a missing folder."""
+        one result; FileDoesntExist for a missing folder.
+        Also raises BadArguments and CannotAppendToFile."""
         if not os.path.isdir(os.path.dirname(self._path)):
             raise errors.FileDoesntExist(f"There is no folder {os.path.dirname(self._path)}.")
         if os.path.isdir(self._path):
@@ -199,7 +200,9 @@ class NewFile:
                 return io.BufferedWriter(_Frames(raw, pa.Codec(codec, self._level)), 1 << 24)
 
     def _publish(self, temporary: str) -> None:
-        """Give the file its name, in place of an existing file only if the mode allows it."""
+        """Give the file its name, in place of an existing file only if the mode allows it.
+
+        Raises FileAlreadyExists."""
         if self._mode:
             os.replace(temporary, self._path)
             return

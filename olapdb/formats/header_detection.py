@@ -4,16 +4,49 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from olapdb import errors, types
 from olapdb.formats.base import Input, Rows
-from olapdb.formats.blocks import BLOCK_BYTES, Behind
+from olapdb.formats.blocks import BLOCK_BYTES, Behind, take_lines
 from olapdb.formats.heads import Head, checked_head
 from olapdb.formats.inference import type_of_texts
 from olapdb.functions import parse_type
 
 _HEAD_LINES = 2
+
+
+class HeadLayout(Protocol):
+    """What a format of lines says of its head."""
+
+    @property
+    def skipped(self) -> int:
+        """The number of lines before the head."""
+
+    @property
+    def head_lines(self) -> int:
+        """The number of lines of the head: 1 for names, 2 for types too."""
+
+    @property
+    def detects(self) -> bool:
+        """Whether a head that the format does not have is recognized by its names."""
+
+
+def read_head(
+    source: Input, layout: HeadLayout, split: Callable[[bytes], Sequence[str]]
+) -> tuple[Head | None, BinaryIO]:
+    """Read the lines of names and types; return the head, None for data without one, and the
+    stream behind it. `split` makes values of a line. Raises AttemptToReadAfterEof."""
+    take_lines(source.stream, layout.skipped)
+    if not layout.head_lines:
+        if layout.detects and source.structure is not None:
+            return detected_head(source, split)
+        return None, source.stream
+    lines = take_lines(source.stream, layout.head_lines)
+    if len(lines) < layout.head_lines:
+        raise errors.AttemptToReadAfterEof("The data end before their line of names or of types.")
+    names, *type_names = map(split, lines)
+    return checked_head(source, names, type_names[0] if type_names else None), source.stream
 
 
 def detected_head(
@@ -37,7 +70,7 @@ def detected_head(
 
 
 def _with(lines: Sequence[bytes], stream: BinaryIO) -> BinaryIO:
-    """Return the stream with lines before it."""
+    """Return a stream that gives the lines, then the rest of `stream`."""
     first = b"".join(lines)
     if not first:
         return stream

@@ -49,7 +49,7 @@ def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] 
 
 
 def unknown_field(name: str, wanted: Sequence[str] | dict[str, types.DataType]) -> errors.Error:
-    """Return the error about a column of the data that nobody wants."""
+    """Return the error about a column of the data that is not in the wanted structure."""
     return errors.IncorrectData(
         f"The data have a column {name}, which is none of {', '.join(wanted)}.",
         hint="SETTINGS input_format_skip_unknown_fields = 1 skips it.",

@@ -90,7 +90,7 @@ def _infer(source: Input, form: Form) -> Structure:
 
 
 def _read(source: Input, form: Form) -> Iterator[Rows]:
-    """Yield the rows of the document at once."""
+    """Yield the rows of the document at once. Raises IncorrectData."""
     index = _document(source)
     if form == "columns":
         members = _members(index, int(index.root[0]))

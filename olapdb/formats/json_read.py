@@ -263,7 +263,7 @@ def _members(index: JsonIndex) -> tuple[list[str], Callable[[str], np.ndarray]]:
     numbers = {name: at for at, name in enumerate(names)}
 
     def tokens(name: str) -> np.ndarray:
-        """Return the token of the member in each row."""
+        """Return the token of the value of the member `name` in each row, -1 where it is missing."""
         result = np.full(len(index.root), -1, np.int64)
         number = numbers.get(name)
         if number is not None:
@@ -369,10 +369,12 @@ def _as_strings(source: Input) -> Input:
 
 
 def compact_reader(head_lines: int, *, strings: bool) -> Reader:
-    """Return the reader of JSONCompactEachRow and its kin."""
+    """Return the reader of a format JSONCompact…EachRow, with or without names and types."""
 
     def head_of(source: Input) -> Head | None:
-        """Read the lines of names and types; None for data without them."""
+        """Read the lines of names and types; None for data without them.
+
+        Raises AttemptToReadAfterEof."""
         lines = take_lines(source.stream, head_lines)
         if not head_lines:
             return None

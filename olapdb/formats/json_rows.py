@@ -1,4 +1,4 @@
-"""JSONEachRow, JSONCompactEachRow and their kin: a row of JSON a line."""
+"""The formats JSON…EachRow: a row of JSON a line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EachRowWriter(Writer):
         return b"[\n" if self._as_array else b""
 
     def objects(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the rows as objects."""
+        """Return each row's JSON object as text."""
         texts = [
             pc.binary_join_element_wise(label, self._values(column, data_type, self._style), "")
             for label, column, data_type in zip(
@@ -116,7 +116,7 @@ class ObjectRowsWriter(Writer):
 
 
 def _compact(name: str, values: Values, head_lines: int, description: str) -> Format:
-    """Return a format of arrays, a row a line."""
+    """Return a format JSONCompact…EachRow, each row an array, behind `head_lines` lines of names."""
     reader = compact_reader(head_lines, strings=values is string_texts)
     writer = partial(CompactRowsWriter, values=values, head_lines=head_lines)
     return Format(name, description, writer, reader)

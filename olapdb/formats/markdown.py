@@ -6,7 +6,15 @@ import pyarrow as pa
 
 from olapdb import types
 from olapdb.formats.base import Format, Header, Writer
-from olapdb.formats.texts import body, joined_rows, shown, tab_escaped, tab_escaped_name, with_null
+from olapdb.formats.texts import (
+    body,
+    is_right_aligned,
+    joined_rows,
+    shown,
+    tab_escaped,
+    tab_escaped_name,
+    with_null,
+)
 
 
 class MarkdownWriter(Writer):
@@ -36,19 +44,8 @@ def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Arr
 
 
 def _side(data_type: types.DataType) -> str:
-    """Return the mark of a column's side."""
-    inner = types.plain(data_type)
-    times = (
-        types.Date
-        | types.Date32
-        | types.DateTime
-        | types.DateTime64
-        | types.Interval
-        | types.Time
-        | types.Time64
-    )
-    is_right = isinstance(inner, types.Integer | types.Float | types.Decimal | times)
-    return "-:" if is_right and not isinstance(inner, types.Boolean) else ":-"
+    """Return the mark of a column's side: `-:` for numbers and times, else `:-`."""
+    return "-:" if is_right_aligned(data_type) else ":-"
 
 
 FORMATS = (

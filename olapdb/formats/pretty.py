@@ -16,7 +16,7 @@ from olapdb import types
 from olapdb.config import Settings
 from olapdb.formats.base import Ending, Format, Header, Writer
 from olapdb.formats.json_values import NULL_WORD, JsonStyle, json_texts
-from olapdb.formats.texts import shown
+from olapdb.formats.texts import is_right_aligned, shown
 from olapdb.functions import resolve_scalar
 from olapdb.functions.base import Argument, Environment
 from olapdb.functions.kernels import columns
@@ -89,7 +89,7 @@ class _Kept:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep what is shown of the next batch."""
+        """Keep the rows of the next batch that are among the first or the last ones to show; count all."""
         room = max(self._first_max - self._rows, 0)
         if room:
             self._first.append(batch.slice(0, room))
@@ -234,7 +234,7 @@ class PrettyWriter(Writer):
             max(width(name), *(width(line) for text in column for line in text.split("\n")))
             for name, column in zip(header.names, texts, strict=True)
         ]
-        right = [_is_right(data_type) for data_type in header.types]
+        right = [is_right_aligned(data_type) for data_type in header.types]
         numbered = header.settings.boolean("output_format_pretty_row_numbers")
         number_width = len(str(rows)) + 2 if numbered else 0
         few = rows <= _VERTICAL_ROWS_MAX and len(texts) >= _VERTICAL_COLUMNS_MIN
@@ -247,22 +247,6 @@ class PrettyWriter(Writer):
         if self._grid.space:
             return _spaced(table)
         return _compact(table) if self._grid.compact else _full(table)
-
-
-def _is_right(data_type: types.DataType) -> bool:
-    """Return whether a column's values stand at the right side: numbers and times do."""
-    inner = types.plain(data_type)
-    times = (
-        types.Date
-        | types.Date32
-        | types.DateTime
-        | types.DateTime64
-        | types.Interval
-        | types.Time
-        | types.Time64
-    )
-    numbers = types.Integer | types.Float | types.Decimal
-    return isinstance(inner, numbers | times) and not isinstance(inner, types.Boolean)
 
 
 def _row_lines(table: _Table, row: int, bars: tuple[str, str, str]) -> str:

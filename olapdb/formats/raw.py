@@ -37,7 +37,7 @@ class RawWriter(Writer):
 
 
 def _bytes(column: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return texts as binary, NULL as nothing."""
+    """Return texts, an Enum's too, as binary; NULL is empty."""
     if isinstance(data_type, types.Enum):
         column = enum_texts(column, data_type)
     return columns.binary(column).fill_null(b"")
@@ -49,7 +49,7 @@ def _infer(source: Input) -> Structure:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the whole stream as one value."""
+    """Yield the whole stream as one value. Raises BadArguments for several wanted columns."""
     names = [name for name, _ in source.structure or _infer(source)]
     if len(names) != 1:
         raise errors.BadArguments(f"RawBLOB is one column, not {len(names)}.")

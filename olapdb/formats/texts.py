@@ -11,20 +11,19 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.formats.base import Header
 from olapdb.functions.kernels import columns
-from olapdb.functions.strings.rendering import display_array, display_nested
+from olapdb.functions.strings.rendering import TEXT_ESCAPES, display_array, display_nested
 
-_TAB_ESCAPES = (
-    ("\\", "\\\\"),
-    ("'", "\\'"),
-    ("\t", "\\t"),
-    ("\n", "\\n"),
-    ("\r", "\\r"),
-    ("\0", "\\0"),
-    ("\b", "\\b"),
-    ("\f", "\\f"),
-)
 _NEEDS_ESCAPE = np.zeros(256, bool)
 _NEEDS_ESCAPE[list(b"\\'\t\n\r\0\b\f")] = True
+
+
+def is_right_aligned(data_type: types.DataType) -> bool:
+    """Return whether tables align values of the type at the right: numbers and times."""
+    numbers = types.Integer | types.Float | types.Decimal
+    days = types.Date | types.Date32 | types.DateTime | types.DateTime64
+    times = types.Interval | types.Time | types.Time64
+    inner = types.plain(data_type)
+    return isinstance(inner, numbers | days | times) and not isinstance(inner, types.Boolean)
 
 
 def is_text(data_type: types.DataType) -> bool:
@@ -49,7 +48,7 @@ def tab_escaped(array: pa.Array) -> pa.Array:
     r"""Return texts with the escapes of TabSeparated: `\t`, `\n`, `\\`, `\'` and the like."""
     if not _NEEDS_ESCAPE[columns.bytes_of(array)[1]].any():
         return array
-    for plain, escaped in _TAB_ESCAPES:
+    for plain, escaped in TEXT_ESCAPES:
         array = pc.replace_substring(array, plain, escaped)
     return array
 
@@ -74,6 +73,6 @@ def body(rows: pa.Array) -> bytes:
 
 def tab_escaped_name(text: str) -> str:
     """Return a name as TabSeparated escapes it."""
-    for plain, escaped in _TAB_ESCAPES:
+    for plain, escaped in TEXT_ESCAPES:
         text = text.replace(plain, escaped)
     return text

@@ -27,7 +27,7 @@ def _elements(offsets: object, texts: pa.Array, tag: str) -> pa.Array:
 
 
 def _texts(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
-    """Return values as XML; NULL is `\\N`."""
+    """Return values as escaped XML, the elements of containers in tags; NULL is `\\N`."""
     plain = types.plain(data_type)
     match plain:
         case types.Array(inner):

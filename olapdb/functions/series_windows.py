@@ -153,7 +153,9 @@ def _derivative(name: str, arguments: Sequence[Argument]) -> WindowFunction:
 
 
 def _seconds(name: str, interval: Argument) -> float:
-    """Return the length of a constant interval of at most weeks in seconds."""
+    """Return the length of a constant interval of at most weeks in seconds.
+
+    Raises BadArguments and IllegalTypeOfArgument."""
     if not isinstance(interval.type, Interval):
         raise BadArguments(f"Argument 2 of {name} must be an INTERVAL, not {interval.type}.")
     if interval.type.unit not in _SECONDS:

@@ -102,6 +102,8 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
     """Resolve ntile(n): the number, from 1, of each row's bucket among n.
 
     If n does not divide the partition, the first buckets have one row more.
+
+    Raises BadArguments.
     """
     constant = arguments[0].constant
     buckets = constant.as_py() if constant is not None else None

@@ -24,6 +24,7 @@ from olapdb import errors
 from olapdb.compute.batches import single_chunk
 from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
+from olapdb.formats.arrow_types import PRECISIONS, SCALAR_NAMES
 from olapdb.functions import cast_column, parse_type, store_column
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.arrow_clocks import clock_of, ticks_of
@@ -316,7 +317,9 @@ def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
 
 
 def _plain_array(column: pa.ChunkedArray) -> pa.Array:
-    """Return one array without dictionaries and large offsets, which blocks never have."""
+    """Return one array without dictionaries and large offsets, which blocks never have.
+
+    Raises CannotConvertType."""
     target = _plain_arrow(column.type)
     if target != column.type:
         try:
@@ -366,33 +369,16 @@ def type_of_arrow(kind: pa.DataType) -> DataType:
     return make_nullable(parse_type(name))
 
 
-_ARROW_NAMES = {
-    pa.int8(): "Int8",
-    pa.int16(): "Int16",
-    pa.int32(): "Int32",
-    pa.int64(): "Int64",
-    pa.uint8(): "UInt8",
-    pa.uint16(): "UInt16",
-    pa.uint32(): "UInt32",
-    pa.uint64(): "UInt64",
-    pa.float32(): "Float32",
-    pa.float64(): "Float64",
-    pa.bool_(): "Bool",
-    pa.string(): "String",
-    pa.date32(): "Date32",
-    pa.null(): "Nothing",
-}
-_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-
-
 def _type_name(kind: pa.DataType) -> str | None:
     """Return the ClickHouse name of an Arrow type; None if there is no equivalent."""
-    if kind in _ARROW_NAMES:
-        return _ARROW_NAMES[kind]
+    if kind == pa.string():
+        return "String"
+    if kind in SCALAR_NAMES:
+        return SCALAR_NAMES[kind]
     if clock := clock_of(kind):
         return clock.name
     if pa.types.is_timestamp(kind):
-        return f"DateTime64({_PRECISIONS[kind.unit]}, '{kind.tz or 'UTC'}')"
+        return f"DateTime64({PRECISIONS[kind.unit]}, '{kind.tz or 'UTC'}')"
     if pa.types.is_decimal(kind):
         return f"Decimal({kind.precision}, {max(kind.scale, 0)})"
     if pa.types.is_fixed_size_binary(kind):

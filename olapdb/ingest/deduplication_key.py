@@ -51,6 +51,7 @@ def key_rule(table: Table) -> KeyRule | None:
 
     Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
     BadArguments for contradictory settings, NotSupportedError for other engines.
+    Also raises ArgumentOutOfBound.
     """
     named = str(table.setting("deduplicate_by"))
     if not named.strip():

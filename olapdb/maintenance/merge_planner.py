@@ -147,6 +147,7 @@ def _merge_in_rounds(
     it returns nothing.
 
     Raises CommitConflict if concurrent commits keep changing the parts.
+    Also raises UnknownTable.
     """
     results: list[MergeResult] = []
     up_to: int | None = None

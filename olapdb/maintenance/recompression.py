@@ -30,7 +30,7 @@ class Recompression:
 
     @staticmethod
     def of(table: Table, services: Services) -> Recompression:
-        """Return the table's rules at the present time."""
+        """Return the table's TTL … RECOMPRESS rules, to be judged at the present time."""
         return Recompression(
             tuple(
                 (default_codec_text(rule.detail), Expiry.of(rule.expression, table, services))

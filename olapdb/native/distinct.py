@@ -21,7 +21,7 @@ def distinct_values(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each group's distinct integers that are not NULL, sorted: the offsets of the groups,
     and the integers in their own type."""
-    words, starts = _group(values, codes, groups, None)
+    words, starts = grouped_words(values, codes, groups)
     _sort(words, starts, None, 0)
     dtype = values.numbers.dtype
     if dtype.kind == "i":
@@ -38,15 +38,17 @@ def sample(
     group; the result has those with which at most `size_max` hashes remain."""
     assert hashes.numbers.dtype == np.uint64
     skips = np.array(skips, np.int64)
-    words, starts = _group(hashes, codes, len(skips), skips)
+    words, starts = grouped_words(hashes, codes, len(skips), skips)
     _sort(words, starts, skips, size_max)
     return starts, _shortened(words, starts), skips
 
 
-def _group(
-    values: Values, codes: np.ndarray | None, groups: int, skips: np.ndarray | None
+def grouped_words(
+    values: Values, codes: np.ndarray | None, groups: int, skips: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values that are not NULL as words, group by group, and where the groups begin."""
+    """Return the values that are not NULL as words, group by group, and where the groups begin.
+
+    The words of signed integers have their sign bit flipped, so that they sort as the integers."""
     if codes is not None and len(codes) != values.rows:
         raise ValueError(f"{values.rows} rows have {len(codes)} codes.")
     starts = np.zeros(groups + 1, np.int64)
@@ -56,7 +58,10 @@ def _group(
 
 
 def _sort(words: np.ndarray, starts: np.ndarray, skips: np.ndarray | None, size_max: int) -> None:
-    """Sort each group without duplicates, in place, and close the groups up."""
+    """Sort each group's words without duplicates, in place; close the groups up in `starts` too.
+
+    With `skips` a group of more than `size_max` words keeps those that 2^skip divides, and its skip
+    rises until they fit."""
     groups = len(starts) - 1
     largest = int(np.diff(starts).max(initial=0))
     workspace = empty(_SLOTS_PER_VALUE * largest + _SPARE, np.uint64)

@@ -89,13 +89,15 @@ def number(column: pa.Array) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def number_keys(keys: np.ndarray, column: pa.Array | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Number keys of 64 bits; where the `column` that they are of is NULL, the key is not read."""
+    """Number keys of 64 bits by first appearance; return the codes and first rows.
+
+    Where `column` is NULL its key is not read."""
     validity = (None, 0) if column is None else validity_of(column)
     return _number(kernels().olapdb_number_hashed, (keys, *validity), len(keys))
 
 
 def _number_texts(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Number texts and binary values, or values of the same number of bytes each."""
+    """Number texts, binary values or values of fixed width; return the codes and first rows."""
     arrow, buffers = column.type, column.buffers()
     start = 0 if buffers[-1] is None else buffers[-1].address
     offset_bytes = _OFFSET_BYTES.get(arrow.id, 0)
@@ -109,7 +111,9 @@ def _number_texts(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def _number(
     kernel: Callable[..., None], column: tuple[object, ...], rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Call a kernel that numbers `rows` rows, with a larger table each time that it is full."""
+    """Run a kernel that numbers `rows` rows, with a larger table each time that it is full.
+
+    Returns the codes, and the first row of each code."""
     codes, firsts = empty(rows, np.int64), empty(rows, np.int64)
     progress = np.array([0, 0, -1], np.int64)
     capacity, enough = _CAPACITY_MIN, 1 << (rows // 5 * 8 + _SPARE).bit_length()

@@ -20,7 +20,9 @@
 #endif
 
 /* The types of values; `library.py` has the same numbers. */
-enum { INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT64 };
+enum { INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT64, DECIMAL128 };
+
+typedef __int128 int128_t;
 
 #define FOR_INTEGERS(X)                                                                             \
     X(INT8, int8_t)                                                                                 \
@@ -35,6 +37,17 @@ enum { INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT6
 static inline int is_valid(const uint8_t *validity, int64_t bit, int64_t row) {
     int64_t at = bit + row;
     return validity == NULL || (validity[at >> 3] >> (at & 7)) & 1;
+}
+
+/* Compare texts by their bytes: below 0, 0 or above 0. */
+static inline int compare_texts(const uint8_t *left, int64_t left_bytes, const uint8_t *right,
+                                int64_t right_bytes) {
+    int64_t shared = left_bytes < right_bytes ? left_bytes : right_bytes;
+    int order;
+    if (shared > 0 && left[0] != right[0]) return left[0] < right[0] ? -1 : 1;
+    order = shared > 0 ? memcmp(left, right, (size_t)shared) : 0;
+    if (order != 0) return order;
+    return left_bytes < right_bytes ? -1 : left_bytes > right_bytes;
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014): a bijection that spreads near keys over all bits. */

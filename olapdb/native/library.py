@@ -54,6 +54,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sum_decimals128": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_extremes": (None, (*_COLUMN, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_positions": (_LONG, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
+    "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
+    "olapdb_texts_within": (
+        _LONG,
+        (*[_POINTER] * 3, _LONG, _LONG, _POINTER, _LONG, _INT, _INT, _POINTER),
+    ),
     "olapdb_hash_numbers": (None, (*_COLUMN, _LONG, _POINTER)),
     "olapdb_hash_texts": (None, (_POINTER, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
@@ -62,11 +67,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sort_order": (None, (_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER)),
     "olapdb_group_values": (None, (*_COLUMN, _POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER)),
     "olapdb_distinct_sorted": (_LONG, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
+    "olapdb_count_cells": (None, (*_COLUMN, _POINTER, _LONG, _WORD, _LONG, _POINTER)),
+    "olapdb_buckets": (None, (_POINTER, _LONG, _POINTER)),
+    "olapdb_sort_groups": (None, (_POINTER, _LONG, _POINTER, _POINTER)),
     "olapdb_extreme_rows": (None, (_POINTER, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 5
+ABI = 6
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -25,3 +25,65 @@ EXPORT int64_t olapdb_positions(const uint8_t *mask, const uint8_t *validity, in
         if (is_valid(mask, bit, row) && is_valid(validity, bit, row)) positions[count++] = row;
     return count;
 }
+
+/* Write the positions of the rows whose value does not come after `bound` in an order, ascending; return
+ * their number. `first` says whether NULL and NaN come before all values: these rows are kept, too.
+ * `positions` has room for all rows. */
+EXPORT int64_t olapdb_within(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,
+                             const void *bound, int descending, int first, int64_t *positions) {
+    int64_t count = 0;
+#define LOOP(T, KEEPS)                                                                              \
+    {                                                                                               \
+        const char *bytes = values; /* decimals may not be aligned as C wants them */                \
+        T limit, value;                                                                                    \
+        memcpy(&limit, bound, sizeof limit);                                                        \
+        if (validity == NULL)                                                                       \
+            for (int64_t row = 0; row < rows; row++) {                                              \
+                memcpy(&value, bytes + row * (int64_t)sizeof value, sizeof value);                  \
+                positions[count] = row;                                                             \
+                count += (KEEPS);                                                                   \
+            }                                                                                       \
+        else                                                                                        \
+            for (int64_t row = 0; row < rows; row++) {                                              \
+                memcpy(&value, bytes + row * (int64_t)sizeof value, sizeof value);                  \
+                positions[count] = row;                                                             \
+                count += is_valid(validity, bit, row) ? (KEEPS) : first;                            \
+            }                                                                                       \
+    }
+#define CASE(NAME, T)                                                                               \
+    case NAME:                                                                                      \
+        if (descending) LOOP(T, value >= limit) else LOOP(T, value <= limit) break;
+#define FLOAT_CASE(NAME, T)                                                                         \
+    case NAME:                                                                                      \
+        if (descending) LOOP(T, (value >= limit) | (first & (value != value)))                      \
+        else LOOP(T, (value <= limit) | (first & (value != value))) break;
+    switch (type) {
+        FOR_INTEGERS(CASE)
+        CASE(DECIMAL128, int128_t)
+        FLOAT_CASE(FLOAT32, float)
+        FLOAT_CASE(FLOAT64, double)
+    }
+#undef FLOAT_CASE
+#undef CASE
+#undef LOOP
+    return count;
+}
+
+/* Do the same for texts, which compare by their bytes. */
+EXPORT int64_t olapdb_texts_within(const int32_t *offsets, const uint8_t *data, const uint8_t *validity,
+                                   int64_t bit, int64_t rows, const uint8_t *bound, int64_t bound_bytes,
+                                   int descending, int first, int64_t *positions) {
+    int64_t count = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t bytes = offsets[row + 1] - offsets[row];
+        int order;
+        positions[count] = row;
+        if (!is_valid(validity, bit, row)) {
+            count += first;
+            continue;
+        }
+        order = compare_texts(data + offsets[row], bytes, bound, bound_bytes);
+        count += descending ? order >= 0 : order <= 0;
+    }
+    return count;
+}

@@ -1,6 +1,7 @@
-"""The call of the kernel that turns a mask into positions. It needs the library.
+"""Calls of the kernels that select rows. Each needs the library.
 
-The form in numpy is `functions/kernels/columns.true_positions`."""
+The forms in numpy and Arrow are `functions/kernels/columns.true_positions` and
+`compute/ordering.rows_within`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
-from olapdb.native.values import validity_of
+from olapdb.native.values import DECIMAL128, validity_of, values_of
 
 
 def positions(mask: pa.BooleanArray) -> np.ndarray:
@@ -20,3 +21,47 @@ def positions(mask: pa.BooleanArray) -> np.ndarray:
         validity, _ = validity_of(mask)
         kernels().olapdb_positions(address, validity, mask.offset, len(mask), kept)
     return kept
+
+
+def positions_within(
+    column: pa.Array, bound: pa.Array, *, descending: bool, nulls_first: bool
+) -> np.ndarray | None:
+    """Return the positions of the rows that do not come after the bound, an array of one value,
+    ascending; int64. With `nulls_first` rows of NULL and NaN are among them.
+
+    Returns None for types without a kernel."""
+    rows = len(column)
+    found = empty(rows, np.int64)
+    if pa.types.is_string(column.type) and rows:
+        _, offsets, data = column.buffers()
+        text = bound.buffers()[2]
+        text_offsets = np.frombuffer(bound.buffers()[1], np.int32, 2, 4 * bound.offset)
+        count = kernels().olapdb_texts_within(
+            offsets.address + 4 * column.offset,
+            None if data is None else data.address,
+            *validity_of(column),
+            rows,
+            None if text is None else text.address + int(text_offsets[0]),
+            int(text_offsets[1] - text_offsets[0]),
+            descending,
+            nulls_first,
+            found,
+        )
+        return found[:count]
+    described = _fixed_width(column)
+    if described is None:
+        return None
+    _, limit, _, _ = _fixed_width(bound) or described
+    count = kernels().olapdb_within(*described, rows, limit, descending, nulls_first, found)
+    return found[:count]
+
+
+def _fixed_width(column: pa.Array) -> tuple[int, np.ndarray | int, int | None, int] | None:
+    """Return what describes a column of numbers, times or 128-bit decimals to a kernel; else None."""
+    values = values_of(column)
+    if values is not None:
+        return values.column
+    buffer = column.buffers()[1] if pa.types.is_decimal128(column.type) else None
+    if buffer is None:
+        return None
+    return DECIMAL128, buffer.address + 16 * column.offset, *validity_of(column)

@@ -23,6 +23,8 @@ _TYPES = {
 """The kernels' number of each Arrow type: that of its physical values."""
 _DTYPES = tuple(np.dtype(name) for name in (*_INTEGERS, "float32", "float64"))
 FLOATS_FROM = 8
+DECIMAL128 = 10
+"""The kernels' number of 128-bit integers, which only some kernels take."""
 
 
 @dataclass(frozen=True)

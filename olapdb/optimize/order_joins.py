@@ -90,6 +90,7 @@ def written_tree(node: Node) -> JoinTree:
     position = iter(range(1 << 30))
 
     def tree_of(part: Node) -> JoinTree:
+        """Return the tree of a part of the plan; a relation is its position, left to right."""
         while isinstance(part, Filter) and graph_of(part) is not None:
             part = part.child
         if graph_of(part) is None:
@@ -217,7 +218,7 @@ class _Costs:
         return tree
 
     def _components(self) -> list[int]:
-        """Return the connected sets of relations, as bits."""
+        """Return the connected sets of relations; relation i is bit i of a set."""
         waiting = (1 << len(self.leaves)) - 1
         components = []
         while waiting:

@@ -57,7 +57,7 @@ class _Occurrence:
     within_copy: bool = False
 
     def descendants(self) -> Iterator[_Occurrence]:
-        """Yield all occurrences below."""
+        """Yield the occurrences of all nodes below this one."""
         for one in self.below:
             yield one
             yield from one.descendants()

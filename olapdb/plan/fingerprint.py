@@ -120,7 +120,9 @@ class _Names:
         return self.of(value)
 
     def _expression(self, expression: Expression | AggregateCall | WindowCall) -> Hashable:
-        """Return the fingerprint of an expression, of an aggregate or of a window function."""
+        """Return the fingerprint of an expression, of an aggregate or of a window function.
+
+        Raises _NoFingerprint for one whose value may differ when it runs again."""
         match expression:
             case ColumnRef(type=data_type, name=name):
                 return ColumnRef, data_type, self._name(name)

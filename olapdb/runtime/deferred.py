@@ -22,7 +22,7 @@ class DeferredWork:
         self._work.put(work)
 
     def run_pending(self) -> None:
-        """Run and remove all queued callbacks."""
+        """Run all queued callbacks and remove them from the queue."""
         while not self._work.empty():
             try:
                 work = self._work.get_nowait()

@@ -132,7 +132,9 @@ def recording() -> Iterator[list[str]]:
 
 
 def kill_at(stage: str, count: int = 1) -> None:
-    """Send SIGKILL to this process when `stage` is reached for the `count`-th time from now on."""
+    """Send SIGKILL to this process when `stage` is reached for the `count`-th time from now on.
+
+    Raises BadArguments."""
     if stage not in FAILPOINTS:
         raise BadArguments(f"There is no stage {stage!r}.", hint="See FAILPOINTS.")
     lock = threading.Lock()

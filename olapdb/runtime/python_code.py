@@ -155,7 +155,9 @@ def _definition(function: UserFunction, handler: Callable[..., Any]) -> ScalarDe
 
 
 def _load(function: UserFunction) -> Callable[..., Any]:
-    """Run the code of a stored function as a module; return its handler."""
+    """Run the code of a stored function as a module; return its handler.
+
+    Raises PythonFunctionFailed."""
     module = ModuleType(f"olapdb_function_{function.name}")
     try:
         code = compile(function.body, f"<function {function.full_name}>", "exec")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from olapdb import types
 from olapdb.errors import NotSupportedError
 from olapdb.sql import nodes
+from olapdb.sql.trees import walk
 
 TYPED: dict[str, types.DataType] = {
     data_type.name: data_type
@@ -83,21 +82,10 @@ def dictionary_table(node: nodes.TableFunction) -> nodes.TableReference | None:
 def refuse_dictionaries(expression: nodes.Node, what: str) -> None:
     """Raise NotSupportedError if the expression calls a dictionary function; `what` is the clause,
     which is computed where no dictionary is read."""
-    for node in _walk(expression):
+    for node in walk(expression):
         if isinstance(node, nodes.Function) and node.name in DICTIONARY_FUNCTIONS:
             raise NotSupportedError(
                 f"{node.name} in {what} is not supported.",
                 hint="Call it in the query that reads or inserts the rows.",
                 position=node.position,
             )
-
-
-def _walk(value: object) -> Iterator[nodes.Node]:
-    """Yield a node and its descendants."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _walk(item)
-    elif isinstance(value, nodes.Node):
-        yield value
-        for name in value.__dataclass_fields__:
-            yield from _walk(getattr(value, name))

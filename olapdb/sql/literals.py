@@ -7,25 +7,9 @@ import re
 from decimal import Decimal
 
 from olapdb.sql.parser.keywords import MUST_QUOTE
+from olapdb.types.base import quote_string as quote_string
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_ESCAPES = str.maketrans(
-    {
-        "\\": "\\\\",
-        "'": "\\'",
-        "\n": "\\n",
-        "\t": "\\t",
-        "\r": "\\r",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\0": "\\0",
-    }
-)
-
-
-def quote_string(text: str) -> str:
-    """Return a string as a literal: `'it\\'s'`."""
-    return f"'{text.translate(_ESCAPES)}'"
 
 
 def quote_name(name: str) -> str:
@@ -42,7 +26,7 @@ def quote_dotted_name(name: str) -> str:
 
 def backquote(name: str) -> str:
     """Return a name in backquotes."""
-    escaped = name.translate(_ESCAPES).replace("\\'", "'").replace("`", "\\`")
+    escaped = quote_string(name)[1:-1].replace("\\'", "'").replace("`", "\\`")
     return f"`{escaped}`"
 
 

@@ -57,7 +57,9 @@ def merged_tables(
 
 
 def _text(node: nodes.Expression, current: str | None) -> str:
-    """Return a text, a name without quotes, or `currentDatabase()` where `current` is given."""
+    """Return a text, a name without quotes, or `currentDatabase()` where `current` is given.
+
+    Raises BadArguments."""
     match node:
         case nodes.Literal(value=str() as text):
             return text

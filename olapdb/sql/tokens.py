@@ -273,7 +273,9 @@ def _elements(tokens: list[Token], text: str, start: int) -> None:
 
 
 def _based(source: SourceText, first: str, digits: str, base: int, start: int, end: int) -> Token:
-    """Return the token of `0x1F` or `0b101`, numbers, or of `x'41'` or `b'01000001'`, strings."""
+    """Return the token of `0x1F` or `0b101`, numbers, or of `x'41'` or `b'01000001'`, strings.
+
+    Raises SyntaxError."""
     if first == "0":
         return Token("number", str(int(digits, base)), "", start, end)
     width = 2 if base == 16 else 8
@@ -306,6 +308,7 @@ def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
     Offsets stay right. Puts the inside of each heredoc into `heredocs`, by offset."""
 
     def hide(match: re.Match[str]) -> str:
+        """Record a heredoc's inside and return its stand-in; return any other match unchanged."""
         if match["mark"] is None:
             return match[0]
         heredocs[match.start()] = match["body"]

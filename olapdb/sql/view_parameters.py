@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from olapdb.sql import nodes
+from olapdb.sql.trees import walk
 from olapdb.types import DataType
 
 
 def parameters_of(query: nodes.Node) -> dict[str, DataType]:
     """Return the types of the `{name:Type}` of a query by name, in the order of the text."""
-    found = (n for n in _walk(query) if isinstance(n, nodes.Parameter))
+    found = (n for n in walk(query) if isinstance(n, nodes.Parameter))
     parameters: dict[str, DataType] = {}
     for parameter in found:
         if parameter.name is not None and parameter.type is not None:
@@ -24,14 +23,3 @@ def called_name(node: nodes.TableFunction) -> nodes.TableName | None:
     None for a call without a database, which may be a table function."""
     database, _, name = node.name.rpartition(".")
     return nodes.TableName(name, database, position=node.position) if database else None
-
-
-def _walk(value: object) -> Iterator[nodes.Node]:
-    """Yield a node and its descendants."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _walk(item)
-    elif isinstance(value, nodes.Node):
-        yield value
-        for name in value.__dataclass_fields__:
-            yield from _walk(getattr(value, name))

@@ -105,7 +105,9 @@ def _required(name: nodes.TableName, context: StatementContext) -> StatementCont
 
 
 def _create(statement: nodes.CreateTable) -> nodes.CreateTable:
-    """Return CREATE TEMPORARY TABLE with its engine: Memory where it names none."""
+    """Return CREATE TEMPORARY TABLE with its engine: Memory where it names none.
+
+    Raises BadDatabaseForTemporaryTable, NotSupportedError and IncorrectQuery."""
     if statement.table.database is not None:
         raise BadDatabaseForTemporaryTable(
             "A temporary table belongs to the session and is in no database.",

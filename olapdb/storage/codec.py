@@ -157,7 +157,7 @@ def _check_arguments(steps: list[_Step]) -> None:
 
 def _check_kinds(column: Column, transforming: list[str]) -> None:
     """Raise IllegalCodecType if any transforming codec is for another kind of numbers than the
-    column's."""
+    column's. Also raises BadArguments."""
     kind = types.plain(column.type)
     for name in transforming:
         if name == "t64" and isinstance(kind, types.Float):

@@ -135,7 +135,7 @@ class LocalStore:
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
         """Write a temporary file, fsync it if durability is "full", then rename it to `path`.
-        `sync` later makes the name durable. Return the bytes."""
+        `sync` later makes the name durable. Return the bytes. Raises ReadOnly."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         final = self.root / path
@@ -174,7 +174,9 @@ class LocalStore:
                 self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
-        """Delete the file and what is cached of it; do nothing if it does not exist."""
+        """Delete the file and what is cached of it; do nothing if it does not exist.
+
+        Raises ReadOnly."""
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         self._cache.forget(path)

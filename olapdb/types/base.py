@@ -63,6 +63,6 @@ _ESCAPES = str.maketrans(
 )
 
 
-def quote_text(text: str) -> str:
+def quote_string(text: str) -> str:
     """Return the text as an SQL literal, quoted and escaped as ClickHouse writes it."""
     return f"'{text.translate(_ESCAPES)}'"

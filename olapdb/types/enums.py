@@ -36,7 +36,9 @@ def enum_of(name: str, elements: Sequence[tuple[str, int | None]]) -> Enum:
 
 
 def _numbered(elements: Sequence[tuple[str, int | None]]) -> list[tuple[str, int]]:
-    """Return the elements with their numbers, counted where none but the first has one."""
+    """Return the elements with their numbers, counted where none but the first has one.
+
+    Raises UnexpectedAstStructure."""
     given = [(text, number) for text, number in elements if number is not None]
     if len(given) == len(elements):
         return given

@@ -213,7 +213,9 @@ class _TypeParser:
         raise self._unknown(name)
 
     def _parametric(self, name: str) -> DataType:
-        """Parse the arguments behind the opening bracket; raise UnknownType for an unknown name."""
+        """Parse the arguments behind the opening bracket; raise UnknownType for an unknown name.
+
+        Raises UnexpectedAstStructure and ArgumentOutOfBound."""
         upper = name.upper()
         match name:
             case "Nullable":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from olapdb.types.base import DataType, quote_text
+from olapdb.types.base import DataType, quote_string
 
 DECIMAL128_DIGITS = 38
 """The most digits that Arrow's 128-bit decimals hold."""
@@ -271,7 +271,7 @@ class Enum(DataType):
     @property
     def name(self) -> str:
         """The name: "Enum8('a' = 1, 'b' = 2)"."""
-        inner = ", ".join(f"{quote_text(text)} = {number}" for text, number in self.elements)
+        inner = ", ".join(f"{quote_string(text)} = {number}" for text, number in self.elements)
         return f"Enum{self.bits}({inner})"
 
     @property

@@ -7,11 +7,12 @@ import math
 import statistics
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 TITLES = {"chdb": "chDB", "duckdb": "DuckDB"}
+BETTER = "the better of both"
 NAME_WIDTH, RATIO_WIDTH = 40, 24
 
 
@@ -70,24 +71,63 @@ class Report:
         print(f"  {name:<{NAME_WIDTH}}{shown}".rstrip(), flush=True)
 
     def summary(self) -> None:
-        """Prints the geometric mean of the group's medians so far, and the largest with its name."""
-        for other in self.others:
+        """Prints the geometric mean of the group's medians so far, and the largest with its name:
+        to each other engine, then to the better one of each measurement."""
+        for title, mean, worst, largest in self._means(self.rows):
+            print(
+                f"  to {title}: geometric mean {_short(mean)}, worst {worst} with {_short(largest)}",
+                flush=True,
+            )
+
+    def _means(self, rows: Sequence[dict[str, object]]) -> Iterator[tuple[str, float, str, float]]:
+        """For each other engine, and the better one: its title, the geometric mean, the worst
+        measurement and its ratio."""
+        by_title: dict[str, dict[str, float]] = {}
+        for row in rows:
             medians = {
-                str(row["name"]): float(ratio["median"])
-                for row in self.rows
+                TITLES[other]: float(ratio["median"])
+                for other in self.others
                 if isinstance(ratio := row.get(other), dict) and ratio["median"]
             }
-            if medians:
-                worst = max(medians, key=lambda name: medians[name])
-                mean = statistics.geometric_mean(medians.values())
-                print(
-                    f"  to {TITLES[other]}: geometric mean {_short(mean)}, worst {worst} with "
-                    f"{_short(medians[worst])}",
-                    flush=True,
-                )
+            if len(self.others) > 1 and medians:
+                medians[BETTER] = max(medians.values())
+            for title, median in medians.items():
+                by_title.setdefault(title, {})[str(row["name"])] = median
+        for title, of_rows in by_title.items():
+            worst = max(of_rows, key=lambda name: of_rows[name])
+            positive = [median for median in of_rows.values() if median > 0]
+            if positive:
+                yield title, statistics.geometric_mean(positive), worst, of_rows[worst]
 
     def write(self, file: Path) -> None:
         file.write_text(json.dumps({**self.head, "groups": self.groups}, indent=1) + "\n")
+
+    def write_markdown(self, file: Path) -> None:
+        """A table for each group, its geometric means and worst ratios below it."""
+        file.write_text("\n".join(self._markdown()) + "\n", encoding="utf-8")
+
+    def _markdown(self) -> Iterator[str]:
+        yield "olapdb's time over the other's: the median of the rounds, and the spread."
+        yield ""
+        yield from (f"- {key}: {_listed(value)}" for key, value in self.head.items())
+        for group in self.groups:
+            rows = group["measurements"]
+            assert isinstance(rows, list)
+            others = [other for other in self.others if any(other in row for row in rows)]
+            titles = [TITLES[other] for other in others]
+            yield from ("", f"## {group['group']}", "", str(group["about"]), "")
+            yield f"| measurement | {' | '.join(f'to {title}' for title in titles)} |"
+            yield "|---" * (1 + len(others)) + "|"
+            for row in rows:
+                cells = [_cell(row.get(other)) for other in others]
+                yield f"| {str(row['name']).replace('|', chr(92) + '|')} | {' | '.join(cells)} |"
+            if rows:
+                yield ""
+            for title, mean, worst, largest in self._means(rows):
+                yield (
+                    f"- to {title}: geometric mean {_short(mean)}, worst {worst} "
+                    f"with {_short(largest)}"
+                )
 
 
 def progress(text: str) -> None:
@@ -97,6 +137,19 @@ def progress(text: str) -> None:
         sys.stderr.flush()
     elif text:
         print(text, file=sys.stderr, flush=True)
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _cell(ratio: object) -> str:
+    """A ratio as JSON has it; empty where the engine does not take part."""
+    if not isinstance(ratio, dict):
+        return ""
+    if ratio["median"] is None:
+        return "unknown"
+    return f"{_short(ratio['median'])} ({_short(ratio['low'])} to {_short(ratio['high'])})"
 
 
 def _short(value: float) -> str:

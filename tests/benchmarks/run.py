@@ -10,6 +10,8 @@ Groups:
   views     INSERTs with a view, a backfill, a read of the rollup (chDB only)
   marginal  what one more view costs an INSERT (chDB only)
   tpch      the 22 queries of TPC-H (made by tpchgen-cli, which is not installed with the rest)
+  ssb       the Star Schema Benchmark: 13 queries on joins, 13 on a flat table
+  clickbench  the shapes of ClickBench's 43 queries
   spill     GROUP BY, JOIN and ORDER BY at a quarter of the memory they need (DuckDB only)
   merges    FINAL and OPTIMIZE FINAL of a hundred parts (chDB only)
   dbt       runs of a dbt project with 200 models (dbt-duckdb only)
@@ -29,24 +31,44 @@ from pathlib import Path
 
 import cases
 from cases import CHDB, DUCKDB, OLAPDB, Case, Group
+from clickbench import clickbench, write_clickbench
 from data import write_reads
 from dbt_projects import run_projects
 from marginal import measure
 from reads import reads
 from report import Ratio, Report, progress
 from spill import spill
+from ssb import ssb, write_ssb
 from tpch import GENERATOR, generator, tpch, write_tpch
 from workers import Worker, check, started
 
 GROUPS = {
     "inserts": cases.inserts,
     "reads": reads,
+    "clickbench": clickbench,
     "views": cases.views,
     "merges": cases.merges,
     "spill": spill,
 }
-ORDER = ("inserts", "reads", "tpch", "views", "marginal", "merges", "spill", "dbt")
+"""By the number of rows."""
+SCALED = {"tpch": tpch, "ssb": ssb}
+"""By the scale factor."""
+ORDER = (
+    "inserts",
+    "reads",
+    "tpch",
+    "ssb",
+    "clickbench",
+    "views",
+    "marginal",
+    "merges",
+    "spill",
+    "dbt",
+)
+SUMMARIZED = ("reads", "tpch", "ssb", "clickbench")
 TPCH = "tpch"
+QUICK = {"rounds": 2, "rows": 200_000, "scale": 0.02}
+QUICK_GROUPS = ("inserts", "reads", "tpch", "ssb", "clickbench", "views", "merges")
 WARM_UPS = 3
 """Reads: ClickHouse compiles an expression when it has come three times."""
 REPEATS_MAX = 20
@@ -135,6 +157,31 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    _add_what(parser)
+    _add_how(parser)
+    given = parser.parse_args()
+    if given.quick:
+        parser.set_defaults(**QUICK)
+        given = parser.parse_args()
+    if given.only is None:
+        given.only = list(QUICK_GROUPS if given.quick else ORDER)
+        if generator() is None:
+            given.only.remove(TPCH)
+            progress(f"tpch is left out: {NO_GENERATOR}")
+    elif TPCH in given.only and generator() is None:
+        parser.error(f"tpch cannot run: {NO_GENERATOR}")
+    if not 0 < given.scale <= SCALE_MAX:
+        parser.error(f"--scale must be above 0 and at most {SCALE_MAX}")
+    missing = [module for module in (OLAPDB, *given.beside) if not importlib.util.find_spec(module)]
+    if "dbt" in given.only and not importlib.util.find_spec("dbt.adapters.duckdb"):
+        missing.append("dbt.adapters.duckdb")
+    if missing:
+        parser.error(f"{', '.join(missing)} cannot be imported; pip install -e '.[dev]' has all")
+    return given
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is measured."""
     add = parser.add_argument
     add(
         "--only",
@@ -150,9 +197,8 @@ def arguments() -> argparse.Namespace:
         type=float,
         default=0.1,
         metavar="N",
-        help="the scale factor of TPC-H; 1 has six million lines; default 0.1",
+        help="the scale factor of TPC-H and SSB; 1 has six million lines; default 0.1",
     )
-    add("--rounds", type=_positive, default=5, metavar="N", help="that count; default 5")
     add(
         "--rows",
         type=_rows,
@@ -162,6 +208,11 @@ def arguments() -> argparse.Namespace:
         "default 3,000,000",
     )
     add(
+        "--quick",
+        action="store_true",
+        help="small tables, two rounds, without marginal, spill and dbt: under three minutes",
+    )
+    add(
         "--beside",
         nargs="+",
         choices=(CHDB, DUCKDB),
@@ -169,6 +220,12 @@ def arguments() -> argparse.Namespace:
         metavar="ENGINE",
         help="chdb, duckdb or both, the default",
     )
+
+
+def _add_how(parser: argparse.ArgumentParser) -> None:
+    """The options that say how it is measured and written."""
+    add = parser.add_argument
+    add("--rounds", type=_positive, default=5, metavar="N", help="that count; default 5")
     add(
         "--threads",
         type=int,
@@ -183,21 +240,7 @@ def arguments() -> argparse.Namespace:
         help="cpu: processor time of all threads, for a machine that does other things",
     )
     add("--json", type=Path, metavar="FILE", help="write the ratios there too")
-    given = parser.parse_args()
-    if given.only is None:
-        given.only = [name for name in ORDER if name != TPCH or generator() is not None]
-        if TPCH not in given.only:
-            progress(f"tpch is left out: {NO_GENERATOR}")
-    elif TPCH in given.only and generator() is None:
-        parser.error(f"tpch cannot run: {NO_GENERATOR}")
-    if not 0 < given.scale <= SCALE_MAX:
-        parser.error(f"--scale must be above 0 and at most {SCALE_MAX}")
-    missing = [module for module in (OLAPDB, *given.beside) if not importlib.util.find_spec(module)]
-    if "dbt" in given.only and not importlib.util.find_spec("dbt.adapters.duckdb"):
-        missing.append("dbt.adapters.duckdb")
-    if missing:
-        parser.error(f"{', '.join(missing)} cannot be imported; pip install -e '.[dev]' has all")
-    return given
+    add("--markdown", type=Path, metavar="FILE", help="write the ratios there too, as tables")
 
 
 def _rows(text: str) -> int:
@@ -215,16 +258,38 @@ def _positive(text: str) -> int:
     return number
 
 
+def write_files(folder: Path, given: argparse.Namespace) -> None:
+    """The Parquet files of the groups that read some."""
+    writers = {
+        "reads": (write_reads, given.rows),
+        "tpch": (write_tpch, given.scale),
+        "ssb": (write_ssb, given.scale),
+        "clickbench": (write_clickbench, given.rows),
+    }
+    for name, (write, size) in writers.items():
+        if name in given.only:
+            progress(f"making the rows of {name}")
+            write(folder, size)
+
+
+def run(
+    name: str, workers: Mapping[str, Worker], given: argparse.Namespace, report: Report
+) -> None:
+    """One group, other than dbt."""
+    if name == "marginal":
+        run_marginal(workers, given.rounds, given.rows, report, given.case)
+        return
+    group = SCALED[name](given.scale) if name in SCALED else GROUPS[name](given.rows)
+    run_group(group, workers, given.rounds, report, given.case)
+    if name in SUMMARIZED:
+        report.summary()
+
+
 def main() -> None:
     given = arguments()
     others = [engine for engine in (CHDB, DUCKDB) if engine in given.beside]
     with tempfile.TemporaryDirectory() as folder:
-        if "reads" in given.only:
-            progress("making the rows of the reads")
-            write_reads(Path(folder), given.rows)
-        if TPCH in given.only:
-            progress("making the rows of TPC-H")
-            write_tpch(Path(folder), given.scale)
+        write_files(Path(folder), given)
         with started([OLAPDB, *others], given.clock, given.threads, Path(folder)) as workers:
             versions = [worker.about for worker in workers.values()]
             head: dict[str, object] = {
@@ -243,21 +308,14 @@ def main() -> None:
                 f"{head['threads']}; {given.clock} time, {given.rounds} rounds and one to warm up."
             )
             for name in ORDER:
-                if name not in given.only:
-                    continue
-                if name == "dbt":
-                    if DUCKDB in others:
-                        place = Path(folder)
-                        run_projects(place, given.clock, given.rounds, report, given.case)
-                elif name == TPCH:
-                    run_group(tpch(given.scale), workers, given.rounds, report, given.case)
-                    report.summary()
-                elif name == "marginal":
-                    run_marginal(workers, given.rounds, given.rows, report, given.case)
-                else:
-                    run_group(GROUPS[name](given.rows), workers, given.rounds, report, given.case)
+                if name in given.only and name != "dbt":
+                    run(name, workers, given, report)
+            if "dbt" in given.only and DUCKDB in others:
+                run_projects(Path(folder), given.clock, given.rounds, report, given.case)
     if given.json:
         report.write(given.json)
+    if given.markdown:
+        report.write_markdown(given.markdown)
     if not report.groups:
         sys.exit(
             "Nothing was measured: no measurement of these groups and engines has such a name."

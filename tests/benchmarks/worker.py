@@ -3,6 +3,7 @@
     {"seconds": [statement, …]}    runs them, answers with the seconds they took together
     {"rows": query}                answers with the rows, each value as JSON has it
     {"about": true}                answers with name and version
+    {"facts": true}                answers with the peak memory of the process and the bytes of its tables
 
 Started by `workers`, with the engine, the clock, the number of threads (0: as the engine comes) and
 the folder of the Parquet files that `LOAD` reads. The clock is `wall`, or `cpu`: the processor
@@ -18,6 +19,7 @@ import datetime
 import json
 import math
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -30,6 +32,7 @@ import pyarrow.parquet as pq
 from data import inserted
 
 INSERT, LOAD = "INSERT FROM PYTHON ", "LOAD "
+LIVE_BYTES = "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = 'bench'"
 READS = ("SELECT", "WITH", "SYSTEM BACKFILL")
 
 
@@ -44,6 +47,9 @@ class Engine(Protocol):
     def load(self, table: str, file: Path) -> object: ...
 
     def rows(self, sql: str) -> list[list[object]]: ...
+
+    def disk_bytes(self) -> int:
+        """Return the bytes of what tables hold now, without parts that merges have replaced."""
 
 
 class Olapdb:
@@ -69,6 +75,9 @@ class Olapdb:
 
     def rows(self, sql: str) -> list[list[object]]:
         return [list(row) for row in self.connection.execute(sql).fetchall()]
+
+    def disk_bytes(self) -> int:
+        return int(str(self.rows(LIVE_BYTES)[0][0]))
 
 
 class Chdb:
@@ -98,14 +107,18 @@ class Chdb:
         lines = self.session.query(sql, "JSONCompactEachRow").bytes().decode().splitlines()
         return [json.loads(line) for line in lines]
 
+    def disk_bytes(self) -> int:
+        return int(str(self.rows(LIVE_BYTES)[0][0]))
+
 
 class Duckdb:
     def __init__(self, folder: Path, threads: int) -> None:
         import duckdb
 
         self.about = f"DuckDB {duckdb.__version__}"
+        self.file = folder / "duck.db"
         self.connection = duckdb.connect(
-            str(folder / "duck.db"), config={"autoinstall_known_extensions": "false"}
+            str(self.file), config={"autoinstall_known_extensions": "false"}
         )
         if threads:
             self.connection.execute(f"SET threads = {threads}")
@@ -124,6 +137,9 @@ class Duckdb:
 
     def rows(self, sql: str) -> list[list[object]]:
         return [list(row) for row in self.connection.execute(sql).fetchall()]
+
+    def disk_bytes(self) -> int:
+        return self.file.stat().st_size
 
 
 def plain(value: Any) -> object:
@@ -154,9 +170,17 @@ def seconds(engine: Engine, statements: list[str], files: Path, clock: str) -> f
     return now() - started
 
 
+def facts(engine: Engine) -> dict[str, int]:
+    """Return the peak memory of this process (Linux counts it in KiB) and the bytes of the tables."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"peak_bytes": peak, "disk_bytes": engine.disk_bytes()}
+
+
 def answer(engine: Engine, request: dict[str, Any], files: Path, clock: str) -> object:
     if "about" in request:
         return engine.about
+    if "facts" in request:
+        return facts(engine)
     if "rows" in request:
         return [[plain(value) for value in row] for row in engine.rows(request["rows"])]
     return seconds(engine, request["seconds"], files, clock)

@@ -40,6 +40,12 @@ class Worker:
         assert isinstance(answer, list)
         return answer
 
+    def facts(self) -> dict[str, int]:
+        """Return `peak_bytes`, the peak memory of the process, and `disk_bytes`, of the tables."""
+        answer = self._ask({"facts": True})
+        assert isinstance(answer, dict)
+        return answer
+
     def __enter__(self) -> Self:
         return self
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from olapdb.functions.aggregates import exact_quantile, group_kernels, quantile
+from olapdb.functions.aggregates import exact_quantile, group_kernels, quantile, quantile_buckets
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns, slices
 
@@ -94,13 +94,19 @@ def test_sums_and_extremes_of_one_group(case: tuple[pa.Array, Groups], largest: 
 @given(st.lists(st.floats(allow_nan=False)))
 def test_buckets_by_bits(values: list[float]) -> None:
     array = np.array(values, np.float64)
-    assert quantile.bucket_numbers(array).tolist() == quantile._buckets_of_any(array).tolist()
+    assert (
+        quantile_buckets.bucket_numbers(array).tolist()
+        == quantile_buckets._buckets_of_any(array).tolist()
+    )
 
 
 @given(st.lists(st.floats(1e-300, 1e300) | st.just(0.0)))
 def test_buckets_of_common_numbers(values: list[float]) -> None:
     array = np.array([*values, *(-v for v in values)], np.float64)
-    assert quantile.bucket_numbers(array).tolist() == quantile._buckets_of_any(array).tolist()
+    assert (
+        quantile_buckets.bucket_numbers(array).tolist()
+        == quantile_buckets._buckets_of_any(array).tolist()
+    )
 
 
 @pytest.mark.parametrize("spread", [3, 1 << 17])

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from olapdb.compute.group_codes import encode, factorise
 from olapdb.compute.hash_table import Lookup
-from olapdb.compute.ordering import OrderColumn, sort_indices
+from olapdb.compute.ordering import OrderColumn, rows_within, sort_indices
 from olapdb.config import tuning
+from olapdb.execute.operators.sort import is_bound
 from olapdb.functions import parse_type
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Groups
@@ -209,6 +210,18 @@ def test_many_texts_that_are_looked_up(distinct: int) -> None:
     np.testing.assert_array_equal(codes >= 0, present)
     found = lookup.values(0).take(pa.array(codes[present]))
     assert found.equals(searched.filter(pa.array(present)))
+
+
+@given(st.data())
+def test_rows_up_to_a_bound(data: st.DataObject) -> None:
+    column = data.draw(columns([*NUMBERS, *TIMES, "String", "Bool", "UUID"], 30))
+    bound = column[data.draw(st.integers(0, 29))]
+    if not is_bound(bound):
+        return
+    key = OrderColumn(column, data.draw(st.booleans()), data.draw(st.booleans()))
+    compiled = rows_within(key, bound)
+    with without_kernels():
+        np.testing.assert_array_equal(compiled, rows_within(key, bound))
 
 
 @given(st.data())

@@ -6,6 +6,7 @@ What the ratios are is of no interest here.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -36,16 +37,18 @@ def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["views", "merges"], "", "chdb", 4),
         (["marginal"], "1 view, ", "chdb", 1),
         (["spill"], "", "duckdb", 3),
+        (["ssb"], "", "duckdb", 26),
+        (["clickbench"], "", "chdb", 43),
     ],
-    ids=["inserts-reads", "views-merges", "marginal", "spill"],
+    ids=["inserts-reads", "views-merges", "marginal", "spill", "ssb", "clickbench"],
 )
 def test_groups_measure_ratios(
     tmp_path: Path, groups: list[str], part: str, other: str, count: int
 ) -> None:
-    file = tmp_path / "ratios.json"
-    done = ran(
-        "--rows", "1000", "--rounds", "1", "--json", str(file), "--only", *groups, "--case", part
-    )
+    file, tables = tmp_path / "ratios.json", tmp_path / "ratios.md"
+    sizes = ["--rows", "1000", "--scale", "0.001", "--rounds", "1"]
+    files = ["--json", str(file), "--markdown", str(tables)]
+    done = ran(*sizes, *files, "--only", *groups, "--case", part)
     assert done.returncode == 0, done.stderr
     told = json.loads(file.read_text())
     assert [group["group"] for group in told["groups"]] == groups
@@ -53,10 +56,30 @@ def test_groups_measure_ratios(
     assert len(told["versions"]) == 3
     measured = [one for group in told["groups"] for one in group["measurements"]]
     assert len(measured) >= count
+    text = tables.read_text()
+    assert [f"## {group}" in text for group in groups] == [True] * len(groups)
     for one in measured:
         assert one["name"] in done.stdout
+        assert f"| {one['name']} |" in text
         assert set(one[other]) == {"median", "low", "high"}
         assert groups == ["marginal"] or one[other]["low"] > 0
+
+
+def test_growth_with_rows_has_a_figure_for_each_engine(tmp_path: Path) -> None:
+    file, plot = tmp_path / "scaling.json", tmp_path / "scaling.png"
+    command = [sys.executable, str(BENCHMARKS / "scaling.py"), "--rows", "1000"]
+    command += ["--json", str(file)]
+    if importlib.util.find_spec("matplotlib"):
+        command += ["--plot", str(plot)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(file.read_text())
+    assert set(told["measured"]) == {"olapdb", "chdb", "duckdb"}
+    wanted = {"load", *told["queries"], "peak_bytes", "disk_bytes"}
+    for by_rows in told["measured"].values():
+        assert set(by_rows) == {"1000"}
+        assert all(set(one) == wanted and min(one.values()) > 0 for one in by_rows.values())
+    assert plot.exists() == bool(importlib.util.find_spec("matplotlib"))
 
 
 def test_a_part_of_it_beside_one_engine() -> None:

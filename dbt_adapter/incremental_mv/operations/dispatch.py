@@ -73,7 +73,9 @@ def _orphan_lines(orphans: list[Orphan]) -> list[str]:
 def _drop_orphans(request: Request, project: Project, schemas: frozenset[str]) -> Report:
     """Drop the orphans in this target's schemas and in those of `schemas`, or list them.
 
-    They are dropped with `confirm: true` or `dry_run: false`, else listed."""
+    They are dropped with `confirm: true` or `dry_run: false`, else listed.
+
+    Raises DbtRuntimeError."""
     more = frozenset(listed(request.options.get("schemas")))
     orphans = find_orphans(request.warehouse, project, schemas | more)
     dry_run = request.options.get("dry_run")

@@ -39,7 +39,7 @@ class Orphan:
     rows: int
 
     def row(self) -> dict[str, object]:
-        """Return the row of a printed table."""
+        """Return the orphan as a row of the report's table, by column name."""
         return {
             "orphan": f"{self.database}.{self.trigger}",
             "of": self.unique_id,

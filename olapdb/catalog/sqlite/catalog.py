@@ -143,11 +143,13 @@ class SqliteCatalog(LeaseCatalog):
             return jobs.job_state(connection, job_id)
 
     def jobs(self) -> tuple[ViewJob, ...]:
+        """Return all recorded jobs of views, running and ended."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return jobs.all_jobs(connection)
 
     def job_chunks(self) -> tuple[tuple[str, JobChunk], ...]:
+        """Return (job id, chunk) of all chunks of the recorded jobs."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return jobs.all_chunks(connection)

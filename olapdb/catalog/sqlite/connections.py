@@ -178,7 +178,7 @@ class Connections:
             yield self.writer()
 
     def writer(self) -> sqlite3.Connection:
-        """Return the writing connection, opened at first use."""
+        """Return the writing connection, opened at first use. Raises InterfaceError."""
         if self._closed:
             raise InterfaceError("The warehouse is closed.", hint="Connect again.")
         if self._writer is None:
@@ -237,6 +237,8 @@ class Connections:
         Without a log the file is complete and is read without locks.  While a writer comes or goes,
         the log may exist without its shared memory or the reverse, and SQLite cannot open the file;
         so it retries.
+
+        Raises CannotOpenWarehouse.
         """
         until = time.monotonic() + _OPENING_SECONDS_MAX
         while True:

@@ -62,6 +62,7 @@ class LeaseCatalog(CatalogReader):
         self._own_leases.discard(lease_id)
 
     def leases(self) -> tuple[LeaseInfo, ...]:
+        """Return all leases of the warehouse, revoked and closed ones included."""
         self._notice_fork()
         with self.connections.reading() as connection:
             return tuple(LeaseInfo(*row) for row in sql.all_leases(connection))

@@ -71,6 +71,7 @@ class SqliteSnapshot:
         return self._schema.by_id.get(object_id)
 
     def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
+        """Return the tables and views of the database (None: of all), by (database, name)."""
         if database is None:
             return self._schema.ordered
         return tuple(item for item in self._schema.ordered if item.database == database)

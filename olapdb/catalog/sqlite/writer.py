@@ -53,7 +53,7 @@ class Writer:
     @contextmanager
     def turn(self, purpose: str) -> Iterator[None]:
         """Wait for the turn among this process's threads, then among processes. Reentrant for the
-        thread that holds it."""
+        thread that holds it. Raises ReadOnly."""
         self._notice_fork()
         if self._read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")

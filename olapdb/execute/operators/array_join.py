@@ -77,7 +77,9 @@ def _join_batch(
 
 
 def _common_counts(arrays: Sequence[pa.Array]) -> np.ndarray:
-    """Return the number of elements of each row, int64; raise where the arrays differ."""
+    """Return the number of elements of each row, int64; raise where the arrays differ.
+
+    Raises SizesOfArraysDoNotMatch."""
     counts = _counts(arrays[0])
     for array in arrays[1:]:
         others = _counts(array)

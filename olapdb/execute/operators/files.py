@@ -109,7 +109,10 @@ class _Columns:
         return pa.repeat(pa.scalar(value, pa.string()), self._rows.rows).cast(kind.arrow)
 
     def _own(self, name: str, kind: DataType) -> pa.Array:
-        """Return a column of the data; its type's default where the data have no value."""
+        """Return a column of the data, converted to `kind`.
+
+        A column that the data lack is NULL if `kind` is Nullable, else its default. Raises DataError,
+        with the place of the value that does not convert."""
         if name not in self._rows.names:
             absent = None if is_nullable(kind) else default_value(kind)
             if absent is None:

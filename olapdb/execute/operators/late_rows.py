@@ -148,9 +148,7 @@ class _AddressReader:
 
     def read(self, number: int) -> pa.RecordBatch:
         """Return the rows of a task that the conditions keep, with their addresses."""
-        batch = self._reader.read(self.tasks[number])
-        positions = batch.column(TASK_ROW).to_numpy()
-        return self._with_addresses(batch.columns[:-1], number, positions)
+        return self._addressed(self._reader.read(self.tasks[number]), number)
 
     def unread(self, rows_max: int) -> Iterator[pa.RecordBatch]:
         """Yield the addresses of the first `rows_max` rows of a scan without other columns."""
@@ -161,6 +159,11 @@ class _AddressReader:
             rows_max -= rows
             if not rows_max:
                 return
+
+    def _addressed(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
+        """Return the rows of a task with addresses in place of positions."""
+        positions = batch.column(TASK_ROW).to_numpy()
+        return self._with_addresses(batch.columns[:-1], number, positions)
 
     def _with_addresses(
         self, columns: Sequence[pa.Array], number: int, positions: np.ndarray
@@ -203,14 +206,14 @@ class _TopReader(_AddressReader):
             self.tasks[number] = narrowed(self.tasks[number], keep)
             if not self.tasks[number]:
                 return self._with_addresses(self._no_columns(), number, np.zeros(0, np.uint64))
-        batch = super().read(number)
+        batch = self._reader.read(self.tasks[number])
         if bound is not None:
             batch = not_after(bound, first_key, batch, self._context)
         if batch.num_rows >= self._limit:
             batch = self._first_rows(batch)  # sorted: the last row is the worst
             last = batch.slice(batch.num_rows - 1)
             self._tighten(order_columns([first_key], last, self._context)[0].values[0])
-        return batch
+        return self._addressed(batch, number)
 
     def _no_columns(self) -> list[pa.Array]:
         """Return the scan's columns without rows and without the addresses."""
@@ -219,10 +222,13 @@ class _TopReader(_AddressReader):
     def _first_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the first `limit` rows of a batch that has more, sorted."""
         first_key, context = self._keys[0], self._context
-        values = order_columns([first_key], batch, context)[0].values
-        bound = _nth_value(values, first_key, self._limit) if len(values) > self._limit else None
-        if bound is not None:
-            batch = not_after(bound, first_key, batch, context)
+        sampled = tuning.TOP_SAMPLE_PER_ROW * self._limit
+        for rows in (sampled, batch.num_rows):
+            if self._limit < rows <= batch.num_rows:
+                sample = order_columns([first_key], batch.slice(0, rows), context)[0].values
+                bound = _nth_value(sample, first_key, self._limit)
+                if bound is not None:
+                    batch = not_after(bound, first_key, batch, context)
         order = sort_indices(order_columns(self._keys, batch, context), batch.num_rows)
         return take_rows(batch, order.slice(0, self._limit))
 

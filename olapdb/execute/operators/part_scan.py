@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -150,15 +151,23 @@ def read_task(
     in_parts = [source for source in sources if source.name != TASK_ROW]
     pieces = [_read(piece, in_parts, table, context, coded) for piece in task if in_parts]
     columns = iter([list(chunks) for chunks in zip(*pieces, strict=True)])
-    arrays = [
-        pa.array(np.arange(rows, dtype=np.uint64)) if s.name == TASK_ROW else _joined(next(columns))
-        for s in sources
-    ]
+    arrays = [_ascending(rows) if s.name == TASK_ROW else _joined(next(columns)) for s in sources]
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
     context.statistics.add_read(0, sum(map(_bytes_of_rows, arrays)))
     return batch
+
+
+def _ascending(rows: int) -> pa.Array:
+    """Return the numbers from 0 up to `rows`, excluded; UInt64."""
+    return _ascending_numbers(max(rows - 1, 0).bit_length()).slice(0, rows)
+
+
+@cache
+def _ascending_numbers(bits: int) -> pa.Array:
+    """Return the numbers below 2^bits, made once: tasks have about the same numbers of rows."""
+    return pa.array(np.arange(1 << bits, dtype=np.uint64))
 
 
 def _bytes_of_rows(column: pa.Array) -> int:

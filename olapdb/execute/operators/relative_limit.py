@@ -91,7 +91,7 @@ class _Last:
         self._rows = 0
 
     def of(self, child: Batches) -> Batches:
-        """Yield the last rows."""
+        """Yield the last `_count` rows of the child, and the rows before them that tie with the first."""
         for batch in child:
             self._context.check()
             if batch.num_rows:

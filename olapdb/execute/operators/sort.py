@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.compute.batches import filter_rows
+from olapdb.compute.batches import take_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
-from olapdb.compute.ordering import OrderColumn
+from olapdb.compute.ordering import OrderColumn, rows_within
 from olapdb.config import tuning
 from olapdb.execute.spill.sorter import Sorter
 from olapdb.plan.nodes import Sort, SortKey
@@ -67,14 +67,8 @@ def not_after(
     (see `is_bound`)."""
     if not is_bound(bound):
         return batch
-    floating = pa.types.is_floating(bound.type)
-    values = order_columns([key], batch, context)[0].values
-    keep = (pc.greater_equal if key.descending else pc.less_equal)(values, bound)
-    if key.nulls_first:
-        keep = pc.fill_null(keep, True)
-        if floating:
-            keep = pc.or_(keep, pc.fill_null(pc.is_nan(values), False))
-    return filter_rows(batch, keep)
+    positions = rows_within(order_columns([key], batch, context)[0], bound)
+    return batch if len(positions) == batch.num_rows else take_rows(batch, pa.array(positions))
 
 
 def is_bound(value: pa.Scalar) -> bool:

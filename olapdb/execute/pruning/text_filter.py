@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from olapdb.functions.strings.tokenizers import like_fragments
 from olapdb.model.schema import SkipIndex
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InValues
 from olapdb.storage.skip_indexes import bloom_contains
@@ -58,31 +59,9 @@ def _alternatives(index: SkipIndex, condition: Expression) -> Sequence[np.ndarra
 def _of_pattern(index: SkipIndex, pattern: bytes) -> np.ndarray:
     """Return the hashes that a text which is LIKE the pattern has."""
     found = [np.empty(0, np.uint64)]
-    for fragment, from_start, to_end in _fragments(pattern):
+    for fragment, from_start, to_end in like_fragments(pattern):
         found.append(hashes_of_fragment(index, fragment, from_start=from_start, to_end=to_end))
     return np.unique(np.concatenate(found))
-
-
-def _fragments(pattern: bytes) -> Iterable[tuple[bytes, bool, bool]]:
-    """Yield the stretches of a LIKE pattern without wildcards: (text, is at its start, at its
-    end)."""
-    text, starts = bytearray(), True
-    at = 0
-    while at < len(pattern):
-        byte = pattern[at : at + 1]
-        if byte == b"\\" and at + 1 < len(pattern):
-            if pattern[at + 1 : at + 2] not in b"%_\\":
-                text += byte
-            text += pattern[at + 1 : at + 2]
-            at += 2
-            continue
-        at += 1
-        if byte in (b"%", b"_"):
-            yield bytes(text), starts, False
-            text, starts = bytearray(), False
-        else:
-            text += byte
-    yield bytes(text), starts, True
 
 
 def _text(expression: Expression) -> bytes | None:

@@ -15,7 +15,9 @@ def approximate_top(
     """Resolve approx_top_k(k[, reserved])(x), or approx_top_sum, whose weight is an integer.
 
     The counts are exact, so that what ClickHouse reserves changes nothing; of equal counts the
-    smaller value comes first."""
+    smaller value comes first.
+
+    Raises BadGet, CannotConvertType, ArgumentOutOfBound and IllegalTypeOfArgument."""
     weighted = name == "approx_top_sum"
     for place, parameter in enumerate(parameters):
         if place == 2:

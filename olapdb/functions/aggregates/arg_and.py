@@ -52,7 +52,9 @@ def _filled(values: pa.Array, data_type: DataType) -> pa.Array:
 def arg_and_extreme(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve argAndMin or argAndMax of a value and a key; both must have an order."""
+    """Resolve argAndMin or argAndMax of a value and a key; both must have an order.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     for data_type in types:

@@ -95,7 +95,9 @@ def resolve_arg_extreme_combinator(
     """Return -ArgMin or -ArgMax (`suffix`) of the aggregate `name`; `resolve` resolves that one.
 
     `types` are those of its arguments, then of the key. The result is Nullable for a Nullable key,
-    unless `has_result_over_no_rows`: the aggregate counts or gathers."""
+    unless `has_result_over_no_rows`: the aggregate counts or gathers.
+
+    Raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name}{suffix} takes a key, its last argument."

@@ -93,7 +93,7 @@ class Resample(Combinator):
         return columns.lists_from(np.arange(groups.count + 1) * self.buckets, states)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        """Merge the inner states of each group bucket by bucket."""
+        """Merge the inner states of each group bucket by bucket. Raises IllegalTypeOfArgument."""
         offsets, elements = columns.elements_of(states)
         sizes = np.diff(offsets)
         if ((sizes != 0) & (sizes != self.buckets)).any():  # 0: the default of the type
@@ -142,7 +142,9 @@ def _by_position(offsets: np.ndarray, groups: Groups) -> tuple[np.ndarray, Group
 
 
 def _element_types(name: str, types: tuple[DataType, ...]) -> tuple[DataType, ...]:
-    """Return the element types of the argument arrays; raise unless all arguments are arrays."""
+    """Return the element types of the argument arrays; raise unless all arguments are arrays.
+
+    Raises TooFewArguments and IllegalTypeOfArgument."""
     if not types:
         raise TooFewArguments(f"Aggregate function {name} needs at least one array.")
     element_types = []
@@ -207,7 +209,9 @@ def resolve_resample_combinator(
 ) -> Aggregate:
     """Return -Resample of the aggregate `name`; `resolve` resolves that one.
 
-    The last three parameters are start, end and step; the last argument is the key."""
+    The last three parameters are start, end and step; the last argument is the key.
+
+    Raises NumberOfArgumentsDoesntMatch, ArgumentOutOfBound and IllegalTypeOfArgument."""
     full_name = f"{name}Resample"
     if len(parameters) < 3 or not types:
         raise NumberOfArgumentsDoesntMatch(

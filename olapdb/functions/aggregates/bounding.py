@@ -59,7 +59,7 @@ class BoundingRatio(Aggregate):
     the first row that is read stays. State: Tuple(seen, left x, left y, right x, right y)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the bounds of each group's points without NULL."""
+        """Return the leftmost and the rightmost point of each group; skip points with a NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         x, y = (_floats(argument) for argument in arguments)
         return self._state((x, y), (x, y), groups)
@@ -103,7 +103,7 @@ class BoundingRatio(Aggregate):
 def bounding_ratio(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve boundingRatio(x, y) of numbers and times."""
+    """Resolve boundingRatio(x, y) of numbers and times. Raises BadArguments."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     numeric = Integer | Float | Boolean | Decimal
@@ -145,7 +145,7 @@ class DeltaSumTimestamp(Gathered):
 def delta_sum_timestamp(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve deltaSumTimestamp(value, time) of numbers and times."""
+    """Resolve deltaSumTimestamp(value, time) of numbers and times. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     for data_type, kinds in zip(

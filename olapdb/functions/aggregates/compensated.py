@@ -71,7 +71,9 @@ class CompensatedSum(Aggregate):
 
 
 def kahan_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve sumKahan of a number: decimals have exact sums, others are added up as Float64."""
+    """Resolve sumKahan of a number: decimals have exact sums, others are added up as Float64.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     number = plain(types[0])

@@ -36,7 +36,9 @@ class GroupConcat(GroupArray):
 def group_concat(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupConcat([delimiter[, limit]]) of texts."""
+    """Resolve groupConcat([delimiter[, limit]]) of texts.
+
+    Raises IllegalTypeOfArgument and NumberOfArgumentsDoesntMatch."""
     require_count(name, types, 1)
     if not isinstance(plain(types[0]), String):
         raise illegal_argument(name, types[0], "a String")

@@ -52,7 +52,8 @@ class Dependence(CountedValues):
     def _association(
         self, squared: np.ndarray, totals: np.ndarray, rows: np.ndarray, lines: np.ndarray
     ) -> np.ndarray:
-        """Return the measure from phi squared and the numbers of rows and of values on each side."""
+        """Return the measure of each group from phi squared, its number of rows (`totals`) and the
+        numbers of distinct values on the left (`rows`) and on the right (`lines`)."""
         match self.state_type.function:
             case "contingency":
                 return np.asarray(np.sqrt(squared / (1 + squared)))

@@ -105,13 +105,13 @@ Rule = Callable[[Spread, float], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def _at_least(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first values up to which the weights are the level's share of all."""
+    """Return (place, the same place, 0) of the first value up to which the weights reach the level."""
     places = spread.first(spread.running >= (level * spread.totals)[spread.owners])
     return places, places, np.zeros(len(places))
 
 
 def _timed(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the values as `_at_least` does; of groups of little weight those behind the share."""
+    """Return what `_at_least` does; for groups of little weight the value after the level's share."""
     share = level * spread.totals
     few = (spread.totals <= _TIMING_FEW)[spread.owners]
     wanted = np.where(few, np.floor(share)[spread.owners] + 1, np.ceil(share)[spread.owners])
@@ -126,7 +126,9 @@ def _beyond(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _repeated(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the neighbours of the level in the list that has each value as often as it weighs."""
+    """Return (lower place, upper place, share of the upper) of the level.
+
+    The places are those in the list that repeats each value as often as it weighs."""
     rank = level * (spread.totals - 1)
     low = spread.first(spread.running > np.floor(rank)[spread.owners])
     high = spread.first(spread.running > np.floor(rank + 1)[spread.owners])
@@ -146,7 +148,9 @@ def _centroids(spread: Spread, level: float) -> tuple[np.ndarray, np.ndarray, np
 def _interpolated(
     spread: Spread, level: float, *, singles: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the values before and behind the level, which stand in the middle of their weights."""
+    """Return (lower place, upper place, share of the upper) of the level.
+
+    A value stands in the middle of its weight; with `singles`, at both of its ends if it weighs 1."""
     rank = level * spread.totals
     middles = spread.running - spread.weights / 2
     high = spread.first(middles >= rank[spread.owners])
@@ -254,7 +258,7 @@ class CountedQuantiles(CountedValues):
         return pc.fill_null(taken, float("nan") if is_float else default_value(result))
 
     def _rounded(self, values: pa.Array) -> pa.Array:
-        """Return the values as the kind counts them."""
+        """Return the values as the kind counts them: as they are, in less precision, or as buckets."""
         arrow = self.state_type.arrow.field(0).type.value_type
         if self.kind in ("GK", "InterpolatedWeighted", "ExactWeightedInterpolated"):
             return columns.retype(values, arrow)
@@ -292,7 +296,7 @@ class CountedQuantiles(CountedValues):
 def counted_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s) of one of KINDS."""
+    """Resolve quantile(s) of one of KINDS. Raises IllegalTypeOfArgument."""
     kind_name = name.removeprefix("quantiles").removeprefix("quantile")
     kind = KINDS[kind_name]
     levels, accuracy = parameters, 0.0

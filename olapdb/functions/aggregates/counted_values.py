@@ -149,7 +149,9 @@ class Entropy(CountedValues):
 
 
 def top_k(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve topK or topKWeighted with parameters (k = 10, load factor, 'counts')."""
+    """Resolve topK or topKWeighted with parameters (k = 10, load factor, 'counts').
+
+    Raises IllegalTypeOfArgument."""
     weighted = name == "topKWeighted"
     require_count(name, types, 2 if weighted else 1)
     if isinstance(plain(types[0]), Map | AggregateFunction):

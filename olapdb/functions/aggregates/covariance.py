@@ -37,7 +37,7 @@ class Covariance(Aggregate):
         return self.state_type.function.startswith("corr")
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the states of the groups over rows without NULLs."""
+        """Return each group's count, means and sums of products; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         left, right = (columns.numpy_values(argument).astype(np.float64) for argument in arguments)
         zeros = [np.zeros(len(left))] * (3 if self.correlates else 1)
@@ -87,7 +87,7 @@ class Covariance(Aggregate):
 
 def covariance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Resolve covarPop, covarSamp or corr; two Float32 arguments give Float32, but not those of
-    covarPopStable and its kin."""
+    covarPopStable and its kin. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     arguments = [plain(data_type) for data_type in types]

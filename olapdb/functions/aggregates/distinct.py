@@ -171,7 +171,7 @@ class Uniq(Aggregate):
         return self._states(columns.offsets_from_counts(counts), distinct, skip)
 
     def _states(self, offsets: np.ndarray, hashes: np.ndarray, skip: np.ndarray) -> pa.Array:
-        """Return the states of samples."""
+        """Return the states (skip, hashes) of samples; `offsets` cut the hashes into groups."""
         lists = columns.lists_from(offsets, columns.from_values(hashes, pa.uint64()))
         fields = [columns.from_values(skip, pa.uint8()), lists]
         return columns.structs_from(fields, self.state_type.arrow)
@@ -195,7 +195,7 @@ def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:
 
 
 def uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve uniq, its kin or uniqExact of one or more arguments; maps and states are refused.
+    """Resolve uniq, uniqExact, uniqCombined(64), uniqHLL12 of any arguments but maps and states.
 
     uniqCombined, uniqCombined64 and uniqHLL12 are uniq, whose estimate is as close as theirs."""
     if name.startswith("uniqCombined"):
@@ -217,7 +217,9 @@ def uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
 
 
 def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
-    """Raise ArgumentOutOfBound unless there is no parameter or one integer from 12 to 20."""
+    """Raise ArgumentOutOfBound unless there is no parameter or one integer from 12 to 20.
+
+    Also raises NumberOfArgumentsDoesntMatch."""
     if len(parameters) > 1:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes one parameter.")
     for precision in parameters:
@@ -230,7 +232,9 @@ def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
 def group_bitmap(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupBitmap of integers: their number without repetitions."""
+    """Resolve groupBitmap of integers: their number without repetitions.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     if not isinstance(plain(types[0]), Integer):

@@ -114,7 +114,9 @@ class LargestTriangles(Gathered):
 def largest_triangles(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve largestTriangleThreeBuckets(n)(x, y) of numbers and times."""
+    """Resolve largestTriangleThreeBuckets(n)(x, y) of numbers and times.
+
+    Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument and NotSupportedError."""
     if len(parameters) != 1:
         raise NumberOfArgumentsDoesntMatch(f"{name} takes one parameter, the number of points.")
     (points,) = parameters

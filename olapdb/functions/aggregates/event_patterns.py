@@ -269,7 +269,10 @@ class SequenceMatch(Aggregate):
 def sequence_match(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve sequenceMatch or sequenceCount(pattern)(time, c1, c2, …)."""
+    """Resolve sequenceMatch or sequenceCount(pattern)(time, c1, c2, …).
+
+    Raises NumberOfArgumentsDoesntMatch, TooFewArguments, TooManyArguments,
+    IllegalTypeOfArgument and BadGet."""
     if len(parameters) != 1:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} takes one parameter, its pattern."

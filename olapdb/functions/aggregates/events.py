@@ -78,7 +78,7 @@ class Retention(Aggregate):
 
 
 def retention(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve retention of 1 to 32 conditions."""
+    """Resolve retention of 1 to 32 conditions. Raises BadArguments."""
     if parameters:
         raise BadArguments(f"Aggregate function {name} takes no parameters.")
     _check_conditions(name, types)
@@ -164,7 +164,9 @@ class WindowFunnel(Aggregate):
 def window_funnel(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve windowFunnel(window[, mode])(time, condition, …)."""
+    """Resolve windowFunnel(window[, mode])(time, condition, …).
+
+    Raises BadArguments, NotSupportedError, TooFewArguments and IllegalTypeOfArgument."""
     window = parameters[0] if parameters else None
     if not isinstance(window, int) or isinstance(window, bool) or window < 0:
         raise BadArguments(f"Aggregate function {name} has a window: {name}(3600)(time, c1, c2).")
@@ -206,7 +208,7 @@ class DeltaSum(Aggregate):
     def _joined(
         self, sums: np.ndarray, firsts: np.ndarray, lasts: np.ndarray, groups: Groups
     ) -> pa.Array:
-        """Return the states of groups of following pieces."""
+        """Join the pieces (sum, first, last) of each group in row order; rises between pieces count too."""
         order = groups.order
         ordered = Groups(groups.codes[order], groups.count)
         sums, firsts, lasts = sums[order], firsts[order], lasts[order]
@@ -237,7 +239,9 @@ class DeltaSum(Aggregate):
 
 
 def delta_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve deltaSum of one number that is not a decimal."""
+    """Resolve deltaSum of one number that is not a decimal.
+
+    Raises BadArguments and IllegalTypeOfArgument."""
     if parameters:
         raise BadArguments(f"Aggregate function {name} takes no parameters.")
     require_count(name, types, 1)

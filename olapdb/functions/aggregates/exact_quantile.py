@@ -22,6 +22,10 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.decimal_width import decimals_of_integers
+from olapdb.native import quantiles
+from olapdb.native.library import library
+from olapdb.native.values import values_of, values_of_numbers
 from olapdb.types import (
     FLOAT64,
     Array,
@@ -58,6 +62,9 @@ class ExactQuantiles(Aggregate):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's values as a sorted list, without NULL and NaN."""
+        ordered = _sorted_integers(arguments[0], groups)
+        if ordered is not None:
+            return columns.lists_from(*ordered)
         (values,), groups = group_kernels.drop_null_rows(arguments, groups)
         if pa.types.is_floating(values.type):
             numbers = ~np.isnan(columns.numpy_values(values))
@@ -124,11 +131,43 @@ class InterpolatedQuantiles(ExactQuantiles):
         return columns.from_values(out, pa.float64())
 
 
+def _sorted_integers(values: pa.Array, groups: Groups) -> tuple[np.ndarray, pa.Array] | None:
+    """Return the offsets of the groups and the integers, dates or times sorted by group and value,
+    without NULL.
+
+    Returns None for other types and without the kernel."""
+    numbers = values_of(values) if library() is not None else None
+    if numbers is None or not numbers.is_integer:
+        return None
+    codes = groups.kernel_codes
+    counted = quantiles.count_cells(numbers, codes, groups.count)
+    if counted is None:
+        offsets, ordered = quantiles.sorted_values(numbers, codes, groups.count)
+        return offsets, columns.from_values(ordered, values.type)
+    low, cells = counted
+    span = np.arange(cells.shape[1], dtype=np.uint64) + np.uint64(low % (1 << 64))
+    narrow = span.astype(numbers.numbers.dtype)
+    repeated = np.repeat(np.tile(narrow, len(cells)), cells.reshape(-1))
+    return columns.offsets_from_counts(cells.sum(axis=1)), columns.from_values(
+        repeated, values.type
+    )
+
+
 def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
     """Return the values sorted by group, then by value.
 
     Integers and times of a small range are packed with their group into one integer to sort."""
     keys = group_kernels.order_keys(values)
+    is_float = pa.types.is_floating(values.type)
+    is_long = (
+        pa.types.is_decimal128(values.type) and values.type.precision <= group_kernels.LONG_DIGITS
+    )
+    if library() is not None and (is_float or is_long):
+        numbers = values_of_numbers(keys)
+        ordered = quantiles.sorted_values(numbers, groups.kernel_codes, groups.count)[1]
+        if is_long:
+            return decimals_of_integers(ordered, values.type)
+        return columns.from_values(group_kernels.floats_of_sortable_bits(ordered), values.type)
     if len(keys) and (pa.types.is_integer(values.type) or pa.types.is_temporal(values.type)):
         least = int(keys.min())
         span = int(keys.max()) - least + 1
@@ -150,7 +189,7 @@ def _sorted_numbers(numbers: np.ndarray, limit: int) -> np.ndarray:
 def exact_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)Exact, …ExactLow and …ExactHigh."""
+    """Resolve quantile(s)Exact, …ExactLow and …ExactHigh. Raises IllegalTypeOfArgument."""
     require_count(name, types, 1)
     levels = quantile_levels(name, parameters)
     argument = plain(types[0])
@@ -165,7 +204,9 @@ def exact_quantile(
 def interpolated_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates."""
+    """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates.
+
+    Raises IllegalTypeOfArgument and BadArguments."""
     require_count(name, types, 1)
     levels = quantile_levels(name, parameters)
     argument = plain(types[0])

@@ -180,7 +180,9 @@ class ExtremeArgument(Aggregate):
 
 
 def picked_type(name: str, data_type: DataType) -> DataType:
-    """Return the type of a value that the aggregate picks: without LowCardinality, Nullable kept."""
+    """Return the type of a value that the aggregate picks: without LowCardinality, Nullable kept.
+
+    Raises IllegalTypeOfArgument."""
     if isinstance(plain(data_type), AggregateFunction):
         raise illegal_argument(name, data_type, "a value, not a state,")
     return data_type.inner if isinstance(data_type, LowCardinality) else data_type

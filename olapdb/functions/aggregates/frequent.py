@@ -85,7 +85,9 @@ class SingleValue(UniqExact):
 def single_value(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve singleValueOrNull of one value whose type may be Nullable."""
+    """Resolve singleValueOrNull of one value whose type may be Nullable.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     value = plain(types[0])
@@ -113,7 +115,10 @@ class UniqUpTo(UniqExact):
 
 
 def uniq_up_to(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve uniqUpTo(n) of one or more values; n is at most 100, and 5 if it is not given."""
+    """Resolve uniqUpTo(n) of one or more values; n is at most 100, and 5 if it is not given.
+
+    Raises NumberOfArgumentsDoesntMatch, CannotConvertType, ArgumentOutOfBound and
+    IllegalTypeOfArgument."""
     if len(parameters) > 1:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes one parameter.")
     limit = parameters[0] if parameters else 5

@@ -85,7 +85,9 @@ class MovingSum(Gathered):
 
 
 def moving_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve groupArrayMovingSum or groupArrayMovingAvg of one number that is not a decimal."""
+    """Resolve groupArrayMovingSum or groupArrayMovingAvg of one number that is not a decimal.
+
+    Raises BadArguments and IllegalTypeOfArgument."""
     require_count(name, types, 1)
     window = parameters[0] if parameters else None
     if len(parameters) > 1 or (
@@ -165,7 +167,9 @@ class IntervalLengthSum(Gathered):
 
 
 def intervals(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve maxIntersections, maxIntersectionsPosition or intervalLengthSum(start, end)."""
+    """Resolve maxIntersections, maxIntersectionsPosition or intervalLengthSum(start, end).
+
+    Raises BadArguments and IllegalTypeOfArgument."""
     if parameters:
         raise BadArguments(f"Aggregate function {name} takes no parameters.")
     require_count(name, types, 2)
@@ -219,7 +223,7 @@ def mean_ranks(values: np.ndarray, owners: np.ndarray, offsets: np.ndarray) -> n
 def rank_correlation(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve rankCorr of two numbers."""
+    """Resolve rankCorr of two numbers. Raises BadArguments and IllegalTypeOfArgument."""
     if parameters:
         raise BadArguments(f"Aggregate function {name} takes no parameters.")
     require_count(name, types, 2)

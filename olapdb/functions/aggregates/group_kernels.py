@@ -23,7 +23,7 @@ from olapdb.native.values import values_of, values_of_numbers
 _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
 _GROUP_ROWS_MIN = 64
-_LONG_DIGITS = 18
+LONG_DIGITS = 18
 """The digits of a decimal that fits into 64 bits, the low half of a Decimal128."""
 
 
@@ -193,6 +193,12 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
     return np.where(bits < 0, ~bits ^ np.int64(np.iinfo(np.int64).min), bits)
 
 
+def floats_of_sortable_bits(bits: np.ndarray) -> np.ndarray:
+    """Return the Float64 values whose `sortable_bits` these are."""
+    least = np.int64(np.iinfo(np.int64).min)
+    return np.where(bits < 0, ~bits ^ least, bits).view(np.float64)
+
+
 def order_keys(array: pa.Array) -> np.ndarray:
     """Return integers that compare as the values of a column without nulls do.
 
@@ -204,7 +210,7 @@ def order_keys(array: pa.Array) -> np.ndarray:
         return sortable_bits(columns.numpy_values(array))
     if pa.types.is_integer(arrow) or pa.types.is_temporal(arrow) or pa.types.is_boolean(arrow):
         return columns.numpy_values(array)
-    if pa.types.is_decimal128(arrow) and arrow.precision <= _LONG_DIGITS:
+    if pa.types.is_decimal128(arrow) and arrow.precision <= LONG_DIGITS:
         return _low_halves(array)
     return rank_rows([array]).ranks
 

@@ -32,7 +32,7 @@ class HigherMoment(Aggregate):
     sums of the second, third and, for kurtosis, fourth powers of the deviations from the mean."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the states of the groups over values that are not NULL."""
+        """Return each group's count, mean and central moments of the values that are not NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         array = arguments[0]
         if pa.types.is_decimal(array.type):
@@ -94,7 +94,9 @@ def _float_fields(states: pa.Array) -> list[np.ndarray]:
 def higher_moment(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve skewPop, skewSamp, kurtPop or kurtSamp; Float32 arguments give Float32."""
+    """Resolve skewPop, skewSamp, kurtPop or kurtSamp; Float32 arguments give Float32.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])

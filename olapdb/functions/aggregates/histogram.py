@@ -48,8 +48,9 @@ class Histogram(CountedValues):
         return self._state([columns.from_values(numbers, pa.float64())], ones, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the bins of each group. The nearest values are found one after the other, in a
-        loop over the distinct values of a group."""
+        """Return each group's bins as an array of (lower bound, upper bound, height), ordered.
+
+        Joining the nearest values is a loop over the distinct values of a group."""
         lists, weights = columns.struct_fields(states)
         offsets, elements = columns.elements_of(lists)
         values = columns.numpy_values(elements)
@@ -118,7 +119,10 @@ def _merged(values: np.ndarray, counts: np.ndarray, limit: int) -> tuple[np.ndar
 
 
 def histogram(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve histogram(bins) of a number that is no decimal."""
+    """Resolve histogram(bins) of a number that is no decimal.
+
+    Raises NumberOfArgumentsDoesntMatch, UnsupportedParameter, BadArguments, ParameterOutOfBound
+    and IllegalTypeOfArgument."""
     if len(parameters) != 1:
         raise NumberOfArgumentsDoesntMatch(f"{name} takes one parameter, the number of bins.")
     (bins,) = parameters

@@ -71,7 +71,7 @@ class Gini(CountedValues):
 
 
 def gini(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve gini of a number."""
+    """Resolve gini of a number. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     if not isinstance(plain(types[0]), Integer | Float | Decimal | Boolean):
@@ -88,7 +88,9 @@ class InformationValue(Aggregate):
     State: Tuple of UInt64: the rows with and without the tag, then those of each category."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the counts of each group's rows without NULL."""
+        """Return each group's counts of rows with and without the tag, in all and by category.
+
+        Rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         *categories, tag = (columns.numpy_values(argument) != 0 for argument in arguments)
         fields = []
@@ -122,7 +124,9 @@ class InformationValue(Aggregate):
 def information_value(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve categoricalInformationValue of one or more categories and a tag, all of UInt8."""
+    """Resolve categoricalInformationValue of one or more categories and a tag, all of UInt8.
+
+    Raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(f"{name} takes two or more arguments.")

@@ -60,7 +60,9 @@ class GroupArrayLast(GroupArraySorted):
 def limited_array(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupArraySorted or groupArrayLast, whose one parameter is the limit."""
+    """Resolve groupArraySorted or groupArrayLast, whose one parameter is the limit.
+
+    Raises BadArguments."""
     if len(parameters) != 1 or not isinstance(parameters[0], int) or parameters[0] < 1:
         raise BadArguments(
             f"Aggregate function {name} has one parameter, a positive limit.",

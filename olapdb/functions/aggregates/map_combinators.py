@@ -185,7 +185,9 @@ def resolve_map_combinator(
 ) -> Aggregate:
     """Return -Map of the aggregate `name`; `resolve` resolves that one.
 
-    Takes a Map, or for sum, min and max an array of keys and arrays of values."""
+    Takes a Map, or for sum, min and max an array of keys and arrays of values.
+
+    Raises IllegalTypeOfArgument."""
     full_name = f"{name}Map"
     first_type = plain(types[0]) if types else None
     if len(types) == 1 and isinstance(first_type, Map):
@@ -215,7 +217,9 @@ def mapped_arrays(
     resolve: ResolveAggregate,
     parameters: tuple[object, ...] = (),
 ) -> MappedArrays:
-    """Return the aggregate `name` of an array of keys and arrays of values, or of a Tuple of them."""
+    """Return the aggregate `name` of an array of keys and arrays of values, or of a Tuple of them.
+
+    Raises IllegalTypeOfArgument."""
     full_name = f"{name}Map"
     first_type = plain(types[0]) if types else None
     argument_types = (

@@ -70,7 +70,9 @@ def resolve_mapped_arrays(
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
-    """Return an aggregate of MAPPED_ARRAYS; `resolve` resolves the aggregate of the values."""
+    """Return an aggregate of MAPPED_ARRAYS; `resolve` resolves the aggregate of the values.
+
+    Raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     filtered = "Filtered" in name
     if not filtered:
         require_no_parameters(name, parameters)

@@ -34,7 +34,7 @@ class CovarianceMatrix(Aggregate):
         return len(self.argument_types)
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the moments of each group's rows without NULL."""
+        """Return each group's count, means and sums of products; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         rows = len(groups.codes)
         means = np.zeros((self.size, rows))
@@ -100,7 +100,9 @@ class CovarianceMatrix(Aggregate):
 def covariance_matrix(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve one of MATRICES of any number of numbers that are not decimals."""
+    """Resolve one of MATRICES of any number of numbers that are not decimals.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     for data_type in types:
         if not isinstance(plain(data_type), Integer | Float | Boolean):

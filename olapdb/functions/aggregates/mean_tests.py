@@ -52,7 +52,9 @@ class MeanTest(Aggregate):
     numbers: tuple[float, ...] = field(default=())
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the moments of both samples of each group."""
+        """Return the moments of both samples of each group; a second argument of 0 means the first one.
+
+        Rows with a NULL are skipped."""
         (values, marks), groups = group_kernels.drop_null_rows(arguments, groups)
         if pa.types.is_decimal(marks.type):
             marks = marks.cast(pa.float64())
@@ -119,7 +121,9 @@ class MeanTest(Aggregate):
 
 
 def mean_test(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve studentTTest, welchTTest or meanZTest of two numbers."""
+    """Resolve studentTTest, welchTTest or meanZTest of two numbers.
+
+    Raises NumberOfArgumentsDoesntMatch, BadGet and BadArguments."""
     require_count(name, types, 2)
     known = name == "meanZTest"
     if len(parameters) != 3 if known else len(parameters) > 1:

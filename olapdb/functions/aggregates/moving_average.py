@@ -68,7 +68,9 @@ class ExponentialMovingAverage(Aggregate):
 def exponential_moving_average(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve exponentialMovingAverage of two numbers, the value and its time."""
+    """Resolve exponentialMovingAverage of two numbers, the value and its time.
+
+    Raises NumberOfArgumentsDoesntMatch, CannotConvertType and IllegalTypeOfArgument."""
     if len(parameters) != 1:
         raise NumberOfArgumentsDoesntMatch(f"{name} takes one parameter, the half-life.")
     (half_life,) = parameters

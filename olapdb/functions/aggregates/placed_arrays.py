@@ -73,7 +73,9 @@ class GroupArrayInsertAt(Gathered):
 
 
 def insert_at(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve groupArrayInsertAt of a value and an unsigned integer, its place from 0."""
+    """Resolve groupArrayInsertAt of a value and an unsigned integer, its place from 0.
+
+    Raises TooManyArguments, CannotConvertType, TooLargeArray and IllegalTypeOfArgument."""
     if len(parameters) > 2:
         raise TooManyArguments(f"Aggregate function {name} takes up to two parameters.")
     size = parameters[1] if len(parameters) > 1 else None
@@ -161,7 +163,9 @@ def _mixed(places: np.ndarray, seed: int) -> np.ndarray:
 def array_sample(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupArraySample(limit[, seed]) of one value."""
+    """Resolve groupArraySample(limit[, seed]) of one value.
+
+    Raises NumberOfArgumentsDoesntMatch and BadArguments."""
     if not 1 <= len(parameters) <= 2:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes a limit and a seed.")
     numbers = []

@@ -1,9 +1,7 @@
 """quantile, quantileTDigest, quantileTiming and their kin: exact for up to 8,192 values, then by fixed buckets.
 
 Both forms depend only on the multiset of values, so the cut into blocks and the order of merges do
-not change a result. Reservoirs, t-digest and KLL lack this property (measured). There are 64
-buckets to each power of two, cut by exact arithmetic on the mantissa, so a value's bucket is the
-same on every platform. The middle of a bucket is within 0.79 % of each of its values.
+not change a result. Reservoirs, t-digest and KLL lack this property (measured).
 """
 
 from __future__ import annotations
@@ -17,6 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.quantile_buckets import (
+    ValueCounts,
+    bucket_counts,
+    bucket_middles,
+    bucket_numbers,
+)
 from olapdb.functions.aggregates.signatures import (
     NUMBER_OR_DATE,
     illegal_argument,
@@ -27,6 +31,9 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.aggregates.sums import decimal_of_float
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.native import quantiles
+from olapdb.native.library import library
+from olapdb.native.values import values_of
 from olapdb.types import (
     FLOAT32,
     FLOAT64,
@@ -50,47 +57,6 @@ from olapdb.types import (
 EXACT_MAX = 8_192
 _CELLS_MAX = 1 << 20
 _TIMING_MAX = 30_000
-_PER_OCTAVE = 64
-_EXPONENT_SHIFT = 1_100  # makes every exponent of a Float64 positive
-_BELOW_BUCKET_BITS = 46  # of a Float64: the exponent and 6 bits of the fraction are above
-_NOT_FINITE = 0x7FF * _PER_OCTAVE
-_OF_BITS = (_EXPONENT_SHIFT - 1_022) * _PER_OCTAVE + 1
-_INFINITE = (_EXPONENT_SHIFT + 1_030) * _PER_OCTAVE
-
-
-def bucket_numbers(values: np.ndarray) -> np.ndarray:
-    """Return the bucket number of each value, int32. Numbers rise with the value: 0 for zero,
-    negative for negative values."""
-    bits = np.abs(values).view(np.int64) >> _BELOW_BUCKET_BITS
-    normal = (bits >= _PER_OCTAVE) & (bits < _NOT_FINITE)
-    if bool((normal | (bits == 0) & (values == 0)).all()):
-        number = np.where(normal, bits + _OF_BITS, 0)
-        return np.where(values < 0, -number, number).astype(np.int32)
-    return _buckets_of_any(values)
-
-
-def _buckets_of_any(values: np.ndarray) -> np.ndarray:
-    """Return bucket numbers of any values, infinite and denormal ones included."""
-    mantissa, exponent = np.frexp(np.abs(values))
-    finite = np.isfinite(values)
-    inside = np.where(finite, (mantissa - 0.5) * (2 * _PER_OCTAVE), 0).astype(np.int64)
-    number = (exponent.astype(np.int64) + _EXPONENT_SHIFT) * _PER_OCTAVE + inside + 1
-    number = np.where(finite, number, _INFINITE)
-    return np.where(values == 0, 0, np.where(values < 0, -number, number)).astype(np.int32)
-
-
-def bucket_middles(buckets: np.ndarray) -> np.ndarray:
-    """Return the middle value of each bucket number, Float64: 0 for bucket 0, infinity for its own
-    buckets.
-    """
-    number = np.abs(buckets.astype(np.int64)) - 1
-    exponent, inside = np.divmod(number, _PER_OCTAVE)
-    mantissa = 0.5 + (inside + 0.5) / (2 * _PER_OCTAVE)
-    with np.errstate(over="ignore"):
-        middle = np.ldexp(mantissa, (exponent - _EXPONENT_SHIFT).astype(np.int32))
-    middle = np.where(number + 1 == _INFINITE, np.inf, middle)
-    return np.where(buckets == 0, 0.0, np.where(buckets < 0, -middle, middle))
-
 
 Rule: TypeAlias = Literal["interpolated", "ranked", "floored"]
 """The position of a level among n sorted values: level * (n - 1), interpolated between the two
@@ -115,6 +81,11 @@ class Quantiles(Aggregate):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's state from its values, without NULL and NaN."""
+        if len(arguments) > 1:
+            arguments, groups = group_kernels.drop_null_rows(arguments, groups)
+        counted = _counted(arguments[0], groups)
+        if counted is not None:
+            return self._state(*_few_and_many(*counted, groups.count), groups.count)
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         values = _as_floats(arguments[0])
         numbers = ~np.isnan(values)
@@ -175,9 +146,11 @@ class Quantiles(Aggregate):
         over_limit = totals > EXACT_MAX
         to_bucket = over_limit[owners]
         if to_bucket.any():
-            buckets = np.concatenate((buckets, bucket_numbers(values[to_bucket]).astype(np.int64)))
-            weights = np.concatenate((weights, np.ones(int(to_bucket.sum()), np.int64)))
-            bucket_owners = np.concatenate((bucket_owners, owners[to_bucket]))
+            is_single = to_bucket if not to_bucket.all() else slice(None)
+            more = bucket_counts(values[is_single], owners[is_single], count)
+            buckets = np.concatenate((buckets, more[0]))
+            weights = np.concatenate((weights, more[1]))
+            bucket_owners = np.concatenate((bucket_owners, more[2]))
             values, owners = values[~to_bucket], owners[~to_bucket]
         lists = _sorted_lists(values, owners, count)
         numbers, counts = _bucket_lists(buckets, weights, bucket_owners, count)
@@ -195,7 +168,7 @@ class Timings(Quantiles):
         (array,), groups = group_kernels.drop_null_rows(arguments, groups)
         values = np.trunc(_as_floats(array))
         usable = np.isfinite(values) & (values >= 0)
-        times = pa.array(np.minimum(values[usable], _TIMING_MAX))
+        times = pa.array(np.minimum(values[usable], _TIMING_MAX).astype(np.int32))
         return super().state([times], Groups(groups.codes[usable], groups.count))
 
 
@@ -204,6 +177,41 @@ def _as_floats(array: pa.Array) -> np.ndarray:
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
     return columns.numpy_values(array).astype(np.float64)
+
+
+def _counted(array: pa.Array, groups: Groups) -> ValueCounts | None:
+    """Return the integers of all groups as Float64, without NULL.
+
+    Returns None without the kernel, and for other values and those of a wide range."""
+    numbers = values_of(array) if library() is not None else None
+    if numbers is None or not numbers.is_integer:
+        return None
+    counted = quantiles.count_cells(numbers, groups.kernel_codes, groups.count)
+    if counted is None:
+        return None
+    low, cells = counted
+    owners, places = np.nonzero(cells)
+    integers = places.astype(np.uint64) + np.uint64(low % (1 << 64))
+    if numbers.numbers.dtype.kind == "i":
+        integers = integers.view(np.int64)
+    return integers.astype(np.float64), cells[owners, places], owners
+
+
+def _few_and_many(
+    values: np.ndarray, weights: np.ndarray, owners: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the single values and their groups, and for groups over the limit the buckets, their
+    weights and groups, as `_state` takes them."""
+    totals = np.bincount(owners, weights, count)
+    is_many = totals[owners] > EXACT_MAX
+    few = weights[~is_many]
+    return (
+        np.repeat(values[~is_many], few),
+        np.repeat(owners[~is_many], few),
+        bucket_numbers(values[is_many]).astype(np.int64),
+        weights[is_many],
+        owners[is_many],
+    )
 
 
 def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Array:
@@ -324,7 +332,9 @@ def _typed(values: np.ndarray, result: DataType) -> pa.Array:
 
 
 def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32."""
+    """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32.
+
+    Raises IllegalTypeOfArgument."""
     require_count(name, types, 1)
     levels = quantile_levels(name, parameters)
     argument, kind = plain(types[0]), name.removeprefix("quantiles").removeprefix("quantile")
@@ -352,7 +362,9 @@ def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 def deterministic_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws."""
+    """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws.
+
+    Raises IllegalTypeOfArgument."""
     require_count(name, types, 2)
     if isinstance(plain(types[0]), Decimal) or not isinstance(plain(types[1]), Integer):
         raise illegal_argument(name, types[0], "a number or date and an integer")

@@ -175,7 +175,9 @@ def _exact(distance: float, n: int, m: int, *, two_sided: bool) -> float:
 
 
 def rank_test(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve mannWhitneyUTest or kolmogorovSmirnovTest of two numbers."""
+    """Resolve mannWhitneyUTest or kolmogorovSmirnovTest of two numbers.
+
+    Raises IllegalTypeOfArgument, BadArguments and NotSupportedError."""
     require_count(name, types, 2)
     ranks = name == "mannWhitneyUTest"
     if len(parameters) > 2:

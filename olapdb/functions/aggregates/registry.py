@@ -78,6 +78,7 @@ def resolve_aggregate(
 
     Raises UnknownAggregateFunction, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument,
     BadArguments and ParameterOutOfBound.
+    Also raises NotSupportedError.
     """
     base = base_name(name)
     if base is None:
@@ -271,7 +272,9 @@ def _wrap(
 
 
 def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Return -If of the aggregate `name`; the last argument is the condition."""
+    """Return -If of the aggregate `name`; the last argument is the condition.
+
+    Raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name}If needs a condition.")
     if plain(types[-1]) not in (UINT8, BOOL, NOTHING):
@@ -295,7 +298,9 @@ def _simple_state(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 
 def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
-    """Return -Distinct of `inner`, with a set of distinct values of `types` as state."""
+    """Return -Distinct of `inner`, with a set of distinct values of `types` as state.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"{inner.name}Distinct needs an argument.")
     name = f"{inner.name}Distinct"

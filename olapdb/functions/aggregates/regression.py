@@ -1,4 +1,4 @@
-"""Lines through points: regr_slope and its kin, simpleLinearRegression.
+"""Lines through points: the functions regr_… and simpleLinearRegression.
 
 The state is corr's: count, means, sums of products and of squares of deviations, so that blocks
 merge as Chan, Golub and LeVeque (1979) add variances.
@@ -92,7 +92,9 @@ class Regression(Covariance):
 
 
 def regression(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve regr_slope and its kin, or simpleLinearRegression, of two numbers."""
+    """Resolve a function regr_…, such as regr_slope, or simpleLinearRegression of two numbers.
+
+    Raises AggregateDoesntAllowParameters and IllegalTypeOfArgument."""
     if parameters:
         raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
     require_count(name, types, 2)

@@ -88,7 +88,9 @@ class SetOperation(Aggregate):
 def bitmap_operation(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupBitmapAnd, groupBitmapOr or groupBitmapXor of bitmaps."""
+    """Resolve groupBitmapAnd, groupBitmapOr or groupBitmapXor of bitmaps.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     bitmap = plain(types[0])
@@ -102,7 +104,9 @@ def bitmap_operation(
 def array_intersection(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupArrayIntersect of arrays: the values that all have, sorted."""
+    """Resolve groupArrayIntersect of arrays: the values that all have, sorted.
+
+    Raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     if parameters:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes no parameters.")
     require_count(name, types, 1)

@@ -111,7 +111,9 @@ def distinct_set_type(types: Sequence[DataType]) -> Array:
 
 
 def quantile_levels(name: str, parameters: tuple[object, ...]) -> tuple[float, ...]:
-    """Return the levels of a quantile: at most one (0.5 if absent), of quantiles… one or more."""
+    """Return the levels of a quantile: at most one (0.5 if absent), of quantiles… one or more.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     several = name.startswith("quantiles")
     if len(parameters) != 1 and several != bool(parameters):
         raise NumberOfArgumentsDoesntMatch(
@@ -131,7 +133,9 @@ NUMBER_OR_DATE = "a number, decimal or date"
 
 
 def array_limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
-    """Return the parameters of groupArray, empty or one positive limit, cut to 64 bits."""
+    """Return the parameters of groupArray, empty or one positive limit, cut to 64 bits.
+
+    Raises NumberOfArgumentsDoesntMatch and BadArguments."""
     if len(parameters) > 1:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} takes one parameter, its limit."

@@ -114,7 +114,9 @@ def _texts(heights: np.ndarray, present: np.ndarray, single: np.ndarray) -> pa.A
 
 
 def sparkbar(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve sparkbar(width[, min x, max x])(x, y) of an unsigned integer or time, and a number."""
+    """Resolve sparkbar(width[, min x, max x])(x, y) of an unsigned integer or time, and a number.
+
+    Raises NumberOfArgumentsDoesntMatch, BadArguments and IllegalTypeOfArgument."""
     require_count(name, types, 2)
     if len(parameters) not in (1, 3):
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} has 1 or 3 parameters.")

@@ -283,7 +283,9 @@ def count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 
 
 def total(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve sum, in the widest type of the argument's kind, or sumWithOverflow, in its own type."""
+    """Resolve sum, in the widest type of the argument's kind, or sumWithOverflow, in its own type.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
@@ -305,7 +307,7 @@ def total(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 
 
 def average(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve avg or sumCount of numbers."""
+    """Resolve avg or sumCount of numbers. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
@@ -326,7 +328,9 @@ def average(name: str, parameters: tuple[object, ...], types: tuple[DataType, ..
 def weighted_average(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve avgWeighted(x, weight) of numbers that are not decimals."""
+    """Resolve avgWeighted(x, weight) of numbers that are not decimals.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     for data_type in types:
@@ -339,7 +343,9 @@ def weighted_average(
 
 
 def bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve groupBitAnd, groupBitOr or groupBitXor of an integer."""
+    """Resolve groupBitAnd, groupBitOr or groupBitXor of an integer.
+
+    Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])

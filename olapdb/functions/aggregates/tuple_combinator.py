@@ -48,7 +48,9 @@ def resolve_tuple_combinator(
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
-    """Return -Tuple of the aggregate `name`; `resolve` resolves that one, for each element."""
+    """Return -Tuple of the aggregate `name`; `resolve` resolves that one, for each element.
+
+    Raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     full_name = f"{name}Tuple"
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {full_name} takes a Tuple.")

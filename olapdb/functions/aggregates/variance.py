@@ -31,7 +31,7 @@ class Variance(Aggregate):
     State: Tuple(count UInt64, mean Float64, squares Float64), the sum of squared deviations."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the states of the groups over values that are not NULL."""
+        """Return each group's count, mean and squared deviations of the values that are not NULL."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         array = arguments[0]
         if pa.types.is_decimal(array.type):
@@ -82,7 +82,7 @@ class Variance(Aggregate):
 
 def variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Resolve varPop, varSamp, stddevPop or stddevSamp; Float32 arguments give Float32, but not
-    those of varPopStable and its kin."""
+    those of varPopStable and its kin. Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])

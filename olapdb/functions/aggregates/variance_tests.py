@@ -87,7 +87,9 @@ class AnalysisOfVariance(Gathered):
 def analysis_of_variance(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve analysisOfVariance of a number and an unsigned integer, its sample."""
+    """Resolve analysisOfVariance of a number and an unsigned integer, its sample.
+
+    Raises BadArguments."""
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
     if not isinstance(plain(types[0]), Integer | Float | Decimal | Boolean):
@@ -137,7 +139,9 @@ class OneSampleTest(Gathered):
 def one_sample_test(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve studentTTestOneSample of a number and the mean of the population."""
+    """Resolve studentTTestOneSample of a number and the mean of the population.
+
+    Raises NumberOfArgumentsDoesntMatch, BadArguments and BadGet."""
     if len(parameters) > 1:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes one parameter.")
     if len(types) != 2:

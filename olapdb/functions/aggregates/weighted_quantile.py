@@ -93,7 +93,9 @@ class WeightedQuantiles(Gathered):
 def weighted_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve quantile(s)ExactWeighted(x, weight), whose weight is an unsigned integer."""
+    """Resolve quantile(s)ExactWeighted(x, weight), whose weight is an unsigned integer.
+
+    Raises IllegalTypeOfArgument."""
     require_count(name, types, 2)
     levels = quantile_levels(name, parameters)
     value, weight = (plain(t) for t in types)

@@ -48,7 +48,9 @@ def _weighted_rule(
 def _weighted_distance(
     left: list[object], right: list[object], left_weights: list[float], right_weights: list[float]
 ) -> float:
-    """Return the least total weight of elements to remove and insert to make one list the other."""
+    """Return the least total weight of elements to remove and insert to make one list the other.
+
+    Raises SizesOfArraysDoNotMatch."""
     if len(left) != len(left_weights) or len(right) != len(right_weights):
         raise SizesOfArraysDoNotMatch("Each array has as many weights as elements.")
     costs = [0.0]

@@ -83,7 +83,7 @@ def _array_reduce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _array_reduce_in_ranges(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve arrayReduceInRanges(aggregate, ranges, array, …): an array with one result for each
-    range (position from 1, length) of the row's elements."""
+    range (position from 1, length) of the row's elements. Raises IllegalTypeOfArgument."""
     ranges = plain(arguments[1].type)
     pair = plain(ranges.inner) if isinstance(ranges, Array) else None
     if (

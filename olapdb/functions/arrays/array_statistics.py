@@ -54,7 +54,9 @@ def _gini_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def _gini(predicted: list[float], labels: list[float]) -> tuple[float, float, float]:
-    """Return the Gini coefficients of predictions and of the labels, and their ratio."""
+    """Return the Gini coefficients of predictions and of the labels, and their ratio.
+
+    Raises SizesOfArraysDoNotMatch."""
     if len(predicted) != len(labels):
         raise SizesOfArraysDoNotMatch("The arrays of arrayNormalizedGini have different sizes.")
     values = np.array(labels, np.float64)

@@ -90,7 +90,7 @@ def _cardinality(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _combined(arrays: list[pa.Array], chosen: Chosen) -> pa.Array:
-    """Return the bitmaps of the members of either that `chosen` takes, sorted."""
+    """Return the bitmaps of the members, of two bitmaps a row, that `chosen` takes; sorted."""
     parts = [columns.elements_of(array) for array in arrays]
     elements = pa.concat_arrays([own for _, own in parts])
     owners = np.concatenate([columns.parents_of(offsets) for offsets, _ in parts])
@@ -108,12 +108,12 @@ def _combined(arrays: list[pa.Array], chosen: Chosen) -> pa.Array:
 
 
 def _combine(chosen: Chosen) -> scalar.Kernel:
-    """Return the kernel of bitmapAnd and its kin."""
+    """Return the kernel of bitmapAnd, Or, Xor or Andnot: `chosen` decides which members stay."""
     return lambda arrays, call: _combined(arrays, chosen)
 
 
 def _combined_count(chosen: Chosen) -> scalar.Kernel:
-    """Return the kernel of bitmapAndCardinality and its kin."""
+    """Return the kernel that counts the members which `chosen` takes, such as bitmapAndCardinality."""
     return lambda arrays, call: columns.from_values(
         _counts(_combined(arrays, chosen)), call.result.arrow
     )

@@ -37,7 +37,9 @@ from olapdb.types import UINT8, UINT32, Array, DataType, Map, Tuple, make_nullab
 
 
 def _array_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """Return the types of the lambda's parameters: one for each array."""
+    """Return the types of the lambda's parameters: one for each array.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and arrays.")
     return tuple(element_type(name, t) for t in types)
@@ -46,7 +48,7 @@ def _array_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, .
 def _fold_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
     """Return the types of the lambda's parameters: the accumulator, then one for each array.
 
-    The last argument is the accumulator's first value."""
+    The last argument is the accumulator's first value. Raises NumberOfArgumentsDoesntMatch."""
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(
             f"Function {name} takes a lambda, one or more arrays, and the accumulator's first value."

@@ -32,7 +32,9 @@ from olapdb.types import UINT8, DataType, Map, Tuple, is_nullable, plain
 
 
 def _map_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """Return the types of the lambda's parameters: the map's key and value."""
+    """Return the types of the lambda's parameters: the map's key and value.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(types) != 1:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and one Map.")
     container = plain(types[0])
@@ -77,7 +79,9 @@ def _map_condition_type(name: str, body: DataType, container: Map) -> DataType:
 
 
 def _map_apply_type(name: str, body: DataType) -> Map:
-    """Return the map type of mapApply, whose lambda must give tuples of a key and a value."""
+    """Return the map type of mapApply, whose lambda must give tuples of a key and a value.
+
+    Raises IllegalTypeOfArgument."""
     pair = plain(body)
     if not isinstance(pair, Tuple) or len(pair.elements) != 2 or is_nullable(pair.elements[0]):
         raise IllegalTypeOfArgument(

@@ -36,7 +36,7 @@ def _contains_value(whole: Part, value: Part) -> Part:
 
 
 def _like(*, keys: bool, extracts: bool) -> Resolver:
-    """Return the resolver of mapContainsKeyLike and its kin, by their side of a pair and result."""
+    """Return the resolver of mapContains…Like or mapExtract…Like, over the keys or the values."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the match of a pattern with the keys or values of a map."""
@@ -48,7 +48,7 @@ def _like(*, keys: bool, extracts: bool) -> Resolver:
         like = resolve_scalar("like", [Argument(side), Argument(STRING)])
 
         def kernel(arrays: list[pa.Array], invocation: Invocation) -> pa.Array:
-            """Match each key or value with the pattern of its row."""
+            """Match each key or value with its row's pattern; return the matching pairs, or whether any."""
             offsets, names, values = map_parts(arrays[0])
             patterns = arrays[1].take(pa.array(columns.parents_of(offsets)))
             side_values = names if keys else values

@@ -57,7 +57,7 @@ def _populate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     key, value, result, taken = _parts_of_type(name, arguments)
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Spread the pairs of each row over its range of keys."""
+        """Spread the pairs of each row over its range of keys. Raises CannotConvertType."""
         offsets, keys, values = _pairs(name, arrays)
         numbers = columns.numpy_values(keys)
         last = None if len(arrays) == taken else columns.numpy_values(arrays[taken])
@@ -75,7 +75,9 @@ def _populate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _pairs(name: str, arrays: list[pa.Array]) -> tuple[np.ndarray, pa.Array, pa.Array]:
-    """Return the offsets, keys and values of maps, or of arrays of equal sizes."""
+    """Return the offsets, keys and values of maps, or of arrays of equal sizes.
+
+    Raises BadArguments."""
     if pa.types.is_map(arrays[0].type):
         return map_parts(arrays[0])
     (offsets, keys), (other, values) = (columns.elements_of(a) for a in arrays[:2])

@@ -62,7 +62,9 @@ def _quantile(sorted_values: np.ndarray, offsets: np.ndarray, level: float) -> n
 
 
 def _scores(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the distance of each element beyond the fences, 0 between them."""
+    """Return the distance of each element beyond the fences, 0 between them.
+
+    Raises BadArguments."""
     low, high, factor = _settings("seriesOutliersDetectTukey", call.constants)
     offsets, elements = columns.elements_of(arrays[0])
     if (np.diff(offsets) < _LEAST).any():

@@ -31,7 +31,9 @@ from olapdb.types import Array, DataType, Integer, Map, plain
 
 
 def _require_limit(name: str, types: Sequence[DataType]) -> None:
-    """Raise unless the first argument is an integer and another follows."""
+    """Raise unless the first argument is an integer and another follows.
+
+    Raises NumberOfArgumentsDoesntMatch."""
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a limit and what it sorts.")
     scalar.require(name, [plain(types[0])], Integer, "an integer")
@@ -57,7 +59,9 @@ def _extreme_elements(*, largest: bool) -> ListKernel:
     name = "arrayTopK" if largest else "arrayBottomK"
 
     def kernel(offsets: np.ndarray, keys: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Return the first elements in the order of the keys; NULLs are left out."""
+        """Return the first elements in the order of the keys; NULLs are left out.
+
+        Raises BadArguments."""
         limits = columns.numpy_values(arrays[0])
         if (limits < 0).any():
             raise BadArguments(f"The number of elements of {name} must not be negative.")

@@ -72,7 +72,7 @@ def _shift(*, left: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         inner = common_type([own, plain_lc(arguments[2].type)]) if len(arguments) > 2 else own
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Move the elements of each array, and fill up."""
+            """Shift the elements of each array; free places get the third argument, or the default."""
             constant = all(isinstance(v, pa.Scalar) for v in values)
             lists, places, *extra = (columns.as_array(v, 1 if constant else rows) for v in values)
             offsets, elements = columns.elements_of(lists)
@@ -104,7 +104,9 @@ def _shifted(
 
 
 def _shingles(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return all runs of a number of neighbours of each array: the kernel of arrayShingles."""
+    """Return all runs of a number of neighbours of each array: the kernel of arrayShingles.
+
+    Raises BadArguments."""
     offsets, elements = columns.elements_of(arrays[0])
     lengths, sizes = _integers(arrays[1]), np.diff(offsets)
     if ((lengths < 1) | (lengths > sizes)).any():
@@ -121,7 +123,9 @@ def _shingles(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 
 def _transpose(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Swap rows and columns of each matrix: the kernel of arrayTranspose."""
+    """Swap rows and columns of each matrix: the kernel of arrayTranspose.
+
+    Raises SizesOfArraysDoNotMatch."""
     outer, lists = columns.elements_of(arrays[0])
     inner, elements = columns.elements_of(lists)
     sizes, heights = np.diff(inner), np.diff(outer)
@@ -321,7 +325,7 @@ def _replicate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     scalar.require(name, [plain(a.type) for a in arguments[1:]], Array, "an Array")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Repeat each value."""
+        """Repeat each row's value as often as its array has elements."""
         constant = all(isinstance(v, pa.Scalar) for v in values)
         value, *lists = (columns.as_array(v, 1 if constant else rows) for v in values)
         offsets, _ = columns.elements_of(lists[0])

@@ -105,6 +105,8 @@ def _flat_type(array: Array) -> DataType:
 def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve range([start,] end[, step]): integers from `start` (0) by `step` (1), `end`
     excluded.
+
+    Raises NoCommonType.
     """
     types = [plain(a.type) for a in arguments]
     scalar.require(name, types, Integer, "an integer")

@@ -60,7 +60,9 @@ def _shuffle(*, partial: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
 
 
 def _sample(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve arrayRandomSample(array, count): that many elements of each array, in a random order."""
+    """Resolve arrayRandomSample(array, count): that many elements of each array, in a random order.
+
+    Raises IllegalTypeOfArgument."""
     element_type(name, plain(arguments[0].type))
     number = plain(arguments[1].type)
     if not isinstance(number, Integer) or number.signed:

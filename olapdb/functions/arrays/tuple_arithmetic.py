@@ -30,7 +30,9 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the operation for each element; raise for tuples of different lengths."""
+        """Resolve the operation for each element; raise for tuples of different lengths.
+
+        Raises TooFewArguments."""
         if len(arguments) > 2:
             return _folded(name, arguments)
         left = _elements(name, arguments[0])
@@ -52,7 +54,7 @@ def _by_element(operation: str, *, number: bool = False) -> scalar.Resolver:
         result = Tuple(tuple(call.type for call in calls))
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Compute each element's column."""
+            """Apply the call to each element, or pair of elements, and return the tuples."""
             constant = all(isinstance(value, pa.Scalar) for value in values)
             count = 1 if constant else rows
             arrays = [columns.as_array(value, count) for value in values]

@@ -29,7 +29,9 @@ def _names(whole: Part) -> Part:
 
 
 def _pairs(whole: Part) -> Part:
-    """Return an array of (name, value) of a tuple whose elements are of one type."""
+    """Return an array of (name, value) of a tuple whose elements are of one type.
+
+    Raises IllegalTypeOfArgument."""
     container = _tuple_type("tupleToNameValuePairs", whole.type)
     if len(set(container.elements)) != 1:
         raise IllegalTypeOfArgument(
@@ -44,7 +46,9 @@ def _pairs(whole: Part) -> Part:
 
 
 def _flat(part: Part, path: str) -> list[tuple[str, Part]]:
-    """Return the leaves of a tuple, or of an array of tuples, with their dotted names."""
+    """Return the leaves of a tuple, or of an array of tuples, with their dotted names.
+
+    Raises IllegalTypeOfArgument."""
     inner = plain(part.type)
     while isinstance(inner, Array):
         inner = inner.inner
@@ -72,7 +76,7 @@ def _flatten(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = as_call(name, flat)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the leaves and give them their names."""
+        """Return the tuples of all leaves, named by their dotted paths."""
         tuples = inner.kernel(values, rows, environment)
         constant = isinstance(tuples, pa.Scalar)
         fields = columns.struct_fields(columns.as_array(tuples, 1 if constant else rows))

@@ -45,7 +45,7 @@ def _elements(name: str, whole: Part) -> list[Part]:
 
 
 def _folded(name: str, parts: Sequence[Part]) -> Part:
-    """Return f(f(a, b), c) … of parts."""
+    """Return f(f(a, b), c) … of the parts by the function f called `name`."""
     total = parts[0]
     for part in parts[1:]:
         total = call(name, total, part)
@@ -200,7 +200,7 @@ def _reduced(kind: str, offsets: np.ndarray, values: list[np.ndarray], power: fl
     owners, rows = columns.parents_of(offsets), len(offsets) - 1
 
     def total(numbers: np.ndarray) -> np.ndarray:
-        """Return the sum of each row."""
+        """Return the sum of each row's numbers; integers wrap."""
         if numbers.dtype.kind == "i":
             sums = np.concatenate(([0], np.cumsum(numbers)))
             return np.asarray(sums[offsets[1:]] - sums[offsets[:-1]])

@@ -72,7 +72,9 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
 
 
 def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve accurateCastOrDefault(x, type[, default]): the default for values that change."""
+    """Resolve accurateCastOrDefault(x, type[, default]): the default for values that change.
+
+    Raises BadArguments."""
     target = _named_type(name, arguments)
     if len(arguments) > 2 and arguments[2].type != target:
         raise BadArguments(f"The default of {name} must be a {target}, not {arguments[2].type}.")

@@ -183,6 +183,7 @@ def from_clock(array: pa.Array, source: Clock, target: types.DataType) -> pa.Arr
     Integers of a Time wrap, those of a Time64 raise DecimalOverflow beyond their range. Dates are
     1970-01-01. Raises IllegalColumn from Time to a Decimal and CannotConvertType from Time64 to a
     DateTime, which ClickHouse does not have.
+    Also raises TypeMismatch.
     """
     per_second = ticks_per_second(source)
     ticks = columns.numpy_values(array).astype(np.int64)

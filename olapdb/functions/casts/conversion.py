@@ -248,7 +248,7 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; …OrNull and …OrZero take texts only."""
+        """Resolve the call; …OrNull and …OrZero take texts only. Raises BadArguments."""
         source = arguments[0].type
         target_arguments = arguments
         default: Argument | None = None
@@ -433,7 +433,7 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
 
 
 def _to_interval_of(target: types.Interval) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return the resolver of toIntervalDay and its kin: texts are parsed, floats cut to integers."""
+    """Return the resolver of toInterval… for a unit: texts are parsed, floats cut to integers."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call, by way of Int64 for a text or a float."""
@@ -453,7 +453,9 @@ def _to_interval_of(target: types.Interval) -> Callable[[str, Sequence[Argument]
 
 
 def _to_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toInterval(n, unit): an interval of n units, a constant such as 'day'."""
+    """Resolve toInterval(n, unit): an interval of n units, a constant such as 'day'.
+
+    Raises BadArguments."""
     unit = constant_text(name, arguments, 1, "the unit").capitalize()
     if unit not in types.INTERVAL_UNITS:
         raise BadArguments(

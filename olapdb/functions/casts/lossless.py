@@ -202,6 +202,7 @@ def _convert_and_compare(
     """Convert there and back; raise CannotConvertType if any value does not return equal.
 
     Correct for these types: no two different values, one of which both types have, become the same.
+    Also raises TypeMismatch.
     """
     converted = cast(array, source, target)
     if isinstance(target, types.Decimal) and target.precision < numbers.DIGITS_MAX:

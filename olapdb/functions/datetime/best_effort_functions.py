@@ -24,6 +24,8 @@ def _target(
     """Return the result type of (text[, zone]).
 
     With `sized`, of (text, precision[, zone]), a DateTime64.
+
+    Raises ArgumentOutOfBound.
     """
     zone_at = 2 if sized else 1
     zone = scalar.constant_zone(name, arguments, zone_at) if len(arguments) > zone_at else None

@@ -66,7 +66,7 @@ def _change(unit: str) -> Kernel:
     part that does not exist gives the first value."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Replace the part in each value."""
+        """Replace the part `unit` in each value; a part out of its bounds gives the type's first value."""
         raw = columns.numpy_values(arrays[1])
         value = np.clip(raw, -(2**31), 2**31 - 1).astype(np.int64)
         low, high = _BOUNDS[unit]

@@ -218,7 +218,9 @@ def _with_mode(
     insensitive = bool(aliases)
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result; raise unless the first argument is a date and the mode a constant."""
+        """Return the result; raise unless the first argument is a date and the mode a constant.
+
+        Raises IllegalColumn."""
         if len(arguments) > 1 and arguments[1].constant is None:
             require(spelt, types[1:2], Integer, "a constant UInt8")
             raise IllegalColumn(f"The mode of {spelt} must be a constant.")

@@ -135,7 +135,9 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; now takes a zone, now64 a precision (3 if absent)."""
+        """Resolve the call; now takes a zone, now64 a precision (3 if absent).
+
+        Raises BadArguments."""
         result: DataType = DATE
         if kind == "now":
             zone = scalar.constant_zone(name, arguments, 0) if arguments else None

@@ -32,7 +32,9 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for a constant unit and two dates or times."""
+        """Resolve the call for a constant unit and two dates or times.
+
+        Raises IllegalTypeOfArgument."""
         unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
         kinds = [plain(a.type) for a in arguments[1:3]]
         for kind in kinds:

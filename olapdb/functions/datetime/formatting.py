@@ -165,7 +165,9 @@ _NAMES = {
 
 
 def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve dateName(part, t[, zone]): the part as text, months and weekdays by name."""
+    """Resolve dateName(part, t[, zone]): the part as text, months and weekdays by name.
+
+    Raises BadArguments."""
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     part = scalar.constant_text(name, arguments, 0, "the part").lower()
     if part not in (*_NAMES, "quarter", "dayofyear", "week"):

@@ -118,7 +118,9 @@ def _make_time64(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _precision(name: str, arguments: Sequence[Argument], at: int) -> int:
-    """Return the precision that argument `at` names, 3 if it is absent."""
+    """Return the precision that argument `at` names, 3 if it is absent.
+
+    Raises ArgumentOutOfBound."""
     if len(arguments) <= at:
         return 3
     precision = scalar.constant_integer(name, arguments, at, "the precision")
@@ -160,7 +162,9 @@ def _unpack_time(*, fractions: bool) -> Callable[[str, Sequence[Argument]], Scal
 
 
 def _from_year_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the dates that lie so many days after 0000-01-01; the number wraps as the type's."""
+    """Return the dates that lie so many days after 0000-01-01; the number wraps as the type's.
+
+    Raises ArgumentOutOfBound."""
     days = columns.numpy_values(arrays[0])
     if days.dtype.kind == "i" and (days < 0).any():
         raise ArgumentOutOfBound(f"Expected a non-negative integer, got: {int(days.min())}.")

@@ -142,7 +142,7 @@ def _ticks(values: np.ndarray, source: DataType, result: DataType) -> np.ndarray
 def _from_origin(name: str, arguments: Sequence[Argument], unit: str, count: int) -> ScalarCall:
     """Resolve the call with an origin: the periods begin at it, a constant of the time's type.
 
-    Raises BadArguments for a time before the origin."""
+    Raises BadArguments for a time before the origin. Also raises IllegalColumn."""
     source, origin = plain(arguments[0].type), plain(arguments[2].type)
     if type(source) is not type(origin):
         raise scalar.illegal(name, arguments[2].type, f"an origin of type {source}")

@@ -42,7 +42,9 @@ def _elements(whole: Part) -> list[Part]:
 
 
 def _joined(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver of addInterval or subtractInterval: (interval or tuple, interval)."""
+    """Return a resolver of addInterval or subtractInterval, by `operation` plus or minus.
+
+    The call takes an interval or a tuple of intervals, and an interval; it gives a tuple of them."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call: the last interval of the tuple grows, or another one follows it."""
@@ -95,7 +97,9 @@ def _slots_type(name: str, arguments: Sequence[Argument]) -> DataType:
 
 
 def _time_slots(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve timeSlots(start, duration[, size]): the slots that a span of time touches."""
+    """Resolve timeSlots(start, duration[, size]): the slots that a span of time touches.
+
+    Raises IllegalColumn."""
     slot = _slots_type(name, arguments)
     size: object = 1800
     if len(arguments) > 2:

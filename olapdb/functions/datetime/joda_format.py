@@ -54,7 +54,7 @@ _YEARS = ("y", "Y", "x")
 
 def _token(name: str, piece: str) -> Callable[[np.ndarray], Column]:
     """Return the function from wall clock seconds to the text of one token; raise for unknown
-    letters."""
+    letters. Raises BadArguments and NotSupportedError."""
     if piece.startswith("'"):
         if len(piece) < 2:
             raise BadArguments(f"{name}: no closing single quote for literal.")
@@ -102,7 +102,7 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Join the texts of the tokens."""
+        """Return each timestamp's text: the texts of the format's tokens, joined."""
         seconds = calendar.local_seconds(arrays[0], call.types[0], call.environment.zone, zone)
         start = pa.repeat(pa.scalar(""), len(seconds))
         return pc.binary_join_element_wise(start, *(token(seconds) for token in tokens), "")

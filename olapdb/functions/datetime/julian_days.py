@@ -47,7 +47,7 @@ def _to_days(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         return columns.from_values(days + _EPOCH, pa.int32(), formed & exists)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call of a String or FixedString."""
+        """Resolve the call for a String or FixedString; Int32, Nullable with `or_null`."""
         result = make_nullable(INT32) if or_null else INT32
         rule = scalar.fixed_rule(result, (String, FixedString), "a String or FixedString")
         return scalar.standard_call(name, arguments, rule, kernel)

@@ -81,7 +81,9 @@ _MYSQL: dict[str, _Part | str] = {
 
 
 def _mysql_tokens(name: str, template: str) -> list[str | _Part]:
-    """Return literal texts and parts of a format such as `%Y-%m-%d`; raise for unknown letters."""
+    """Return literal texts and parts of a format such as `%Y-%m-%d`; raise for unknown letters.
+
+    Raises NotSupportedError."""
     tokens: list[str | _Part] = []
     for piece in re.findall("%.|[^%]+|%", template, re.DOTALL):
         meaning = _MYSQL.get(piece[1:]) if piece.startswith("%") else None
@@ -120,7 +122,9 @@ _JODA: dict[str, str] = {
 
 
 def _joda_tokens(name: str, template: str) -> list[str | _Part]:
-    """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`."""
+    """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`.
+
+    Raises BadArguments."""
     tokens: list[str | _Part] = []
     for match in JODA_TOKEN.finditer(template):
         piece = match[0]
@@ -136,7 +140,9 @@ def _joda_tokens(name: str, template: str) -> list[str | _Part]:
 
 
 def _joda_part(name: str, letter: str, count: int) -> _Part:
-    """Return the part that `count` repetitions of a letter mean; raise for an unknown letter."""
+    """Return the part that `count` repetitions of a letter mean; raise for an unknown letter.
+
+    Raises CannotParseDateTime and NotSupportedError."""
     if letter == "M":
         if count < 3:
             return _Part("month", _TWO)

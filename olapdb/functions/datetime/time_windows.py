@@ -29,7 +29,9 @@ Ends = tuple[Part, Part]
 
 
 def _interval(name: str, arguments: Sequence[Argument], at: int) -> int:
-    """Return the number of units of argument `at`, a constant positive interval."""
+    """Return the number of units of argument `at`, a constant positive interval.
+
+    Raises IllegalColumn and ArgumentOutOfBound."""
     argument = arguments[at]
     require(name, [plain(argument.type)], Interval, "an interval")
     if argument.constant is None:
@@ -42,7 +44,9 @@ def _interval(name: str, arguments: Sequence[Argument], at: int) -> int:
 
 def _ends(name: str, arguments: Sequence[Argument], *, hops: bool) -> Ends:
     """Return the ends of the window (t, window[, zone]), or with `hops` of the latest window of
-    (t, hop, window[, zone])."""
+    (t, hop, window[, zone]).
+
+    Raises NumberOfArgumentsDoesntMatch, IllegalColumn and ArgumentOutOfBound."""
     intervals = 2 if hops else 1
     if not intervals < len(arguments) <= intervals + 2:
         raise NumberOfArgumentsDoesntMatch(

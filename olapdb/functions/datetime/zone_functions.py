@@ -29,7 +29,7 @@ def _between_zones(
     """Return a resolver of toUTCTimestamp or fromUTCTimestamp: (time without zone, zone)."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; the type stays."""
+        """Resolve the call; the type stays. Raises IllegalTypeOfArgument."""
         source = plain(arguments[0].type)
         if not isinstance(source, CLOCKS):
             raise scalar.illegal(name, source, "a DateTime or DateTime64")
@@ -40,7 +40,7 @@ def _between_zones(
         zone = scalar.constant_zone(name, arguments, 1)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Move each time by the zone's offset."""
+            """Move each time by the zone's offset; a DateTime stops at the ends of its range."""
             ticks = calendar.ticks_per_second(source)
             seconds, fraction = np.divmod(columns.numpy_values(arrays[0]).astype(np.int64), ticks)
             moved = convert(seconds, zone)
@@ -70,7 +70,7 @@ def _fixed_day(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = DateTime(zone)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Keep the wall clock's time of day."""
+        """Return the times of day, by the zone's wall clock, on 1970-01-02."""
         own = zone or call.environment.zone
         ticks = calendar.ticks_per_second(source)
         seconds = columns.numpy_values(arrays[0]).astype(np.int64) // ticks

@@ -46,7 +46,9 @@ def _block_number(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _now64_in_block(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve nowInBlock64([precision[, zone]]): the time at which each block is computed."""
+    """Resolve nowInBlock64([precision[, zone]]): the time at which each block is computed.
+
+    Raises ArgumentOutOfBound."""
     precision = constant_integer(name, arguments, 0, "the precision") if arguments else 3
     if not 0 <= precision <= 9:
         raise ArgumentOutOfBound(f"The precision of {name} is 0 to 9, not {precision}.")
@@ -77,14 +79,18 @@ def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
     """Return a resolver of sleep(seconds), or of sleepEachRow."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; the seconds are a constant of at most `SLEEP_SECONDS_MAX` a block."""
+        """Resolve the call; the seconds are a constant of at most `SLEEP_SECONDS_MAX` a block.
+
+        Raises IllegalTypeOfArgument."""
         constant = arguments[0].constant
         number = None if constant is None else constant.as_py()
         if not isinstance(plain(arguments[0].type), Integer | Float) or number is None:
             raise IllegalTypeOfArgument(f"{name} takes a constant number of seconds.")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            """Wait, then return 0 for all rows; a block without rows does not wait."""
+            """Wait, then return 0 for all rows; a block without rows does not wait.
+
+            Raises TooSlow."""
             seconds = number * (rows if each_row else 1) if rows else 0
             if not 0 <= seconds <= SLEEP_SECONDS_MAX:
                 raise TooSlow(

@@ -111,7 +111,9 @@ def _null() -> Part:
 
 
 def _zip_unaligned(*arrays: Part) -> Part:
-    """Return an array of tuples of the elements at one place; NULL where an array is shorter."""
+    """Return an array of tuples of the elements at one place; NULL where an array is shorter.
+
+    Raises IllegalTypeOfArgument."""
     sizes = [call("length", part) for part in arrays]
     longest = call("greatest", *sizes) if len(sizes) > 1 else sizes[0]
     wide = []
@@ -153,7 +155,9 @@ def _elements(part: Part) -> list[Part]:
 
 
 def _tuple_hamming(left: Part, right: Part) -> Part:
-    """Return the number of places at which two tuples of one size differ."""
+    """Return the number of places at which two tuples of one size differ.
+
+    Raises IllegalTypeOfArgument."""
     for part in (left, right):
         _require("tupleHammingDistance", part, Tuple, "a Tuple")
     lefts, rights = _elements(left), _elements(right)
@@ -193,7 +197,7 @@ def _place(part: Part, *, from_one: bool = False) -> Part:
     """Return a place in a text, at most 2**62: `from_one` raises ZeroIndex for 0."""
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Compute the part and check it."""
+        """Compute the place, at most 2^62; raise ZeroIndex for a 0 if places count from 1."""
         column = part.compute(values, rows, environment)
         if from_one and pc.any(pc.equal(columns.single(column), pa.scalar(0, column.type))).as_py():
             raise ZeroIndex("The digits of a number are counted from 1.")

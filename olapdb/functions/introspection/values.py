@@ -224,7 +224,9 @@ def _count_digits(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _enum_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve getSizeOfEnumType(x): the number of values of an Enum, in as many bits as it has."""
+    """Resolve getSizeOfEnumType(x): the number of values of an Enum, in as many bits as it has.
+
+    Raises IllegalTypeOfArgument."""
     data_type = plain(arguments[0].type)
     if not isinstance(data_type, Enum):
         raise IllegalTypeOfArgument(f"{name} takes an Enum, not {arguments[0].type}.")

@@ -123,7 +123,7 @@ def _typed(
     """Define a function of (json, path…, 'Type'); `wrap` gives the result type."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for the type that the last argument names."""
+        """Resolve the call for the type that the last argument names. Raises IllegalColumn."""
         constant = arguments[-1].constant
         named = None if constant is None else constant.as_py()
         if not isinstance(named, str):
@@ -221,7 +221,7 @@ _NAMES = pa.array(["Null", "String", "Object", "Array", "Bool", "Double", "Int64
 
 
 def _type(found: Found) -> pa.Array:
-    """Return the name of each value's type."""
+    """Return the name of each value's JSON type, such as Int64; "Null" where there is none."""
     kind = found.index.kind_of(found.tokens)
     chosen = np.select(
         [kind == tokens_of.STRING, kind == tokens_of.OBJECT, kind == tokens_of.ARRAY], [1, 2, 3], 0

@@ -37,7 +37,7 @@ class _Path:
     def run(
         self, call: ScalarCall, text: Column, environment: Environment, length: int | None = None
     ) -> pa.Array:
-        """Return the results of a call of `call` for an array of texts."""
+        """Return the results of `call` for the texts, with the first `length` steps of the path."""
         values = [text, *self._values[:length]]
         result = call.kernel(values, len(text), environment)
         return columns.as_array(result, len(text))
@@ -61,9 +61,9 @@ _TEXT = Argument(STRING)
 def _elements(
     path: _Path, selector: Selector, text: pa.Array, environment: Environment
 ) -> tuple[np.ndarray, pa.Array]:
-    """Return the elements that a selector takes of the array at a path: the text of each, and they.
+    """Return (row of `text`, raw JSON) of each element that a selector takes of the array at a path.
 
-    What is no array has none."""
+    A value that is no array has no elements."""
     raw = path.run(path.call("JSONExtractArrayRaw", _TEXT), text, environment)
     offsets, elements = columns.elements_of(raw)
     sizes = np.where(path.reaches(text, _TEXT, environment), np.diff(offsets), 0)
@@ -116,8 +116,7 @@ def _first(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
 def _follow(
     segments: Sequence[Segment], text: pa.Array, environment: Environment
 ) -> tuple[np.ndarray, pa.Array]:
-    """Return the texts that the steps behind the last selector start from: the row of each, and
-    they."""
+    """Return (row, raw JSON) of each value that the segments, all with selectors, lead to."""
     owners = np.arange(len(text))
     for steps, selector in segments:
         assert selector is not None

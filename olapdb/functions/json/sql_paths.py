@@ -53,7 +53,9 @@ def _no_path(name: str, path: str) -> BadArguments:
 
 
 def _selector(name: str, path: str, text: str) -> Selector:
-    """Return what `*`, or places and ranges `1 to 3` between commas, select."""
+    """Return what `*`, or places and ranges `1 to 3` between commas, select.
+
+    Raises BadArguments."""
     if text.strip() == "*":
         return ((0, None),)
     ranges: list[tuple[int, int | None]] = []

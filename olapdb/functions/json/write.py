@@ -21,7 +21,9 @@ def json_texts(array: pa.Array, data_type: types.DataType, environment: Environm
     """Return the values of a column as JSON texts, without spaces; NULL is null.
 
     Numbers and Bools are JSON's, nan and inf null; arrays and tuples without names are arrays, maps
-    and tuples with names objects; other values are strings. `/` is escaped, as in ClickHouse."""
+    and tuples with names objects; other values are strings. `/` is escaped, as in ClickHouse.
+
+    Raises IllegalTypeOfArgument."""
     valid = columns.validity(array)
     if valid is not None:
         texts = json_texts(array.filter(pa.array(valid)), data_type, environment)
@@ -91,7 +93,9 @@ def _tuples(array: pa.Array, data_type: types.Tuple, environment: Environment) -
 def _rule(
     name: str, plain: tuple[types.DataType, ...], arguments: Sequence[Argument]
 ) -> types.DataType:
-    """Return String, for a value of any type but a state; a NULL gives NULL."""
+    """Return String, for a value of any type but a state; a NULL gives NULL.
+
+    Raises IllegalTypeOfArgument."""
     if isinstance(plain[0], types.AggregateFunction):
         raise IllegalTypeOfArgument(f"{name} does not write a value of type {plain[0]}.")
     return types.STRING

@@ -57,6 +57,12 @@ def decimals_of_unscaled(numbers: np.ndarray, arrow: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(arrow, len(numbers), [None, pa.py_buffer(data)])
 
 
+def decimals_of_integers(unscaled: np.ndarray, arrow: pa.DataType) -> pa.Array:
+    """Return the decimals of the 128-bit type `arrow` whose unscaled integers are these int64."""
+    halves = np.stack([unscaled, unscaled >> 63], axis=1)
+    return pa.Array.from_buffers(arrow, len(unscaled), [None, pa.py_buffer(halves)])
+
+
 _DECIMAL_CLASSES = (9, 18, 38, 76)
 
 

@@ -188,7 +188,7 @@ class AnyHash:
         return np.dtype(f"u{self.result.bits // 8}")
 
     def _constant(self, rows: int, low: np.uint64, high: np.uint64) -> np.ndarray:
-        """Return the same hash for all rows."""
+        """Return the hash of these words for every row: `low` alone if a hash has 64 bits."""
         if self._is_wide:
             return np.tile(np.array([low, high], U64), (rows, 1))
         return np.full(rows, low, U64).astype(self._dtype)

@@ -55,7 +55,9 @@ def shifted(arrays: list[pa.Array], call: Invocation, *, left: bool) -> pa.Array
     fixed = isinstance(call.result, FixedString)
 
     def move(text: bytes, positions: int) -> bytes:
-        """Move the bits of one text."""
+        """Shift one text, read as a big-endian number; a FixedString keeps its length.
+
+        Raises ArgumentOutOfBound for a negative number of positions."""
         if positions < 0:
             raise ArgumentOutOfBound("The number of shift positions is not negative.")
         size = len(text)

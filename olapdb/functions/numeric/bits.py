@@ -122,7 +122,9 @@ def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
     """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Shift the first argument's bits; a shift by the whole width gives 0."""
+        """Shift the first argument's bits; a shift by the whole width gives 0.
+
+        Raises ArgumentOutOfBound."""
         if isinstance(call.types[0], String | FixedString):
             return bit_strings.shifted(arrays, call, left=left)
         value, positions = (columns.numpy_values(a) for a in arrays)

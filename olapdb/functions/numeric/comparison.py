@@ -140,9 +140,10 @@ def _numbered(argument: Argument) -> Argument:
 
 
 def _clock_type(clock: DataType, other: DataType) -> DataType | None:
-    """Return the type at which a time is compared with another, a moment or a number of seconds.
+    """Return the type to which a time of day and the other operand are cast to be compared.
 
-    None if ClickHouse compares them not, and for texts."""
+    The other is a time, a DateTime or a number of seconds. Returns None for every other type:
+    ClickHouse refuses to compare it with a time, or compares a text by parsing it."""
     match clock, other:
         case (Time() | Time64(), Time() | Time64()):
             return Time64(max(clock.precision, other.precision))
@@ -298,7 +299,7 @@ def _container_comparison(
     NULL and is greater than all else."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Compare rows."""
+        """Compare the containers of each row; UInt8."""
         if name not in ("equals", "notEquals"):
             compare = comparison_of_arrays(name, data_type)
             return pc.cast(compare(*arrays), pa.uint8())
@@ -441,7 +442,7 @@ def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarC
 
 
 def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> ScalarCall:
-    """Resolve a comparison of tuples in which NULL equals NULL: they equal if all elements do."""
+    """Resolve IS NOT DISTINCT FROM (`same`) or IS DISTINCT FROM of tuples, element by element."""
     pairs = _element_pairs(spelt, arguments)
     calls = [_distinct_from(same=same)(spelt, pair) for pair in pairs]
     combine = pc.and_ if same else pc.or_

@@ -115,7 +115,7 @@ def sha512_256(value: bytes) -> bytes:
 
 
 def _by_openssl(name: str, value: bytes) -> bytes:
-    """Return a digest that only OpenSSL has."""
+    """Return a text's digest by the algorithm `name` of OpenSSL; raise UnsupportedMethod without it."""
     try:
         return hashlib.new(name, value, usedforsecurity=False).digest()
     except ValueError as error:

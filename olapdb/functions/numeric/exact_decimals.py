@@ -37,7 +37,7 @@ _FLOAT_FRACTION_MAX = 60
 
 def _scale(name: str, arguments: Sequence[Argument]) -> int:
     """Return the digits of the result behind the point: the constant third argument, else the
-    larger scale of both decimals."""
+    larger scale of both decimals. Raises IllegalTypeOfArgument."""
     scales = [t.scale for a in arguments[:2] if isinstance(t := plain(a.type), DecimalType)]
     if len(scales) < 2:
         raise illegal(name, arguments[0].type, "two Decimals")
@@ -59,7 +59,7 @@ def _exact(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     step = Decimal(1).scaleb(-scale)
 
     def compute(left: Decimal, right: Decimal, *_: object) -> Decimal:
-        """Return the product or quotient of one row."""
+        """Return the product or quotient of one row. Raises IllegalDivision and DecimalOverflow."""
         if name == "multiplyDecimal":
             value = _EXACT.multiply(left, right)
         elif not right:
@@ -79,7 +79,9 @@ def _exact(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _decimal_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toDecimalString(number, digits): the number with so many digits behind its point."""
+    """Resolve toDecimalString(number, digits): the number with so many digits behind its point.
+
+    Raises IllegalColumn and CannotPrintNumber."""
     source: DataType = plain(arguments[0].type)
     require(name, [source], (Integer, Float, DecimalType), "a number")
     constant = arguments[1].constant

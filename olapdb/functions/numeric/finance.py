@@ -107,7 +107,9 @@ def _periods(flows: Sequence[float]) -> list[float]:
 def _years(
     flows: Sequence[float], dates: Sequence[datetime.date], day_count: bytes = b"ACT_365F"
 ) -> list[float]:
-    """Return the times of cash flows in years since the first date."""
+    """Return the times of cash flows in years since the first date.
+
+    Raises IllegalTypeOfArgument."""
     days = _DAYS_IN_YEAR.get(day_count.decode("utf-8", "replace"))
     if days is None:
         raise IllegalTypeOfArgument(
@@ -119,7 +121,9 @@ def _years(
 
 
 def _present(rate: float, flows: list[float], starts_now: object = True) -> float:
-    """Return the net present value; without `starts_now` the first flow is a period away."""
+    """Return the net present value; without `starts_now` the first flow is a period away.
+
+    Raises IllegalTypeOfArgument."""
     if not flows:
         raise IllegalTypeOfArgument("The cash flow must not be empty.")
     later = 0.0 if starts_now else 1.0
@@ -129,7 +133,7 @@ def _present(rate: float, flows: list[float], starts_now: object = True) -> floa
 def _present_dated(
     rate: float, flows: list[float], dates: list[datetime.date], *day_count: bytes
 ) -> float:
-    """Return the net present value of cash flows at dates."""
+    """Return the net present value of cash flows at dates. Raises IllegalTypeOfArgument."""
     if not flows:
         raise IllegalTypeOfArgument("The cash flow must not be empty.")
     return _value(rate, flows, _years(flows, dates, *day_count))

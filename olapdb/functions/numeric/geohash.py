@@ -151,7 +151,7 @@ def _box_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 def _in_box(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the geohashes that cover boxes, from west to east, each column from south to north:
-    the kernel of geohashesInBox."""
+    the kernel of geohashesInBox. Raises TooLargeArray."""
     west, south, east, north = (columns.numpy_values(a).astype(np.float64) for a in arrays[:4])
     precision = columns.numpy_values(arrays[4]).astype(np.int64)
     precision = np.where((precision < 1) | (precision > _LONGEST), _LONGEST, precision)

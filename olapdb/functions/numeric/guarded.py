@@ -65,7 +65,7 @@ def _or_null(operation: str) -> Callable[[Part, Part], Part]:
 def _middle(*values: Part) -> Part:
     """Return the mean of values in their common type; of integers and times it is truncated.
 
-    NULLs are left out; the mean of nothing is NULL."""
+    NULLs are left out; the mean of nothing is NULL. Raises IllegalTypeOfArgument."""
     common = common_type([part.type for part in values])
     kind = plain(common)
     if not is_nullable(common):
@@ -155,7 +155,7 @@ def _elementwise(function: Callable[[float], float]) -> scalar.Kernel:
             return math.nan if value < 0 and not value.is_integer() else math.inf
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Compute the function of each distinct number."""
+        """Return the function's value for each number as Float64; compute each distinct one once."""
         distinct, inverse = np.unique(floats(arrays[0]), return_inverse=True)
         values = np.array([safe(float(x)) for x in distinct], np.float64)
         return columns.from_values(values[inverse.reshape(-1)], pa.float64())
@@ -173,7 +173,8 @@ def _integer_power(base: int, last: int) -> scalar.Kernel:
     """Return the kernel of intExp2 or intExp10: a power as UInt64, 0 below it, the largest above."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Look the powers up; a fraction is cut."""
+        """Return the powers as UInt64: exponents are cut to integers, too small ones give 0, too large
+        ones 2^64 - 1. Raises BadArguments for NaN."""
         exponents = floats(arrays[0])
         if np.isnan(exponents).any():
             raise BadArguments(f"intExp{base} takes no NaN.")
@@ -230,7 +231,9 @@ def _bucket_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _width_bucket(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the number of the bucket of equal width, from 1; 0 below all and n + 1 above."""
+    """Return the number of the bucket of equal width, from 1; 0 below all and n + 1 above.
+
+    Raises BadArguments."""
     value, low, high = (floats(a) for a in arrays[:3])
     count = columns.numpy_values(arrays[3])
     if not (np.isfinite(low) & np.isfinite(high)).all() or np.isnan(value).any():
@@ -297,7 +300,9 @@ def _round_down_rule(
 
 
 def _round_down(value: float, choices: list[float]) -> float:
-    """Return the largest choice that is not above the value, or the smallest choice."""
+    """Return the largest choice that is not above the value, or the smallest choice.
+
+    Raises BadArguments."""
     if not choices:
         raise BadArguments("The array of roundDown must not be empty.")
     return max((c for c in choices if c <= value), default=min(choices))

@@ -90,7 +90,9 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for a number and a constant number of digits, 0 if absent."""
+        """Resolve the call for a number and a constant number of digits, 0 if absent.
+
+        Raises ArgumentOutOfBound."""
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
             return scalar.standard_call(name, arguments, FLOAT64, None)
         places = (

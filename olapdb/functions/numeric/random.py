@@ -119,7 +119,9 @@ def _uuids_of_now(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _uuids_of_times(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve dateTimeToUUIDv7(time): UUIDs of version 7 of the given times."""
+    """Resolve dateTimeToUUIDv7(time): UUIDs of version 7 of the given times.
+
+    Raises IllegalTypeOfArgument."""
     given = plain(arguments[0].type)
     if not isinstance(given, DateTime):
         raise IllegalTypeOfArgument(f"{name} takes a DateTime, not {arguments[0].type}.")
@@ -221,7 +223,7 @@ def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], Sca
     """Return a resolver of randomString(length), or of randomPrintableASCII."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; the length may differ by row."""
+        """Resolve the call; the length may differ by row. Raises IllegalTypeOfArgument."""
         if not isinstance(plain(arguments[0].type), Integer):
             raise IllegalTypeOfArgument(f"{name} takes a length, not {arguments[0].type}.")
         tag = arguments[1].constant if len(arguments) > 1 else None
@@ -248,7 +250,9 @@ _RANDOM_BYTES_MAX = 1 << 24
 
 
 def _fixed_bytes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve randomFixedString(length[, tag]) of a constant length."""
+    """Resolve randomFixedString(length[, tag]) of a constant length.
+
+    Raises IllegalTypeOfArgument and ArgumentOutOfBound."""
     length = constant_integer(name, arguments, 0, "the length")
     if length < 0 or not isinstance(plain(arguments[0].type), Integer):
         raise IllegalTypeOfArgument(
@@ -271,7 +275,9 @@ def _fixed_bytes(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _characters(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve randomStringUTF8(length): random characters of Unicode but surrogates."""
+    """Resolve randomStringUTF8(length): random characters of Unicode but surrogates.
+
+    Raises IllegalTypeOfArgument."""
     if not isinstance(plain(arguments[0].type), Integer):
         raise IllegalTypeOfArgument(f"{name} takes a length, not {arguments[0].type}.")
     tag = arguments[1].constant if len(arguments) > 1 else None

@@ -132,7 +132,9 @@ def _as_fixed_bytes(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
 
 
 def _as_type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve reinterpret(x, type): the bytes of x as a value of the type, a constant name."""
+    """Resolve reinterpret(x, type): the bytes of x as a value of the type, a constant name.
+
+    Raises IllegalTypeOfArgument."""
     target = parse_type(scalar.constant_text(name, arguments, 1, "the type"), state_representation)
     source = plain(arguments[0].type)
     scalar.require(name, [source], _SOURCES, "a number, date, UUID or text")

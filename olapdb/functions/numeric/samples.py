@@ -78,7 +78,9 @@ def _proportions(
     level: float,
     variance: bytes,
 ) -> tuple[float, float, float, float]:
-    """Return the z statistic, the two-sided p value and the bounds of the difference of two rates."""
+    """Return the z statistic, the two-sided p value and the bounds of the difference of two rates.
+
+    Raises BadArguments."""
     if variance not in (b"pooled", b"unpooled"):
         raise BadArguments("The variance of proportionsZTest is 'pooled' or 'unpooled'.")
     if level < 0 or level > 1 or not trials or not other_trials:

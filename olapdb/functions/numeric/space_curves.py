@@ -26,8 +26,7 @@ def _is_natural(data_type: DataType) -> bool:
 
 
 def _ratios(argument: Argument | None) -> tuple[int, ...] | None:
-    """Return the numbers of a constant tuple, None of another argument or of a tuple of anything
-    else."""
+    """Return the numbers of a constant tuple of integers; None for any other argument."""
     if argument is None or argument.constant is None or not isinstance(argument.type, Tuple):
         return None
     if not all(isinstance(element, Integer) for element in argument.type.elements):
@@ -38,7 +37,9 @@ def _ratios(argument: Argument | None) -> tuple[int, ...] | None:
 def _check_ratios(
     name: str, ratios: tuple[int, ...] | None, dimensions: int, bounds: range
 ) -> None:
-    """Raise ArgumentOutOfBound unless there is a ratio in the bounds for each dimension."""
+    """Raise ArgumentOutOfBound unless there is a ratio in the bounds for each dimension.
+
+    Also raises IllegalColumn."""
     if ratios is None:
         raise IllegalColumn(f"The tuple of {name} must be a constant of unsigned integers.")
     if len(ratios) != dimensions:

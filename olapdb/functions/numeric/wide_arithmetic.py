@@ -73,11 +73,11 @@ def _unary_rule(operation: str) -> Callable[..., DataType]:
 
 
 def _unary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of negate or abs."""
+    """Return the kernel of negate, abs or sign."""
     change = wide_numbers.negated if operation == "negate" else wide_numbers.magnitudes
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Change the numbers; the least one of a type wraps."""
+        """Negate the numbers, or return their absolute values or signs; the least number wraps."""
         if operation == "sign":
             limbs = wide_numbers.limbs_of(arrays[0])
             signs = np.where(wide_numbers.is_negative(limbs), -1, limbs.any(axis=1))

@@ -20,7 +20,9 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
 def _bar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve bar(x, min, max[, width]): a bar as long as x is between min and max."""
+    """Resolve bar(x, min, max[, width]): a bar as long as x is between min and max.
+
+    Raises ArgumentOutOfBound."""
     constant = arguments[3].constant if len(arguments) > 3 else None
     if len(arguments) > 3 and not isinstance(plain(arguments[3].type), _NUMBERS):
         raise scalar.illegal(name, arguments[3].type, "a number")
@@ -31,7 +33,7 @@ def _bar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Draw each distinct length once."""
+        """Return the bars as texts of eighths of blocks; draw each distinct length once."""
         value, low, high = (
             columns.numpy_values(a.cast(pa.float64(), safe=False)) for a in arrays[:3]
         )

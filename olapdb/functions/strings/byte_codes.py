@@ -131,7 +131,9 @@ def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
 
 
 def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return String; raise IllegalTypeOfArgument for arrays and maps."""
+    """Return String; raise IllegalTypeOfArgument for arrays and maps.
+
+    Also raises UnsupportedMethod."""
     if isinstance(types[0], AggregateFunction):
         raise UnsupportedMethod(
             f"{name} of {types[0]} is not supported: a state has no bytes here."

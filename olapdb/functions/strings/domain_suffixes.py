@@ -298,7 +298,7 @@ zw: ac co gov mil org
 
 
 def two_level_suffixes() -> list[str]:
-    """Return the suffixes, `co.uk` and its kin."""
+    """Return the registries' suffixes of two labels, such as `co.uk`, read from the table above."""
     suffixes: list[str] = []
     country = ""
     for word in _BY_COUNTRY.split():

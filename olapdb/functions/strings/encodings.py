@@ -76,7 +76,7 @@ def _decoder(
     """Return `decode` with IncorrectData for invalid text, or with `lenient` an empty result."""
 
     def decoded(value: bytes) -> bytes:
-        """Decode one text."""
+        """Decode one text; a bad one gives "" if `lenient`, else raises IncorrectData."""
         try:
             return decode(value)
         except (ValueError, binascii.Error):
@@ -232,7 +232,9 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def _conv(value: bytes | int, from_base: int, to_base: int) -> bytes:
     """Return a number's text in another base, as MySQL's CONV: an unsigned 64-bit number unless
-    `to_base` is negative; reading stops at the first character that is no digit."""
+    `to_base` is negative; reading stops at the first character that is no digit.
+
+    Raises BadArguments."""
     if not 2 <= abs(from_base) <= 36 or not 2 <= abs(to_base) <= 36:
         raise BadArguments("The bases of conv are from 2 to 36.")
     text = str(value) if isinstance(value, int) else value.decode("utf-8", "replace")

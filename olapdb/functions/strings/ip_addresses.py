@@ -139,7 +139,9 @@ def _require_bytes(name: str, data_type: DataType) -> None:
 
 
 def _mapped_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return IPv6 for an IPv4, FixedString(16) for a UInt32; raise for other types."""
+    """Return IPv6 for an IPv4, FixedString(16) for a UInt32; raise for other types.
+
+    Raises IllegalTypeOfArgument."""
     if isinstance(types[0], IPv4):
         return IPV6
     if types[0] == UINT32:
@@ -256,7 +258,9 @@ def _subnets(array: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _subnet(text: str) -> tuple[bytes, bool, int]:
-    """Return the 16 bytes of a subnet, whether it is one of IPv4, and the length of its prefix."""
+    """Return the 16 bytes of a subnet, whether it is one of IPv4, and the length of its prefix.
+
+    Raises CannotParse."""
     try:
         if "/" not in text:
             raise ValueError

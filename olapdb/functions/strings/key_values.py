@@ -132,7 +132,7 @@ def _resolve(*, escaping: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
     """Return a resolver of (text[, key_value_delimiter[, pair_delimiters[, quote[, strategy]]]])."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; all arguments but the first are constants."""
+        """Resolve the call; all arguments but the first are constants. Raises BadArguments."""
         scalar.require(name, [plain(arguments[0].type)], type(STRING), "a String")
         given = [
             scalar.constant_text(name, arguments, at, "a delimiter")

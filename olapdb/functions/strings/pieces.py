@@ -63,7 +63,7 @@ def _first_groups(text: bytes, pattern: bytes) -> list[bytes]:
 
 def _regexp_extract(text: bytes, pattern: bytes, index: int | None = None) -> bytes:
     """Return a group of the first match: 0 is the whole, by default the first group if there is
-    one."""
+    one. Raises ArgumentOutOfBound."""
     compiled = pattern_of(pattern)
     group = index if index is not None else min(compiled.groups, 1)
     if not 0 <= group <= compiled.groups:
@@ -95,7 +95,7 @@ def _substring_index(text: str, separator: str, count: int) -> str:
 
 def _translated(text: str, source: str, target: str) -> str:
     """Return the text with each character of `source` replaced by that of `target` at its place, or
-    dropped if there is none."""
+    dropped if there is none. Raises BadArguments."""
     if len(target) > len(source):
         raise BadArguments(
             "The second and third argument of translate have as many characters, or the third fewer."
@@ -133,7 +133,7 @@ def _printf(template: bytes, *values: object) -> bytes:
     remaining = iter(values)
 
     def formatted(match: re.Match[str]) -> str:
-        """Return the text of one specifier."""
+        """Format the next value by one specifier. Raises BadArguments for one of another kind."""
         flags, width, precision, kind = match.groups()
         if kind == "%":
             return "%"

@@ -16,7 +16,9 @@ from olapdb.types import STRING, UINT64, Integer, plain
 
 def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve regexpPosition(text, pattern[, position[, occurrence[, return_option[, match_type[,
-    group]]]]]): the start of that match, its end with return_option 1, 0 if there is none."""
+    group]]]]]): the start of that match, its end with return_option 1, 0 if there is none.
+
+    Raises BadArguments and IndexOfPositionalArgument."""
     scalar.require(name, [plain(arguments[0].type)], type(STRING), "a String")
     pattern = scalar.constant_text(name, arguments, 1, "the pattern").encode()
     scalar.require(name, [plain(a.type) for a in arguments[2:5]], Integer, "an integer")
@@ -32,7 +34,9 @@ def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
 
     def position(text: bytes, start: int = 1, occurrence: int = 1, at_end: int = 0) -> int:
-        """Return the place in one text."""
+        """Return the byte, from 1, where the match starts or ends in one text; 0 without a match.
+
+        Raises BadArguments for a position, occurrence or option that is out of range."""
         for word, number in (("position", start), ("occurrence", occurrence)):
             if number < 1:
                 raise BadArguments(

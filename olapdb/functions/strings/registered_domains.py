@@ -39,10 +39,10 @@ def _from_significant(hosts: pa.Array) -> pa.Array:
 
 
 def _first(hosts_of: _Hosts) -> _Hosts:
-    """Return the function of significant labels."""
+    """Return the function from URLs to the significant labels of their hosts, as `hosts_of` finds them."""
 
     def first(urls: pa.Array) -> pa.Array:
-        """Take the host of each URL and its label."""
+        """Return the first label of each URL's host from its significant label on."""
         hosts = pc.replace_substring_regex(hosts_of(urls), _LAST_DOT, "")
         return group(_from_significant(hosts), r"^(?P<x>[^.]*)")
 

@@ -23,7 +23,7 @@ _HEX_UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _NS_A_DAY = calendar.DAY * 1_000_000_000
 _SAFE_NS_DAYS = calendar.INT64_MAX // _NS_A_DAY - 1
 """Days from 1970 within which the clock of any zone fits 64 bits of nanoseconds."""
-_ESCAPES = (
+TEXT_ESCAPES = (
     ("\\", "\\\\"),
     ("'", "\\'"),
     ("\t", "\\t"),
@@ -181,7 +181,7 @@ def display_nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC"
 
 def quote_strings(array: pa.Array) -> pa.Array:
     """Return strings as SQL literals, quoted and escaped: 'it\\'s'."""
-    for plain_text, escaped in _ESCAPES:
+    for plain_text, escaped in TEXT_ESCAPES:
         array = pc.replace_substring(array, plain_text, escaped)
     return pc.binary_join_element_wise("'", array, "'", "")
 

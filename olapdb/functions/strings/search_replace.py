@@ -102,7 +102,9 @@ def escaped(pattern: str, escape: str) -> str:
         return pattern
 
     def translated(part: re.Match[str]) -> str:
-        """Return one escaped or plain character in the form with a backslash."""
+        """Return one escaped or plain character in the form with a backslash.
+
+        Raises CannotParseEscapeSequence."""
         text = part[0]
         if text[0] != escape:
             return _literal(text) if text == "\\" else text
@@ -143,7 +145,9 @@ _ESCAPE = re.compile(r"\\([^%_\\])|\\([%_\\])", re.DOTALL)
 
 
 def _with_literal_escapes(pattern: str) -> str:
-    """Return the pattern with a doubled backslash where it escapes no wildcard: such a one stands for itself, and Arrow drops it."""
+    """Return the pattern with a doubled backslash where it escapes no wildcard: such a one stands for itself, and Arrow drops it.
+
+    Raises CannotParseEscapeSequence."""
     if pattern.endswith("\\") and not _WHOLE_ESCAPES.fullmatch(pattern):
         raise CannotParseEscapeSequence(
             f"Invalid escape sequence at the end of LIKE pattern {pattern!r}.",

@@ -107,7 +107,9 @@ class _Rule:
         """
 
         def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-            """Return the result's type."""
+            """Check the arguments, keep their lengths in `lengths`, and return the result's type.
+
+            Raises IllegalTypeOfArgument, IllegalColumn and BadArguments."""
             scalar.require(name, types[:1], String, "a String")
             scalar.require(name, types[1:], Integer, "an integer")
             given = [

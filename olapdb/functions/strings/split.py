@@ -84,7 +84,9 @@ def _by_char(array: pa.Array, separator: str) -> pa.Array:
 
 
 def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
-    """Split texts at matches of a pattern; an empty pattern splits into single bytes."""
+    """Split texts at matches of a pattern; an empty pattern splits into single bytes.
+
+    Raises CannotCompileRegexp."""
     if not pattern:
         return split_by_string(array, "")
     try:

@@ -36,7 +36,7 @@ _NEEDLES_SOUGHT_MAX = 16
 
 
 def _tokens_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve tokens(text[, tokenizer, …]) and tokensForLikePattern."""
+    """Resolve tokens(text[, tokenizer, …]) and tokensForLikePattern. Raises BadArguments."""
     of_pattern = name.lower() == "tokensforlikepattern"
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -210,7 +210,7 @@ def _containing(texts: pa.Array, needles: list[bytes], *, every: bool) -> np.nda
 
 def _has_phrase_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve hasPhrase(text, phrase[, tokenizer]): whether the tokens of the phrase follow one
-    another in the text."""
+    another in the text. Raises BadArguments."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return UInt8; raise IllegalTypeOfArgument unless both are texts."""

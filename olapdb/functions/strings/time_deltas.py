@@ -69,7 +69,9 @@ def _unit(name: str, arguments: Sequence[Argument], at: int, default: str) -> in
 
 
 def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve formatReadableTimeDelta(seconds[, largest unit][, smallest unit])."""
+    """Resolve formatReadableTimeDelta(seconds[, largest unit][, smallest unit]).
+
+    Raises BadArguments."""
     require(name, [plain(arguments[0].type)], (Integer, Float), "a number of seconds")
     first = _unit(name, arguments, 1, "years")
     last = _unit(name, arguments, 2, "seconds" if first <= _NAMES.index("seconds") else _NAMES[-1])

@@ -152,14 +152,18 @@ def _first_line(value: bytes) -> bytes:
 
 
 def _with_trailing(value: bytes, character: bytes) -> bytes:
-    """Return the text with `character` at its end, if it is not empty and lacks it."""
+    """Return the text with `character` at its end, if it is not empty and lacks it.
+
+    Raises BadArguments."""
     if len(character) != 1:
         raise BadArguments("The second argument of appendTrailingCharIfAbsent is one character.")
     return value if not value or value.endswith(character) else value + character
 
 
 def _compare(left: bytes, right: bytes, at_left: int, at_right: int, size: int) -> int:
-    """Return -1, 0 or 1: how the pieces of `size` bytes compare at positions from 0."""
+    """Return -1, 0 or 1: how the pieces of `size` bytes compare at positions from 0.
+
+    Raises BadArguments."""
     if min(at_left, at_right, size) < 0:
         raise BadArguments("The offsets and the number of bytes of compareSubstrings are positive.")
     first, second = left[at_left : at_left + size], right[at_right : at_right + size]

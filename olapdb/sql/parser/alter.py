@@ -146,7 +146,7 @@ def _parse_place(cursor: TokenCursor) -> tuple[bool, str | None]:
 
 
 def _parse_drop(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse DROP of a column, an index, a constraint or a detached partition.
+    """Parse DROP of a column, an index, a constraint, a projection or a detached partition.
 
     None for STATISTICS, which olapdb does not support. DROP PARTITION is parsed by
     `_parse_partition_action`."""

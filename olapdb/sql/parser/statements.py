@@ -56,7 +56,9 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
 
 
 def _parse_query_or_insert(cursor: TokenCursor) -> nodes.Statement:
-    """Parse a query, or `WITH … INSERT INTO t SELECT …`, whose WITH belongs to the SELECT."""
+    """Parse a query, with INTO OUTFILE or without, or `WITH … INSERT INTO t SELECT …`.
+
+    The WITH before an INSERT belongs to its SELECT."""
     if cursor.key == "WITH":
         start = cursor.at
         items, recursive = queries.parse_with(cursor)

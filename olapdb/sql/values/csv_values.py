@@ -80,7 +80,7 @@ def parse_value_rows(text: str, position: Position | None = None) -> tuple[Expre
 
 
 def _parse_row(cursor: TokenCursor) -> ExpressionRow:
-    """Parse `(a, b, DEFAULT)`; a comma may trail."""
+    """Parse `(a, b, DEFAULT)`; a comma may trail. Raises CannotParseInput."""
     if not cursor.take("("):
         error = cursor.expected("a row in parentheses")
         raise CannotParseInput(error.message, position=error.position)
@@ -100,7 +100,9 @@ def _parse_row(cursor: TokenCursor) -> ExpressionRow:
 
 
 def _check_row(row: ExpressionRow, number: int, names: Sequence[str]) -> None:
-    """Raise if row `number`, from 1, has too few or many values, or a bare word as a value."""
+    """Raise if row `number`, from 1, has too few or many values, or a bare word as a value.
+
+    Raises SyntaxError and UnknownIdentifier."""
     if len(row) != len(names):
         first = next((value for value in row if value is not None), None)
         raise SyntaxError(

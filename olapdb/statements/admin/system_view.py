@@ -278,7 +278,7 @@ def _dry_run(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:
-    """Return the chunks that BACKFILL … DRY RUN would compute."""
+    """Return the chunks that BACKFILL … DRY RUN would compute. Raises BadArguments."""
     if statement.discard_bypass:
         raise BadArguments(
             "DRY RUN names the chunks of the gap, and discards nothing.",

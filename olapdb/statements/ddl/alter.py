@@ -379,7 +379,7 @@ def _commit_object(context: StatementContext, item: SchemaObject) -> None:
 
 def _with_comments(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
     """Return the object with the comments of the statement. Its `version` stays, since a comment
-    does not change its meaning."""
+    does not change its meaning. Raises IncorrectQuery."""
     for action in statement.actions:
         if isinstance(action, nodes.ModifyComment):
             item = replace(item, comment=action.comment)

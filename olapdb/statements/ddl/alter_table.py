@@ -23,6 +23,7 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
     Items may be removed from the end, down to the primary key. Added items may use only columns
     that the same ALTER adds, without defaults: such a column has one value in all existing rows.
     Raises BadArguments for other keys.
+    Also raises NotSupportedError.
     """
     table = draft.table
     table_name = f"{table.database}.{table.name}"
@@ -72,7 +73,8 @@ def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: Bin
 
 def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     """Apply MODIFY SETTING a = x, or RESET SETTING b, with the checks of CREATE TABLE. Raise
-    ReadonlySetting for settings that are fixed at CREATE."""
+    ReadonlySetting for settings that are fixed at CREATE.
+    Also raises NotSupportedError and BadArguments."""
     table = draft.table
     if not table.engine.is_merge_tree:
         raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)

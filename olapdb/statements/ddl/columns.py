@@ -329,7 +329,7 @@ class ColumnsDraft:
     # --- constraints
 
     def constraint(self, action: nodes.ConstraintAction) -> None:
-        """Apply ADD or DROP CONSTRAINT."""
+        """Apply ADD or DROP CONSTRAINT. Raises BadArguments and IllegalColumn."""
         constraints = dict(self.table.constraints)
         if action.action == "DROP":
             if action.name not in constraints:
@@ -479,6 +479,7 @@ def _with_column_renamed(tree: TreeT, table: Table, old: str, new: str) -> TreeT
         """Return the function that rewrites a node below lambdas with the arguments `hidden`."""
 
         def one(node: nodes.Node) -> nodes.Node | None:
+            """Return the node renamed, itself to keep it, None to rewrite its children."""
             match node:
                 case nodes.Identifier(parts=(*qualifier, name)) if (
                     name == old and tuple(qualifier) in qualifiers

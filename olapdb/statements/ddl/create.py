@@ -86,7 +86,7 @@ def create_database(statement: nodes.CreateDatabase, context: StatementContext) 
 def _create_database(
     statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    """Make one attempt of `create_database` at the snapshot."""
+    """Make one attempt of `create_database` at the snapshot. Raises DatabaseAlreadyExists."""
     if statement.name in snapshot.databases or statement.name in SYSTEM_DATABASES:
         if statement.if_not_exists:
             return Result()

@@ -73,7 +73,7 @@ _DROPPED_TOGETHER = ("TABLE", "VIEW", "DICTIONARY")
 def _drop_object(
     statement: nodes.Drop, name: nodes.TableName, context: StatementContext, snapshot: Snapshot
 ) -> None:
-    """Make one attempt to drop a table or a view at the snapshot."""
+    """Make one attempt to drop a table or a view at the snapshot. Raises TableNotEmpty."""
     item = _named_object(statement, name, context, snapshot)
     if item is None:
         return
@@ -128,7 +128,9 @@ def _named_object(
 def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: Snapshot) -> None:
     """Make one attempt to drop several tables and views in one commit, views first.
 
-    A materialized view takes its versions along, as when it is dropped alone."""
+    A materialized view takes its versions along, as when it is dropped alone.
+
+    Raises NotSupportedError."""
     if statement.if_empty:
         raise NotSupportedError(
             "DROP IF EMPTY of several tables is not supported.",
@@ -176,6 +178,7 @@ def _drop_database(
 
     Raises HaveDependentObjects if a view of another database needs one of them. The commit
     conflicts with a concurrent CREATE in the database, whose table would lack a database.
+    Also raises NotSupportedError.
     """
     if statement.if_empty:
         raise NotSupportedError(

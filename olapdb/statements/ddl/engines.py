@@ -169,7 +169,9 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
 
 
 def _join_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
-    """Return strictness, kind and key columns of Join(…), the first two in capitals."""
+    """Return strictness, kind and key columns of Join(…), the first two in capitals.
+
+    Raises NumberOfArgumentsDoesntMatch, BadArguments and NotSupportedError."""
     uses = "Join(ANY|ALL|SEMI|ANTI, LEFT|INNER|RIGHT|FULL, keys…)"
     if len(clause.arguments) < 3:
         raise errors.NumberOfArgumentsDoesntMatch(

@@ -79,7 +79,9 @@ def drop_function(statement: nodes.DropFunction, context: StatementContext) -> R
 def _drop_function(
     statement: nodes.DropFunction, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    """Make one attempt of `drop_function` at the snapshot."""
+    """Make one attempt of `drop_function` at the snapshot.
+
+    Raises CannotDropFunction and UnknownFunction."""
     name = statement.name
     function = snapshot.functions.get((name.database or "", name.name))
     if function is not None:
@@ -203,7 +205,9 @@ def _unaliased(expression: nodes.Expression) -> nodes.Expression:
 def _refuse_taken_name(
     function: UserFunction, existing: UserFunction | None, statement: nodes.CreateFunction
 ) -> None:
-    """Raise FunctionAlreadyExists for a name of the engine or, without OR REPLACE, of a user."""
+    """Raise FunctionAlreadyExists for a name of the engine or, without OR REPLACE, of a user.
+
+    Also raises IncorrectQuery."""
     position = statement.name.position
     if function.database in SYSTEM_DATABASES:
         raise errors.IncorrectQuery(

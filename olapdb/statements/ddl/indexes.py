@@ -22,6 +22,7 @@ from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.positions import newest_moved
 from olapdb.statements.ddl.text_indexes import (
     check_indexed_text,
     refuse_second_text_index,
@@ -122,7 +123,7 @@ def alter_index(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Table:
     """Return the table after ADD or DROP INDEX, which affect parts written from now on. MATERIALIZE
-    INDEX and OPTIMIZE … FINAL rewrite older parts."""
+    INDEX and OPTIMIZE … FINAL rewrite older parts. Raises IllegalColumn and BadArguments."""
     exists = any(index.name == action.name for index in table.indexes)
     match action.action:
         case "ADD":
@@ -171,21 +172,16 @@ def rewrite_steps(
 
 
 def _move_newest(table: Table, action: nodes.IndexAction) -> Table:
-    """Return the table with its newest index moved FIRST or AFTER another one."""
-    *others, new_index = table.indexes
-    if action.first:
-        return replace(table, indexes=(new_index, *others))
-    if action.after is None:
-        return table
-    names = [index.name for index in others]
-    if action.after not in names:
-        raise BadArguments(
-            f"{table.database}.{table.name} has no index {action.after} to add {new_index.name} after.",
-            hint=f"It has {', '.join(names) or 'none'}.",
-            position=action.position,
-        )
-    position = names.index(action.after) + 1
-    return replace(table, indexes=(*others[:position], new_index, *others[position:]))
+    """Return the table with its newest index moved FIRST or AFTER another one.
+
+    Raises BadArguments."""
+
+    def missing(which: str, hint: str) -> BadArguments:
+        """Return the error for an index that the table lacks."""
+        message = f"{table.database}.{table.name} has no index {which}."
+        return BadArguments(message, hint=hint, position=action.position)
+
+    return replace(table, indexes=newest_moved(table.indexes, action, missing))
 
 
 def _check_expression(definition: nodes.IndexDefinition, bound: Expression, table: Table) -> None:

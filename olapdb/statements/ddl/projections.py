@@ -20,6 +20,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.positions import newest_moved
 from olapdb.statements.dml.partitions import find_partition
 
 
@@ -130,18 +131,13 @@ def _unknown(action: nodes.ProjectionAction, table: Table) -> NoSuchProjection:
 
 
 def _move_newest(table: Table, action: nodes.ProjectionAction) -> Table:
-    """Return the table with its newest projection moved FIRST or AFTER another one."""
-    *others, newest = table.projections
-    if action.first:
-        return replace(table, projections=(newest, *others))
-    if action.after is None:
-        return table
-    names = [projection.name for projection in others]
-    if action.after not in names:
-        raise NoSuchProjection(
-            f"{table.database}.{table.name} has no projection {action.after} to add {newest.name} after.",
-            hint=f"It has {', '.join(names) or 'none'}.",
-            position=action.position,
-        )
-    at = names.index(action.after) + 1
-    return replace(table, projections=(*others[:at], newest, *others[at:]))
+    """Return the table with its newest projection moved FIRST or AFTER another one.
+
+    Raises NoSuchProjection."""
+
+    def missing(which: str, hint: str) -> NoSuchProjection:
+        """Return the error for a projection that the table lacks."""
+        message = f"{table.database}.{table.name} has no projection {which}."
+        return NoSuchProjection(message, hint=hint, position=action.position)
+
+    return replace(table, projections=newest_moved(table.projections, action, missing))

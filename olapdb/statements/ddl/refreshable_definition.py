@@ -96,7 +96,9 @@ def _target(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> Table:
-    """Return the TO table, or build the inner table. Raise UnknownTable."""
+    """Return the TO table, or build the inner table. Raise UnknownTable.
+
+    Also raises QueryNotSupportedInMaterializedView."""
     if statement.target is None:
         build = inner_builder(context)
         return build(statement, columns_of_plan(plan), f".inner_id.{view_id}")

@@ -46,6 +46,7 @@ def create_refreshable_view(
     TO, in one commit, then refresh it, unless EMPTY or a view that it depends on forbids.
 
     A first refresh that fails drops the view again and raises RefreshFailed.
+    Also raises NotSupportedError.
     """
     if context.parameters:
         raise errors.NotSupportedError(
@@ -101,7 +102,8 @@ def _take_name(
 ) -> None:
     """Make one attempt to give the new view the name and the id of the old one, with its own inner
     table; its schedule begins. The old inner table goes. Without an old view the new one only takes
-    the name. Raises HaveDependentObjects if another view joins the old inner table."""
+    the name. Raises HaveDependentObjects if another view joins the old inner table.
+    Also raises UnknownTable."""
     database, name = context.locate(statement.name)
     view, old = snapshot.by_id(view_id), snapshot.find(database, name)
     if not isinstance(view, RefreshableView):
@@ -157,7 +159,7 @@ def modify_refresh(statement: nodes.Alter, context: StatementContext) -> Result:
     assert isinstance(action, nodes.ModifyRefresh)
 
     def attempt(snapshot: Snapshot) -> None:
-        """Make one attempt at the snapshot."""
+        """Make one attempt at the snapshot. Raises NotSupportedError."""
         view = require_refreshable(statement.table, context, snapshot)
         if action.refresh.append != view.append:
             raise errors.NotSupportedError(

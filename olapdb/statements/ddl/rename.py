@@ -93,6 +93,8 @@ def _rename_databases(
 
     The commit conflicts with a concurrent CREATE in a renamed database, whose table would lack a
     database; the statement is then retried.
+
+    Raises IncorrectQuery and DatabaseAlreadyExists.
     """
     databases = dict(snapshot.databases)
     for (old, new), if_exists in _pairs(statement):

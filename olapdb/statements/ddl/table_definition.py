@@ -256,7 +256,7 @@ def _default_type(
     context: StatementContext,
     snapshot: Snapshot,
 ) -> types.DataType:
-    """Return the type of the default expression over the columns `before`."""
+    """Return the type of the default expression over the columns `before`. Raises BadArguments."""
     if definition.default is None:
         raise BadArguments(
             f"Column {definition.name} has no type.",

@@ -103,7 +103,9 @@ def set_trigger(view: MaterializedView, attached: bool, context: StatementContex
 
 
 def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
-    """Run ALTER TABLE view MODIFY QUERY. Rows that the old query made are stale until a replay."""
+    """Run ALTER TABLE view MODIFY QUERY. Rows that the old query made are stale until a replay.
+
+    Raises NotSupportedError."""
     if len(statement.actions) > 1:
         raise NotSupportedError(
             "MODIFY QUERY stands alone in its ALTER TABLE.",

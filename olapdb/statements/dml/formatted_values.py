@@ -63,7 +63,9 @@ def _batch(rows: Rows) -> pa.RecordBatch:
 def _streams(
     statement: nodes.Insert, context: StatementContext
 ) -> Iterator[tuple[Format, BinaryIO]]:
-    """Return the format and the bytes of the statement's data, or of each of its files."""
+    """Return the format and the bytes of the statement's data, or of each of its files.
+
+    Raises CannotStat."""
     if statement.infile is None:
         return iter([_text_stream(statement)])
     settings = context.settings
@@ -79,7 +81,9 @@ def _streams(
 
 
 def _format_of_file(statement: nodes.Insert, path: str) -> Format:
-    """Return the format that the statement names, else that of the ending of the file's name."""
+    """Return the format that the statement names, else that of the ending of the file's name.
+
+    Raises BadArguments."""
     found = find_format(statement.format) if statement.format else format_of_path(path)
     if found is None:
         raise errors.BadArguments(
@@ -90,7 +94,9 @@ def _format_of_file(statement: nodes.Insert, path: str) -> Format:
 
 
 def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
-    """Return the format and the data of the statement\'s text."""
+    """Return the format and the data of the statement\'s text.
+
+    Raises NotSupportedError and BadArguments."""
     chosen = find_format(statement.format or "")
     reader_of(chosen.name)
     if chosen.name in BINARY:
@@ -140,7 +146,9 @@ def _read(
 
 
 def _defaults(rows: int, columns: Sequence[Column]) -> Rows:
-    """Return rows of which the data say nothing: NULL in one column, which is its default."""
+    """Return rows of which the data say nothing: NULL in one column, which is its default.
+
+    Raises NotSupportedError."""
     for column in columns:
         if not (column.default and is_nullable(column.type)):
             nulls = pa.nulls(rows, pa.string())

@@ -99,7 +99,7 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
     then merge, and return when the merges are done. Raise UnsupportedMethod outside the MergeTree
-    family."""
+    family. Also raises NotSupportedError."""
     if statement.cleanup:
         raise NotSupportedError(
             "OPTIMIZE … CLEANUP is not supported yet.", position=statement.position
@@ -144,7 +144,9 @@ _NO_OPS = (
 def system(statement: nodes.System, context: StatementContext) -> Result:
     """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART, DROP
     UNCOMPRESSED CACHE (of the process). Do nothing
-    for commands about replicas, logs and caches that olapdb does not have."""
+    for commands about replicas, logs and caches that olapdb does not have.
+
+    Raises NotSupportedError."""
     if statement.command in _NO_OPS:
         return Result()
     if statement.command.endswith("MERGES"):

@@ -40,6 +40,7 @@ def find_partition(
 
     Raises SupportIsDisabled for ALL, SyntaxError for arithmetic, and InvalidPartitionValue,
     TypeMismatch or ArgumentOutOfBound for a value that no partition of the table can have.
+    Also raises NotSupportedError and UnsupportedMethod.
     """
     if reference.kind == "ID":
         return partition_id_of(reference)

@@ -131,7 +131,9 @@ ONLY_USER = "default"
 
 
 def grant_listing(named: str | None, read_only: bool, position: Position | None) -> Listing:
-    """Return the listing of SHOW GRANTS: the privileges of the only user on this connection."""
+    """Return the listing of SHOW GRANTS: the privileges of the only user on this connection.
+
+    Raises UnknownRole."""
     if named is not None and named not in (ONLY_USER, "CURRENT_USER", "ALL"):
         raise UnknownRole(
             f"There is no user or role {named}.",

@@ -120,7 +120,9 @@ def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> li
 def _planned(
     statement: nodes.Node, context: StatementContext
 ) -> tuple[Plan, Snapshot, StatementContext]:
-    """Return the plan of a SELECT, the snapshot to read, and the context with its settings."""
+    """Return the plan of a SELECT, the snapshot to read, and the context with its settings.
+
+    Raises NotSupportedError."""
     if not isinstance(statement, nodes.Query):
         raise NotSupportedError("EXPLAIN takes a SELECT.", position=statement.position)
     context = select.with_query_settings(statement, context)
@@ -145,7 +147,7 @@ def _analyzed(statement: nodes.Node, context: StatementContext) -> list[str]:
 
 
 def _estimate(statement: nodes.Node, context: StatementContext) -> Result:
-    """Return a row for each table of which the query would read rows."""
+    """Return a row for each table of which the query would read rows. Raises IncorrectQuery."""
     if not isinstance(statement, nodes.Query):
         raise IncorrectQuery(
             "Only SELECT is supported for EXPLAIN ESTIMATE.", position=statement.position
@@ -263,7 +265,9 @@ def _view(statement: nodes.Node, context: StatementContext) -> Result:
 
 
 def _judged_items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
-    """Return the judgement of an existing view, or of a CREATE statement that is not run."""
+    """Return the judgement of an existing view, or of a CREATE statement that is not run.
+
+    Raises NotSupportedError and UnsupportedMethod."""
     if isinstance(statement, nodes.CreateMaterializedView):
         return judged_statement(statement, context).items
     if not isinstance(statement, nodes.TableName):

@@ -87,6 +87,7 @@ def create_view(
     origin = origin.of_kind("CREATE MATERIALIZED VIEW")
 
     def attempt(snapshot: Snapshot) -> CreatedView:
+        """Create the view in one commit on this snapshot, or return the one that exists."""
         full_name = statement.name.database or database, statement.name.name
         existing = snapshot.find(*full_name)
         replaced = (

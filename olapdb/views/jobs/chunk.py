@@ -169,7 +169,9 @@ def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
 def _source_blocks(
     task: ChunkTask, context: TriggerContext, bound: BoundView
 ) -> Iterator[pa.Table]:
-    """Yield the chunk's source rows in blocks, with only the columns that the view reads."""
+    """Yield the chunk's source rows in blocks, with only the columns that the view reads.
+
+    Raises UnknownTable."""
     source = task.snapshot.by_id(task.view.source_id)
     if not isinstance(source, Table):
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")

@@ -120,7 +120,7 @@ def _selected_partitions(
     job: ViewJob, snapshot: Snapshot, view: MaterializedView, selection: ReplaySelection
 ) -> frozenset[str] | None:
     """Return the partitions to replay. None means all, with those that only the recomputation
-    reveals."""
+    reveals. Raises BadArguments."""
     partition, condition = selection.partition, selection.condition
     if sum((partition is not None, selection.stale, condition is not None)) > 1:
         raise BadArguments("REPLAY VIEW takes one of PARTITION, WHERE, FROM and STALE.")

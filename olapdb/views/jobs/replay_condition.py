@@ -106,7 +106,9 @@ def _key_columns(target: Table, layout: TableLayout) -> list[str]:
 
 
 def _date_column(target: Table, layout: TableLayout) -> str:
-    """Return the column to which FROM applies: the only date of PARTITION BY, else of ORDER BY."""
+    """Return the column to which FROM applies: the only date of PARTITION BY, else of ORDER BY.
+
+    Raises BadArguments."""
     for names in (layout.partition_columns, layout.sorting_columns):
         dates = _date_columns(target, names)
         if len(dates) == 1:

@@ -154,7 +154,7 @@ class NameExchange:
 
     @cached_property
     def _superseded_ids(self) -> frozenset[str]:
-        """The ids of the version to drop and its target."""
+        """Return the ids of the versions to drop and of their targets."""
         return frozenset(
             object_id
             for version in self._superseded

@@ -96,7 +96,8 @@ def follow(
     The reader moves to the new version. It stays with the old table if its query does not fit the
     new one, or if it holds results of retained rows. `after` is the snapshot with the exchanged
     names. `kept` maps each exchanged name to the one that the old table gets. Raises
-    HaveDependentObjects if it cannot stay either, because it reads through a plain view."""
+    HaveDependentObjects if it cannot stay either, because it reads through a plain view.
+    Also raises RetainedRows."""
     try:
         if any(snapshot.retained(view.id)):
             raise errors.RetainedRows(

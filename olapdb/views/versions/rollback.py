@@ -41,7 +41,9 @@ def rollback(origin: CommitOrigin, view_id: str) -> tuple[RolledBack, ...]:
     services, origin = origin.services, origin.of_kind("ROLLBACK VIEW")
 
     def attempt(snapshot: Snapshot) -> tuple[RolledBack, ...]:
-        """Exchange the view with its previous version in one commit; UnknownTable without one."""
+        """Exchange the view with its previous version in one commit; UnknownTable without one.
+
+        Raises UnknownTable."""
         old = find_view(snapshot, view_id)
         new = previous_of(snapshot, old)
         if new is None:

@@ -1,0 +1,140 @@
+/* Values of groups for quantiles: counts of each value, buckets of floats, sorted values. */
+
+#include "kernels.h"
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 32, WORD_BITS = 64 };
+
+/* Count the rows of each group with each value, from `low` on: cells[group * span + value - low]. Values
+ * lie below low + span; null rows do not count. */
+EXPORT void olapdb_count_cells(int type, const void *values, const uint8_t *validity, int64_t bit,
+                               const int64_t *codes, int64_t rows, uint64_t low, int64_t span,
+                               int64_t *cells) {
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        if (codes == NULL && validity == NULL)                                                      \
+            for (int64_t row = 0; row < rows; row++) cells[(uint64_t)typed[row] - low]++;           \
+        else if (validity == NULL)                                                                  \
+            for (int64_t row = 0; row < rows; row++)                                                \
+                cells[(uint64_t)(codes[row] * span) + (uint64_t)typed[row] - low]++;                \
+        else                                                                                        \
+            for (int64_t row = 0; row < rows; row++)                                                \
+                if (is_valid(validity, bit, row))                                                   \
+                    cells[(uint64_t)(codes == NULL ? 0 : codes[row] * span) + (uint64_t)typed[row] - low]++; \
+        return;                                                                                     \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+}
+
+/* The buckets of `functions/aggregates/quantile.py`: 64 to each power of two. */
+enum {
+    PER_OCTAVE = 64,
+    EXPONENT_SHIFT = 1100,
+    BELOW_BUCKET_BITS = 46,
+    NOT_FINITE = 0x7FF * PER_OCTAVE,
+    OF_BITS = (EXPONENT_SHIFT - 1022) * PER_OCTAVE + 1,
+    INFINITE = (EXPONENT_SHIFT + 1030) * PER_OCTAVE
+};
+
+static inline int32_t bucket_of(double value) {
+    uint64_t bits;
+    double size = value < 0 ? -value : value;
+    int32_t number;
+    memcpy(&bits, &size, sizeof bits);
+    int32_t top = (int32_t)(bits >> BELOW_BUCKET_BITS & (((uint64_t)1 << 17) - 1));
+    if (top >= PER_OCTAVE && top < NOT_FINITE) {
+        number = top + OF_BITS;
+    } else if (size == 0) {
+        return 0;
+    } else if (top >= NOT_FINITE) {
+        number = INFINITE;
+    } else { /* a denormal number: 2^64 times it is normal, and that is exact */
+        size *= 18446744073709551616.0;
+        memcpy(&bits, &size, sizeof bits);
+        number = (int32_t)(bits >> BELOW_BUCKET_BITS) + OF_BITS - WORD_BITS * PER_OCTAVE;
+    }
+    return value < 0 ? -number : number;
+}
+
+/* Write the bucket of each of `rows` floats, none of which is NaN. */
+EXPORT void olapdb_buckets(const double *values, int64_t rows, int32_t *buckets) {
+    for (int64_t row = 0; row < rows; row++) buckets[row] = bucket_of(values[row]);
+}
+
+static void sort_few(uint64_t *words, int64_t count) {
+    for (int64_t at = 1; at < count; at++) {
+        uint64_t word = words[at];
+        int64_t place = at;
+        for (; place > 0 && words[place - 1] > word; place--) words[place] = words[place - 1];
+        words[place] = word;
+    }
+}
+
+/* Sort by the digits of the distances from `low`, the least significant first. */
+static void sort_by_digits(uint64_t *words, int64_t count, uint64_t low, uint64_t span, uint64_t *others) {
+    uint64_t *from = words, *to = others;
+    for (int shift = 0; shift < WORD_BITS && span >> shift != 0; shift += DIGIT_BITS) {
+        int64_t starts[DIGITS] = {0}, start = 0;
+        for (int64_t at = 0; at < count; at++) starts[(from[at] - low) >> shift & (DIGITS - 1)]++;
+        for (int digit = 0; digit < DIGITS; digit++) {
+            int64_t size = starts[digit];
+            starts[digit] = start;
+            start += size;
+        }
+        for (int64_t at = 0; at < count; at++)
+            to[starts[(from[at] - low) >> shift & (DIGITS - 1)]++] = from[at];
+        uint64_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (from != words) memcpy(words, from, (size_t)count * sizeof *words);
+}
+
+static void swap_down(uint64_t *words, int64_t at, int64_t count) {
+    uint64_t word = words[at];
+    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && words[child] < words[child + 1]) child++;
+        if (words[child] <= word) break;
+        words[at] = words[child];
+    }
+    words[at] = word;
+}
+
+/* A heap sort for groups that are small beside the table of digits. */
+static void sort_some(uint64_t *words, int64_t count) {
+    for (int64_t at = count / 2; at-- > 0;) swap_down(words, at, count);
+    for (int64_t last = count - 1; last > 0; last--) {
+        uint64_t largest = words[0];
+        words[0] = words[last];
+        words[last] = largest;
+        swap_down(words, 0, last);
+    }
+}
+
+/* Sort the words of each group; group g has those from starts[g] up to starts[g + 1]. `workspace` has room
+ * for the words of the largest group. */
+EXPORT void olapdb_sort_groups(uint64_t *words, int64_t groups, const int64_t *starts, uint64_t *workspace) {
+    for (int64_t group = 0; group < groups; group++) {
+        uint64_t *own = words + starts[group], low, high, is_ascending = 1;
+        int64_t count = starts[group + 1] - starts[group];
+        if (count <= 1) continue;
+        if (count <= FEW) {
+            sort_few(own, count);
+            continue;
+        }
+        low = high = own[0];
+        for (int64_t at = 1; at < count; at++) {
+            is_ascending &= own[at - 1] <= own[at];
+            low = own[at] < low ? own[at] : low;
+            high = own[at] > high ? own[at] : high;
+        }
+        if (is_ascending) continue;
+        if (count < DIGITS / 4)
+            sort_some(own, count);
+        else
+            sort_by_digits(own, count, low, high - low, workspace);
+    }
+}

@@ -1,0 +1,62 @@
+"""Calls of the kernels that order the values of groups for quantiles. Each needs the library to be loaded.
+
+`codes` is the group of each row, None where all rows are in one group.  The forms in numpy are in
+`functions/aggregates/exact_quantile.py` and `functions/aggregates/quantile.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from olapdb.native.distinct import grouped_words
+from olapdb.native.grouping import bounds
+from olapdb.native.library import kernels
+from olapdb.native.memory import empty
+from olapdb.native.values import Values
+
+_CELLS_MIN = 1 << 12
+_CELLS_MAX = 1 << 22
+_SIGN = np.uint64(1 << 63)
+
+
+def count_cells(
+    values: Values, codes: np.ndarray | None, groups: int
+) -> tuple[int, np.ndarray] | None:
+    """Count how often each group has each integer: return the least integer of all, and the counts
+    as int64 of shape (groups, span), where the column belongs to the least integer plus its number.
+
+    NULL does not count. Returns None where there would be more cells than rows."""
+    if codes is not None and len(codes) != values.rows:
+        raise ValueError(f"{values.rows} rows have {len(codes)} codes.")
+    low, high = bounds(values)
+    span = high - low + 1
+    if groups * span > min(max(values.rows, _CELLS_MIN), _CELLS_MAX):
+        return None
+    cells = np.zeros((groups, span), np.int64)
+    if span:
+        kernels().olapdb_count_cells(
+            *values.column, codes, values.rows, low % (1 << 64), span, cells
+        )
+    return low, cells
+
+
+def buckets(values: np.ndarray) -> np.ndarray:
+    """Return the bucket number of each float64, none of which is NaN; int32."""
+    numbers = empty(len(values), np.int32)
+    kernels().olapdb_buckets(np.ascontiguousarray(values), len(values), numbers)
+    return numbers
+
+
+def sorted_values(
+    values: Values, codes: np.ndarray | None, groups: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the integers that are not NULL, sorted by group and value: the offsets of the groups,
+    and the integers in their own type."""
+    words, starts = grouped_words(values, codes, groups)
+    workspace = empty(int(np.diff(starts).max(initial=0)), np.uint64)
+    kernels().olapdb_sort_groups(words, groups, starts, workspace)
+    words = words[: starts[-1]]
+    dtype = values.numbers.dtype
+    if dtype.kind == "i":
+        np.bitwise_xor(words, _SIGN, out=words)
+        return starts, words.view(np.int64).astype(dtype, copy=False)
+    return starts, words.astype(dtype, copy=False)
