@@ -16,7 +16,16 @@ from .storage_clause import storage_mistakes
 
 MV_MATERIALIZATIONS = ("incremental_mv", "materialized_view")
 _LAYOUT = frozenset(
-    ["engine", "order_by", "partition_by", "primary_key", "settings", "table_settings", "indexes"]
+    [
+        "engine",
+        "order_by",
+        "partition_by",
+        "primary_key",
+        "settings",
+        "table_settings",
+        "indexes",
+        "projections",
+    ]
 )
 """Keys of how rows are stored. A view may have them: it may be a table in another environment."""
 _STORAGE = _LAYOUT | {"ttl"}
@@ -67,8 +76,6 @@ _KNOWN: Mapping[str, frozenset[str]] = {
 _ALL = refreshable_config.KEYS.union(*_KNOWN.values())
 
 _ANSWERS: Mapping[str, str] = {
-    "projections": "there are no projections. Sort a second table, or an incremental_mv, by what "
-    "the projection is for; or add skip indexes (indexes).",
     "sharding_key": "a warehouse is not sharded. Remove it.",
     "cluster": "a warehouse is not a cluster. Remove it.",
     "disable_on_cluster": "a warehouse is not a cluster. Remove it.",
@@ -92,6 +99,8 @@ _ANSWERS_MV: Mapping[str, str] = {
     "order_by.",
     "indexes": "add them to the target in a post_hook: ALTER TABLE <model>__target ADD INDEX IF "
     "NOT EXISTS …",
+    "projections": "add them to the target in a post_hook: ALTER TABLE <model>__target ADD PROJECTION "
+    "IF NOT EXISTS …, with table_settings={'deduplicate_merge_projection_mode': 'rebuild'}.",
     "query_settings": "the trigger runs in each INSERT, with the settings of that INSERT; backfills "
     "run with the settings of the profile.",
     "sql_header": "the model is part of a trigger, which runs in each INSERT. Put statements into "

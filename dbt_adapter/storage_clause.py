@@ -25,6 +25,7 @@ class _Storage:
     ttl: str
     settings: Mapping[str, object]
     indexes: tuple[str, ...]
+    projections: tuple[str, ...]
 
 
 def storage_clause(config: Mapping[str, Any]) -> str:
@@ -49,10 +50,12 @@ def storage_clause(config: Mapping[str, Any]) -> str:
 
 
 def with_indexes(columns: str, config: Mapping[str, Any]) -> str:
-    """Return the column list of CREATE TABLE with the skip indexes of a model's config added.
+    """Return the column list of CREATE TABLE with skip indexes and projections of a model's config
+    added.
 
     `columns` is the list in parentheses, or "" where the query gives the columns."""
-    indexes = ", ".join(_storage_of(config).indexes)
+    storage = _storage_of(config)
+    indexes = ", ".join((*storage.indexes, *storage.projections))
     if not indexes:
         return columns
     listed = columns.strip()
@@ -103,9 +106,10 @@ def _read(reader: ConfigReader) -> _Storage:
         ttl=ttl_expression(reader),
         settings=table_settings(reader),
         indexes=_indexes(reader),
+        projections=_projections(reader),
     )
     if not _is_merge_tree(engine):
-        for name in ("order_by", "partition_by", "primary_key", "ttl", "indexes"):
+        for name in ("order_by", "partition_by", "primary_key", "ttl", "indexes", "projections"):
             if getattr(storage, name):
                 reader.refuse(
                     f"{name} means nothing for the engine {engine}; remove it, or use a MergeTree."
@@ -171,6 +175,33 @@ def _index(reader: ConfigReader, entry: Mapping[str, object]) -> str:
         )
         return ""
     return f"INDEX {quote(name)} {definition}"
+
+
+def _projections(reader: ConfigReader) -> tuple[str, ...]:
+    """Return the PROJECTION clauses of config projections: entries with `name` and `query`, a SELECT
+    without FROM."""
+    value = reader.value("projections")
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        reader.refuse(f"projections is a list of {{name, query}}, not {value!r}.")
+        return ()
+    clauses = []
+    for entry in value:
+        given = entry if isinstance(entry, Mapping) else {}
+        name, query = given.get("name"), given.get("query")
+        if (
+            set(given) != {"name", "query"}
+            or not isinstance(name, str)
+            or not isinstance(query, str)
+        ):
+            reader.refuse(
+                "An entry of projections has name and query, such as {name: by_user, query: "
+                f"'SELECT * ORDER BY user'}}, not {entry!r}."
+            )
+            continue
+        clauses.append(f"PROJECTION {quote(name)} ({query.strip()})")
+    return tuple(clauses)
 
 
 def key_expression(value: object, name: str) -> str:

@@ -95,6 +95,20 @@ class RelationMethods(AdapterBase):
             )
         return bool(triggers)
 
+    @available.parse(lambda *a, **k: False)
+    def keeps_snapshot(
+        self, current: OlapdbRelation, sql: str, strategy: Mapping[str, Any]
+    ) -> bool:
+        """Return whether a snapshot stays as it is, and log why: refs are limited (--empty,
+        --sample), and triggers read it, or it records the rows that its query lacks as deleted."""
+        if strategy["hard_deletes"] != "ignore" and limits_refs(sql):
+            logger.warning(
+                f"{current.render()} is left as it is, since refs are limited (--empty or --sample) "
+                f"and hard_deletes={strategy['hard_deletes']} would end the versions of the others."
+            )
+            return True
+        return bool(self.keeps_for_triggers(current, sql))
+
     @available.parse(lambda *a, **k: None)
     def after_replacement(self, former: OlapdbRelation | None, new: OlapdbRelation) -> None:
         """Drop what a replaced relation leaves: trigger and target of an `incremental_mv`, also of

@@ -12,6 +12,7 @@ from .. import config_check
 from ..config_check import reserved_suffix
 from ..config_reader import config_error
 from ..credentials import MEMORY
+from ..incremental_mv.left_triggers import left_triggers
 from ..project import named_node, node_config, project_folder
 from ..relation import OlapdbRelation
 from ..run_lock import WRITING_COMMANDS, RunLock
@@ -19,6 +20,8 @@ from .base import AdapterBase
 
 logger = AdapterLogger("olapdb")
 
+_LISTED = 5
+"""The most triggers that the warning of left ones names."""
 _CHECKED = ("model", "seed", "snapshot")
 """The resource types whose config is checked before they run."""
 
@@ -44,6 +47,27 @@ class RunMethods(AdapterBase):
             raise config_error(list(self._reserved().values()))
         self._lock_run()
         super().set_relations_cache(relation_configs, clear, required_schemas)
+        if self._run_lock is not None:
+            self._warn_of_left_triggers()
+
+    def _warn_of_left_triggers(self) -> None:
+        """Log the triggers of models that the project has no longer: they go on at each INSERT."""
+        nodes = getattr(self.get_macro_resolver(), "nodes", {})
+        models = [node for node in nodes.values() if str(node.resource_type) == "model"]
+        schemas = {node.schema for node in models} | {self.config.credentials.schema}
+        with self.connection_named("left_triggers"):
+            left = left_triggers(
+                self.warehouse(),
+                schemas,
+                {node.unique_id for node in models},
+                str(getattr(self.config, "project_name", "")),
+            )
+        if left:
+            listed = ", ".join(left[:_LISTED]) + (", …" if len(left) > _LISTED else "")
+            logger.warning(
+                f"The project has no model any more for {len(left)} triggers, which still fire at "
+                f"each INSERT: {listed}. dbt run-operation drop_orphans shows and drops them."
+            )
 
     def _lock_run(self) -> None:
         """Take the lock of the target if the command of dbt writes; see `RunLock`."""

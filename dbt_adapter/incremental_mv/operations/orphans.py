@@ -27,12 +27,14 @@ from .table import Report
 
 @dataclass(frozen=True)
 class Orphan:
-    """A trigger without a model, and the relations that go with it, in the order of their drop."""
+    """A trigger without a model, the table that it writes, and the relations that go with it, in the
+    order of their drop."""
 
     database: str
     trigger: str
     unique_id: str
     reason: str
+    target: str
     relations: tuple[str, ...]
     rows: int
 
@@ -119,7 +121,8 @@ def _orphan(
     own = trigger["target_database"] == database and target == f"{read_view}{TARGET_SUFFIX}"
     if own and (database, target) not in relations and _writers(warehouse, database, target) == 1:
         parts.append(target)
-    return Orphan(database, name, unique_id, reason, tuple(parts), int(trigger["rows"] or 0))
+    rows = int(trigger["rows"] or 0)
+    return Orphan(database, name, unique_id, reason, target, tuple(parts), rows)
 
 
 def _reads(warehouse: Warehouse, database: str, view: str, target: str) -> bool:
@@ -197,7 +200,25 @@ def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: 
             report.problems.append(f"{_key(orphan)} stays: {error.msg}")
             continue
         report.rows.append({"did": "dropped"} | orphan.row())
+        report.notes += _left_rows(warehouse, orphan)
     return report
+
+
+def _left_rows(warehouse: Warehouse, orphan: Orphan) -> list[str]:
+    """Return a note if a dropped orphan has written the target of another model: its rows are there
+    as rows that no trigger made."""
+    if orphan.target in orphan.relations:
+        return []
+    owners = warehouse.rows(
+        "SELECT database, name, bypass_rows FROM system.views WHERE standing = '' "
+        f"AND target_database = {string_literal(orphan.database)} "
+        f"AND target_table = {string_literal(orphan.target)} AND bypass_rows > 0 LIMIT 1"
+    )
+    return [
+        f"{_key(orphan)} wrote {orphan.target}, which stays with {owner['bypass_rows']} rows of it. "
+        f"SYSTEM REPLAY VIEW {owner['database']}.{owner['name']} DISCARD BYPASS removes them."
+        for owner in owners
+    ]
 
 
 def _key(orphan: Orphan) -> str:

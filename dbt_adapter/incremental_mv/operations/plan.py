@@ -9,6 +9,8 @@ from olapdb.bind.analysis import source_of
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
 
+from ...column import OlapdbColumn
+from ...constraints import Contract
 from ...relation import string_literal
 from ..change import decide_change
 from ..compile import compile_model
@@ -45,6 +47,8 @@ class Planner:
         sql = self._project.compiled(model)
         definition = compile_model(warehouse, model.names, sql, settings.model)
         step, because = _step(warehouse, model, definition, settings)
+        if broken := _broken_contract(warehouse, model, sql):
+            step, because = "FAIL", broken
         report = Report()
         if step in ("CREATE", "REBUILD", "MODIFY QUERY"):
             chunks, rows = _source_size(warehouse, model, definition)
@@ -132,6 +136,21 @@ def _step(
     if differences.read_view:
         return "READ VIEW", "its read view is missing or was altered"
     return "NO CHANGE", "" if candidate is None else f"{health.candidate} is cancelled"
+
+
+def _broken_contract(warehouse: Warehouse, model: Model, sql: str) -> str:
+    """Return the names and types in which the query differs from an enforced contract, or ""."""
+    if not model.node["config"]["contract"]["enforced"]:
+        return ""
+    described = [OlapdbColumn(name, str(dtype)) for name, dtype in warehouse.describe(sql)]
+    promised, returned = Contract.of(model.node).compare(described)
+    promises, returns = ({c["name"]: c["data_type"] for c in side} for side in (promised, returned))
+    differing = [
+        f"{name} is {returns.get(name, 'not there')}, {promises.get(name, 'not there')} in the contract"
+        for name in dict.fromkeys((*promises, *returns))
+        if promises.get(name) != returns.get(name)
+    ]
+    return f"its contract fails: {'; '.join(differing)}" if differing else ""
 
 
 def _gap(request: Request, model: Model) -> tuple[int, int]:

@@ -108,5 +108,10 @@
 
 {# dbt show: SETTINGS end a statement, so LIMIT goes before them. #}
 {% macro olapdb__get_limit_sql(sql, limit) %}
+  {% if model is defined and model.language == 'python' %}
+    {% do exceptions.raise_compiler_error(
+      "dbt show runs SQL, and " ~ model.name ~ " is a Python model. Show what its last run made: "
+      ~ "dbt show --inline \"select * from {{ ref('" ~ model.name ~ "') }}\"") %}
+  {% endif %}
   {{ adapter.with_limit(sql, limit) if limit is not none else sql }}
 {% endmacro %}

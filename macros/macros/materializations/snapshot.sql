@@ -21,7 +21,7 @@
     {{ check_time_data_types(first) }}
     {% call statement('main') %}{{ create_table_as(False, target, first) }}{% endcall %}
     {% do create_indexes(target) %}
-  {% elif adapter.keeps_for_triggers(target, sql) %}
+  {% elif adapter.keeps_snapshot(target, sql, strategy) %}
     {% do olapdb_keep() %}
   {% else %}
     {{ adapter.assert_valid_snapshot_target_given_strategy(target, meta, strategy) }}

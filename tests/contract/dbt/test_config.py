@@ -77,7 +77,7 @@ class TestMistakes:
         for part in (
             "There are 14 mistakes",
             "partition_bi means nothing to an incremental_mv. Maybe you meant partition_by.",
-            "projections means nothing to an incremental_mv: there are no projections.",
+            "projections means nothing to an incremental_mv: add them to the target in a post_hook",
             "query_settings means nothing to an incremental_mv: the trigger runs in each INSERT",
             "unique_key means nothing to an incremental_mv: the group keys are unique already",
             "incremental_strategy means nothing to an incremental_mv: every INSERT",
@@ -96,7 +96,7 @@ class TestMistakes:
             "There are 7 mistakes",
             "my_own_key means nothing to a table. Keys of your own belong under meta.",
             "order_bi means nothing to a table. Maybe you meant order_by.",
-            "projections means nothing to a table: there are no projections.",
+            "An entry of projections has name and query",
             "retain means nothing to a table; it is of incremental_mv",
             "ttl is an expression or a list of expressions, not 5",
             "settings is a mapping of names to values, not ['a']",
@@ -121,7 +121,8 @@ STORED = """
 {{ config(materialized='table', order_by=['kind', 'day'], ttl='day + interval 20 year',
           settings={'index_granularity': 1024}, query_settings={'max_threads': 2},
           indexes=[{'name': 'by_amount', 'definition': 'amount TYPE minmax GRANULARITY 1'},
-                   {'name': 'by_note', 'expression': 'note', 'type': 'bloom_filter'}]) }}
+                   {'name': 'by_note', 'expression': 'note', 'type': 'bloom_filter'}],
+          projections=[{'name': 'by_day', 'query': 'select day, sum(amount) group by day'}]) }}
 select day, kind, amount, note from {{ source('raw', 'events') }}
 """
 KEPT = """
@@ -181,15 +182,15 @@ class TestSupported:
         with olapdb.connect(project.adapter.config.credentials.location) as connection:
 
             def ddl(name: str) -> str:
-                return str(
-                    connection.execute(f"show create table {schema}.{name}").fetchall()[0][0]
-                )
+                shown = connection.execute(f"show create table {schema}.{name}").fetchall()
+                return " ".join(str(shown[0][0]).split())
 
             stored = ddl("stored")
             assert "ORDER BY (kind, day) TTL day + toIntervalYear(20)" in stored
             assert "SETTINGS index_granularity = 1024" in stored
             assert "INDEX by_amount amount TYPE minmax GRANULARITY 1" in stored
             assert "INDEX by_note note TYPE bloom_filter" in stored
+            assert "PROJECTION by_day" in stored
             kept = ddl("kept__target")
             assert "ENGINE = AggregatingMergeTree" in kept
             assert "ORDER BY (day, kind) TTL day + toIntervalYear(20)" in kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dbt.tests.util import run_dbt, write_file
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
 
 import olapdb
 
@@ -97,6 +97,9 @@ class TestContract:
         before = raw.execute(commits).fetchall()
         right, wrong = WRONG["types"]
         write_file(CHECKED.replace(right, wrong), project.project_root, "models", "daily.yml")
+        _, log = run_dbt_and_capture(["run-operation", "plan"])
+        assert "FAIL" in log
+        assert "its contract fails: n is UInt64, Int8 in the contract" in log
         run_dbt(["run", "--full-refresh"], expect_pass=False)
         assert raw.execute(commits).fetchall() == before
         without_check = CHECKED.replace("2020-01-01", "2010-01-01")

@@ -171,7 +171,9 @@ class TestOrphans(OperationsProject):
         (models / "schema.yml").write_text(
             re.sub(r"  - \{name: (hourly|daily).*\n", "", (models / "schema.yml").read_text())
         )
-        run_dbt(["run"])
+        _, log = run_dbt_and_capture(["run"])
+        assert "no model any more for 2 triggers, which still fire at each INSERT" in log
+        assert f"{schema}.daily__mv, {schema}.hourly__mv. dbt run-operation drop_orphans" in log
         log = operate("status")
         assert re.search(
             rf"{schema}\.by_carrier__mv +model\.test\.carrier +the model is .*now", log

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from dbt.tests.util import run_dbt
+from dbt_common.exceptions import DbtRuntimeError
 
 pytestmark = pytest.mark.feature("dbt")
 
@@ -166,6 +167,10 @@ class TestPythonModels:
             "select name from system.tables where name like '%dbt%'", fetch="all"
         )
         assert list(left) == []
+
+    def test_show_says_how_its_rows_are_shown(self, project: Any) -> None:
+        with pytest.raises(DbtRuntimeError, match="filtered is a Python model"):
+            run_dbt(["show", "--select", "filtered"])
 
     def test_a_failing_model_shows_its_own_lines(self, project: Any) -> None:
         run_dbt(["run", "--select", "orders"])

@@ -182,6 +182,23 @@ class TestDroppedAndMadeAgain(Shared):
         run_dbt(["build"])
         self.require_answer(project, raw)
 
+    def test_rows_of_an_orphan_are_named_when_it_is_dropped(
+        self, project: Any, raw: Connection
+    ) -> None:
+        schema, model = project.test_schema, Path(project.project_root) / "models/visits_app.sql"
+        run_dbt(["run"])
+        text = model.read_text()
+        model.rename(model.with_name("visits_ios.sql"))
+        _, log = run_dbt_and_capture(["run-operation", "drop_orphans", "--args", "{confirm: true}"])
+        replay = f"SYSTEM REPLAY VIEW {schema}.visits__mv DISCARD BYPASS"
+        assert f"{schema}.visits_app__mv wrote visits__target, which stays with 60 rows" in log
+        assert f"{replay} removes them" in log
+        raw.execute(replay)
+        model.with_name("visits_ios.sql").unlink()
+        model.write_text(text)
+        run_dbt(["build"])
+        self.require_answer(project, raw)
+
     def test_the_source_of_the_owner_is_exchanged(self, project: Any, raw: Connection) -> None:
         """The message names all statements; after them the model gets another target."""
         schema = project.test_schema

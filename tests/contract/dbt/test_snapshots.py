@@ -100,6 +100,14 @@ class TestVersions:
             (2, "b", 1),
         ]
 
+    def test_limited_rows_end_no_version(self, project: Any) -> None:
+        """--empty: the rows that a snapshot does not see were not deleted."""
+        before = {mode: versions(project, mode) for mode in MODES}
+        for command in (["snapshot", "--empty"], ["build", "--empty"]):
+            _, log = run_dbt_and_capture(command)
+            assert "hard_deletes=new_record would end the versions of the others" in log
+            assert {mode: versions(project, mode) for mode in MODES} == before
+
     def test_repeated_keys_are_refused_and_change_nothing(self, project: Any) -> None:
         before = versions(project, "ignore")
         write_source(project, "(1, 'x', '2200-05-01'), (1, 'y', '2200-05-01')")

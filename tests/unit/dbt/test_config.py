@@ -95,6 +95,8 @@ def test_storage_of_a_table() -> None:
     assert with_indexes("", config) == "(INDEX `i` a TYPE minmax GRANULARITY 2)"
     assert with_indexes("(a Int8)", config) == "(a Int8, INDEX `i` a TYPE minmax GRANULARITY 2)"
     assert query_settings(config) == "SETTINGS max_threads = 1"
+    by_a = {"projections": [{"name": "by_a", "query": " select * order by a "}]}
+    assert with_indexes("(a Int8)", by_a) == "(a Int8, PROJECTION `by_a` (select * order by a))"
     with pytest.raises(CompilationError, match="has two values"):
         storage_clause({"settings": {"x": 1}, "table_settings": {"x": 2}})
 
