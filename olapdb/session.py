@@ -124,7 +124,8 @@ class Session:
         retried: tuple[type[errors.Error], ...] = (errors.CatalogChanged,)
         if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
             retried = (errors.CatalogChanged, errors.SnapshotTooOld)
-        return retry_read(lambda: self._dispatch(statement, context), retried)
+        result = retry_read(lambda: self._dispatch(statement, context), retried)
+        return output.with_text(result, getattr(statement, "format", None), context)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
         """Call the handler of the statement's class. Raise ReadOnly if the session may not write

@@ -349,6 +349,10 @@ class SettingOutOfRange(ProgrammingError, name="CANNOT_CONVERT_TYPE", code=70):
     """A setting's value that its type cannot represent."""
 
 
+class AccessDenied(ProgrammingError, name="ACCESS_DENIED", code=497):
+    """A statement that needs a right which the one user lacks, as to manage users."""
+
+
 class UnsupportedMethod(NotSupportedError, name="NOT_IMPLEMENTED", code=48):
     """A valid statement that this kind of table does not support."""
 

@@ -60,7 +60,8 @@ def to_sql(node: nodes.Node) -> str:
             return definitions.format_outfile(node)
         case nodes.Explain():
             settings = queries.format_settings(node.settings)
-            words = ("EXPLAIN", node.kind, settings, to_sql(node.statement))
+            output = f"FORMAT {node.format}" if node.format else ""
+            words = ("EXPLAIN", node.kind, settings, to_sql(node.statement), output)
             return " ".join(word for word in words if word)
         case _:
             raise NotSupportedError(

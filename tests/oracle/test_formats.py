@@ -145,3 +145,19 @@ def test_settings_of_formats(setting: str, oracle: Oracle, connection: olapdb.Co
         expected = _without_measures(oracle.text(sql, output_format))
         text = _without_measures(connection.execute(sql).fetch_text(output_format))
         assert text == expected, output_format
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SHOW TABLES FROM system LIKE 'one' FORMAT CSVWithNames",
+        "SHOW DATABASES LIKE 'system' FORMAT JSONEachRow",
+        "DESCRIBE TABLE (SELECT 1 AS a, 'x' AS b) FORMAT Vertical SETTINGS describe_compact_output = 1",
+        "EXISTS TABLE nowhere FORMAT JSONCompactEachRow",
+    ],
+)
+def test_format_of_statements_that_are_no_query(
+    statement: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    """FORMAT stands behind SHOW, DESCRIBE and EXISTS too."""
+    assert connection.execute(statement).fetch_text() == oracle.text(statement, "TabSeparated")

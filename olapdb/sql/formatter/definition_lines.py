@@ -47,7 +47,8 @@ def show_statement(node: nodes.Statement) -> str:
         case nodes.Explain() if isinstance(node.statement, nodes.Statement):
             settings = queries.format_settings(node.settings)
             words = ("EXPLAIN", "" if node.kind == "PLAN" else node.kind, settings)
-            return f"{' '.join(w for w in words if w)}\n{show_statement(node.statement)}"
+            output = f"\nFORMAT {node.format}" if node.format else ""
+            return f"{' '.join(w for w in words if w)}\n{show_statement(node.statement)}{output}"
         case _:
             raise NotSupportedError(
                 f"A statement {type(node).__name__} is not formatted.",

@@ -91,6 +91,7 @@ class CheckTable(Statement):
     table: TableName | None
     partition: PartitionReference | None = None
     settings: tuple[Setting, ...] = ()
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Show(Statement):
     full: bool = False
     changed: bool = False
     named: str | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class Describe(Statement):
     table: TableName | None = None
     query: Query | None = None
     settings: tuple[Setting, ...] = ()
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,7 @@ class ExistsObject(Statement):
     kind: Lit["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
     name: TableName
     temporary: bool = False
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,3 +181,4 @@ class Explain(Statement):
     ]
     statement: Statement | TableName
     settings: tuple[Setting, ...] = ()
+    format: str | None = None

@@ -75,8 +75,10 @@ def parse_use(cursor: TokenCursor) -> nodes.Use:
 def parse_set(cursor: TokenCursor) -> nodes.SetSettings:
     """Parse `SET a = 1, …`."""
     position = cursor.position(cursor.advance())
-    if cursor.key in ("ROLE", "DEFAULT") and cursor.key_after(1) != "=":
-        raise cursor.refused("SET ROLE", "Access is by the file system.")
+    if cursor.key == "ROLE" and cursor.key_after(1) in ("NONE", "DEFAULT", "ALL"):
+        cursor.advance()
+        cursor.advance()
+        return nodes.SetSettings((), position=position)  # the user has no roles
     if cursor.key == "TRANSACTION":
         raise cursor.refused("SET TRANSACTION", "Every statement is one transaction of its own.")
     return nodes.SetSettings(clauses.parse_settings(cursor), position=position)

@@ -293,7 +293,9 @@ def parse_arguments(
     Returns whether DISTINCT is written, the arguments, and the treatment of NULLs, None if none is
     written. A query as an argument needs no parentheses of its own."""
     cursor.expect("(")
-    distinct = cursor.key == "DISTINCT" and cursor.key_after(1) not in (",", ")", ".")
+    if cursor.key == "ALL" and cursor.key_after(1) not in (*_PLAIN_NAME_ENDS, "("):
+        cursor.advance()  # the opposite of DISTINCT, and the default
+    distinct = cursor.key == "DISTINCT" and cursor.key_after(1) not in _PLAIN_NAME_ENDS
     if distinct:
         cursor.advance()
     arguments: list[nodes.Expression] = []
@@ -342,6 +344,8 @@ _OPERANDS: dict[str, SpecialForm] = {
     "TIMESTAMP": _parse_typed_string,
     "EXISTS": _parse_exists,
 }
+_PLAIN_NAME_ENDS = (",", ")", ".")
+"""What stands behind DISTINCT or ALL where it is a column's name."""
 _CALLS: dict[str, SpecialForm] = {
     "CAST": _parse_cast,
     "EXTRACT": _parse_extract,

@@ -18,12 +18,6 @@ from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import call_follows, query_follows, query_is_next
 
 _REFUSED = {
-    "USER": "Access is by the file system.",
-    "ROLE": "Access is by the file system.",
-    "ROW": "Make a view with the condition.",
-    "QUOTA": "Use the settings max_rows_to_read and max_execution_time.",
-    "SETTINGS": "Pass settings to connect(), or with SET.",
-    "PROFILE": "Pass settings to connect(), or with SET.",
     "NAMED": "Write the arguments out.",
     "LIVE": "Use CREATE MATERIALIZED VIEW.",
     "WINDOW": "Use CREATE MATERIALIZED VIEW with a time bucket in its GROUP BY.",

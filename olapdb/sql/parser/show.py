@@ -46,10 +46,15 @@ def parse_show(cursor: TokenCursor) -> Show:
     position = cursor.position()
     cursor.expect("SHOW")
     if cursor.key == "CREATE":
-        return _parse_show_create(cursor)
+        cursor.advance()
+        return _parse_show_create(cursor, position)
+    if cursor.key in ("TABLE", "VIEW", "DICTIONARY", "DATABASE") and cursor.is_name(1):
+        return _parse_show_create(cursor, position)
+    for roles in ("CURRENT ROLES", "ENABLED ROLES"):
+        if cursor.take(*roles.split()):
+            return Show(roles, position=position)
     extended, full = cursor.take("EXTENDED"), cursor.take("FULL")
     changed, temporary = cursor.take("CHANGED"), cursor.take("TEMPORARY")
-    cursor.take("SETTINGS", "PROFILES")
     if cursor.take("SETTING"):
         return Show("SETTING", TableName(cursor.identifier("a setting")), position=position)
     if cursor.take("CLUSTER"):
@@ -83,18 +88,17 @@ def parse_show(cursor: TokenCursor) -> Show:
     return _parse_filters(cursor, kind, database=database, full=full, changed=changed)
 
 
-def _parse_show_create(cursor: TokenCursor) -> Show:
-    """Parse `CREATE [[TEMPORARY] TABLE | VIEW | DICTIONARY | DATABASE] name` behind SHOW.
+def _parse_show_create(cursor: TokenCursor, position: Position) -> Show:
+    """Parse `[[TEMPORARY] TABLE | VIEW | DICTIONARY | DATABASE] name` behind SHOW [CREATE].
 
     A table is the default.
 
-    Raises an error for a kind that olapdb does not have, such as USER."""
-    position = cursor.position(cursor.advance())
+    Raises an error for a FUNCTION."""
     if cursor.take("DATABASE"):
         name = cursor.identifier("a database")
         return Show("CREATE DATABASE", None, name, position=position)
-    if cursor.key in ("USER", "ROLE", "QUOTA", "ROW", "FUNCTION"):
-        raise cursor.refused(f"SHOW CREATE {cursor.token.text.upper()}", "There is no such object.")
+    if cursor.key == "FUNCTION":
+        raise cursor.refused("SHOW CREATE FUNCTION", "system.functions has its create_query.")
     cursor.take("MATERIALIZED")
     if cursor.take("TEMPORARY", "TABLE"):
         return Show("CREATE TEMPORARY TABLE", cursor.table_name(), position=position)

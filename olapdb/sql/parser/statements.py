@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from olapdb.errors import NotSupportedError
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
+    access,
     administration,
     alter,
     clauses,
@@ -27,8 +28,6 @@ ExplainKind = Literal[
 ]
 _EXPLAIN_KINDS: tuple[ExplainKind, ...] = get_args(ExplainKind)
 _REFUSED = {
-    "GRANT": "Access is by the file system.",
-    "REVOKE": "Access is by the file system.",
     "BACKUP": "SYSTEM BACKUP TO 'folder' copies an open warehouse.",
     "RESTORE": "SYSTEM RESTORE FROM 'folder' fills a new warehouse from a backup.",
     "WATCH": "Query the view again.",
@@ -42,17 +41,54 @@ _REFUSED = {
 
 def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     """Parse one statement, up to the end of the tokens or a semicolon, which stays next."""
+    access.refuse_access_management(cursor)
     key = cursor.key
     if key in ("SELECT", "WITH", "FROM", "("):
         return _parse_query_or_insert(cursor)
     parse = _STATEMENTS.get(key)
     if parse is not None:
-        return parse(cursor)
+        return _parse_output(cursor, parse(cursor))
     if key in _REFUSED:
         raise NotSupportedError(
             f"The statement {key} is not supported.", hint=_REFUSED[key], position=cursor.position()
         )
     raise cursor.expected("a statement")
+
+
+_Answer: TypeAlias = (
+    nodes.Show | nodes.Describe | nodes.ExistsObject | nodes.CheckTable | nodes.Explain
+)
+"""Statements other than queries that answer with rows."""
+
+
+def _parse_output(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Statement:
+    """Parse FORMAT and SETTINGS behind a statement that answers with rows, such as SHOW TABLES.
+
+    The FORMAT of a query inside it, as in EXPLAIN SELECT … FORMAT x, is the statement's own."""
+    if not isinstance(statement, _Answer):
+        return statement
+    settings, output = queries.parse_output(cursor)
+    inner = _query_inside(statement)
+    if isinstance(inner, nodes.Select | nodes.SetOperation) and inner.format is not None:
+        output = output or inner.format
+        bare = replace(inner, format=None)
+        if isinstance(statement, nodes.Describe):
+            settings = inner.settings + settings
+            statement = replace(statement, query=bare)
+        elif isinstance(statement, nodes.Explain):
+            statement = replace(statement, statement=bare)
+    if isinstance(statement, nodes.Describe | nodes.CheckTable):
+        return replace(statement, settings=statement.settings + settings, format=output)
+    if settings:
+        raise cursor.expected("the end of the statement instead of SETTINGS")
+    return replace(statement, format=output)
+
+
+def _query_inside(statement: nodes.Statement) -> nodes.Node | None:
+    """Return what DESCRIBE or EXPLAIN is about; None for other statements."""
+    if isinstance(statement, nodes.Explain):
+        return statement.statement
+    return statement.query if isinstance(statement, nodes.Describe) else None
 
 
 def _parse_query_or_insert(cursor: TokenCursor) -> nodes.Statement:

@@ -27,6 +27,7 @@ from olapdb.statements.introspect.show_filters import (
     name_listing,
     no_clusters,
     no_indexes,
+    no_roles,
     system_rows,
 )
 from olapdb.statements.query import select
@@ -112,6 +113,8 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
         case "GRANTS":
             read_only = not context.services.lease_id
             return grant_listing(statement.named, read_only, statement.position)
+        case "CURRENT ROLES" | "ENABLED ROLES":
+            return no_roles(enabled=statement.kind == "ENABLED ROLES")
         case "CLUSTERS" | "CLUSTER":
             return no_clusters(whole=statement.kind == "CLUSTER")
         case "ENGINES":

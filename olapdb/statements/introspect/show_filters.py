@@ -127,6 +127,13 @@ def no_clusters(whole: bool) -> Listing:
     return Listing(_CLUSTER if whole else _CLUSTER[:1], (), "cluster")
 
 
+def no_roles(enabled: bool) -> Listing:
+    """Return the empty listing of SHOW CURRENT ROLES, or of SHOW ENABLED ROLES."""
+    current = " is_current UInt8," if enabled else ""
+    fields = parse_columns(f"role_name String, with_admin_option UInt8,{current} is_default UInt8")
+    return Listing(fields, (), "role_name")
+
+
 ONLY_USER = "default"
 
 

@@ -32,6 +32,18 @@ def run_select(query: nodes.Query, context: StatementContext) -> Result:
     return result
 
 
+def with_text(result: Result, name: str | None, context: StatementContext) -> Result:
+    """Return the result of a statement that is no query, such as SHOW, with its text in a FORMAT;
+    FORMAT Null leaves out the rows."""
+    if not result.has_columns or result.output is not None:
+        return result
+    if (name or "").lower() == "null":
+        result.close()
+        return Result(result.names, result.types, statistics=context.statistics)
+    result.output = Output(name or "", partial(_text, context))
+    return result
+
+
 def _text(
     context: StatementContext, result: Result, batches: Iterator[pa.RecordBatch], name: str
 ) -> Iterator[bytes]:
