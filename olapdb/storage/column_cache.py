@@ -38,6 +38,9 @@ _REMOVED_MAX = 4_096
 _SHARED_BUFFER_RATIO = 1.25
 """Slices of a column are kept as they are unless its buffers are larger than its values by this."""
 
+_JOINED_BYTES_MAX = 64 << 20
+"""The most bytes of neighbouring chunks that the cache keeps as one array, which leaves it as a whole."""
+
 
 class FileKey(NamedTuple):
     """A part file of a store that this process opened; `store` is the store's number."""
@@ -69,9 +72,11 @@ class CacheStatistics:
 
 
 class _Entry:
-    """The values of a chunk; `uses` counts lookups up to `_USES_MAX`, `file` is None once removed."""
+    """The values of a chunk; `uses` counts lookups up to `_USES_MAX`, `file` is None once removed.
 
-    __slots__ = ("file", "is_new", "key", "nbytes", "uses", "values")
+    The entries of `run` share the memory of one array, and leave the cache together."""
+
+    __slots__ = ("file", "is_new", "key", "nbytes", "run", "uses", "values")
 
     def __init__(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
         self.file: FileKey | None = file
@@ -80,6 +85,7 @@ class _Entry:
         self.nbytes = int(values.nbytes)
         self.uses = 0
         self.is_new = True
+        self.run: Sequence[_Entry] = ()
 
 
 class ColumnCache:
@@ -164,6 +170,26 @@ class ColumnCache:
                 self._ghost_bytes -= ghost_bytes
                 self._promote(entry)
             self._evict_to(self._bytes_max)
+
+    def join(self, file: FileKey, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array]) -> pa.Array:
+        """Return the chunks of a column, which are the values of `keys`, as one array.
+
+        Chunks that lie one after the other in memory are not copied. Others are copied once: the cache
+        then keeps them as parts of the copy."""
+        values = neighbours(chunks)
+        if values is not None:
+            return values
+        values = pa.concat_arrays(chunks)
+        with self._lock:
+            entries = self._files.get(file, {})
+            run = [entry for key in keys if (entry := entries.get(key)) is not None]
+            if len(run) == len(keys) and not any(entry.run for entry in run):
+                start = 0
+                for entry, chunk in zip(run, chunks, strict=True):
+                    entry.values = values.slice(start, len(chunk))
+                    entry.run = run
+                    start += len(chunk)
+        return values
 
     def resize(self, bytes_max: int) -> None:
         """Set the most bytes that the cache keeps, and evict what exceeds them."""
@@ -278,10 +304,27 @@ class ColumnCache:
         assert file is not None
         entries = self._files[file]
         del entries[entry.key]
-        if not entries:
-            del self._files[file]
         self._evicted_bytes += entry.nbytes
         entry.file = None
+        for other in entry.run:
+            if other.file is not None:
+                self._leave(other)
+                self._evicted_bytes += other.nbytes
+                entries.pop(other.key, None)
+        entry.run = ()
+        if not entries:
+            self._files.pop(file, None)
+
+    def _leave(self, entry: _Entry) -> None:
+        """Take an entry out of the counts of bytes. Its place in a queue stays, without values, until
+        the queue reaches it or is cleaned."""
+        if entry.is_new:
+            self._new_bytes -= entry.nbytes
+        else:
+            self._main_bytes -= entry.nbytes
+        entry.file = entry.values = None
+        entry.run = ()
+        self._removed += 1
 
     def _forget_store(self, store: int) -> None:
         """Remove the entries of all files of a store."""
@@ -289,16 +332,10 @@ class ColumnCache:
             self._forget(file)
 
     def _forget(self, file: FileKey) -> None:
-        """Remove the entries of a file. Their places in the queues stay, without values, until
-        the queues reach them or are cleaned."""
+        """Remove the entries of a file."""
         entries = self._files.pop(file, {})
         for entry in entries.values():
-            if entry.is_new:
-                self._new_bytes -= entry.nbytes
-            else:
-                self._main_bytes -= entry.nbytes
-            entry.file = entry.values = None
-        self._removed += len(entries)
+            self._leave(entry)
         if self._removed > _REMOVED_MAX:
             self._new = deque(entry for entry in self._new if entry.file is not None)
             self._main = deque(entry for entry in self._main if entry.file is not None)
@@ -346,6 +383,42 @@ def split_column(
         arrays.append(chunks[0] if is_whole and not copies else pa.concat_arrays(chunks))
         start += rows
     return arrays
+
+
+def neighbours(chunks: Sequence[pa.Array]) -> pa.Array | None:
+    """Return chunks that lie one after the other in the same memory as one array, without a copy; None
+    for others."""
+    first = chunks[0]
+    if len(chunks) == 1:
+        return first
+    if not _has_one_place(first.type):
+        return None
+    buffers = first.buffers()
+    addresses = _addresses(buffers)
+    stop = first.offset + len(first)
+    for chunk in chunks[1:]:
+        if chunk.offset != stop or chunk.type != first.type:
+            return None
+        if _addresses(chunk.buffers()) != addresses:
+            return None
+        stop += len(chunk)
+    return pa.Array.from_buffers(first.type, stop - first.offset, buffers, offset=first.offset)
+
+
+def may_be_joined(chunks: Sequence[pa.Array]) -> bool:
+    """Return whether chunks of a column are kept as one array: not too many bytes, of a type without
+    children and dictionaries."""
+    return _has_one_place(chunks[0].type) and sum(c.nbytes for c in chunks) <= _JOINED_BYTES_MAX
+
+
+def _has_one_place(arrow: pa.DataType) -> bool:
+    """Return whether an array of the type is its buffers: no children, no dictionary."""
+    return not (pa.types.is_nested(arrow) or pa.types.is_dictionary(arrow))
+
+
+def _addresses(buffers: Sequence[pa.Buffer | None]) -> list[int]:
+    """Return where buffers begin; 0 for those that are not there."""
+    return [0 if buffer is None else buffer.address for buffer in buffers]
 
 
 _stores = itertools.count()

@@ -30,7 +30,7 @@ from olapdb.storage.checksum import (
     verify_inline,
     verify_open,
 )
-from olapdb.storage.column_cache import ChunkKey, split_column
+from olapdb.storage.column_cache import ChunkKey, may_be_joined, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.projections import PROJECTION_PREFIX, ProjectionPlace
 from olapdb.storage.shared_codes import share_codes, shared_column
@@ -322,10 +322,37 @@ class PartReader:
                 cached[column.id] = [next(chunks) if c is None else c for c in whole]
         return self._with_table_names(
             [
-                (c, shared[s.id] if s.id in shared else _chunked(cached[s.id], s), s.type_name)
+                (
+                    c,
+                    shared[s.id]
+                    if s.id in shared
+                    else self._chunked(
+                        s, ChunkKey(s.id, 0, s.id in as_dictionaries), groups, cached
+                    ),
+                    s.type_name,
+                )
                 for c, s in stored
             ]
         )
+
+    def _chunked(
+        self,
+        column: FileColumn,
+        key: ChunkKey,
+        groups: Sequence[int],
+        read: Mapping[int, Sequence[pa.Array | None]],
+    ) -> pa.ChunkedArray:
+        """Return the row groups of a column, all of which were read, as one column; as one array if
+        the cache can keep them so."""
+        chunks = [chunk for chunk in read[column.id] if chunk is not None]
+        if not chunks:
+            return _as_named(pa.chunked_array([], column.type), column.type_name)
+        columns = self._store.cache.columns
+        if len(chunks) == 1 or not self._caches or not may_be_joined(chunks):
+            return pa.chunked_array(chunks)
+        keys = [key._replace(row_group=group) for group in groups]
+        joined = columns.shared.join(columns.file(self._cache_path), keys, chunks)
+        return pa.chunked_array([joined])
 
     def _shared(
         self, column_ids: Collection[int], groups: Sequence[int]
@@ -573,13 +600,6 @@ def _leaf_count(arrow: pa.DataType) -> int:
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
         return _leaf_count(arrow.value_type)
     return 1
-
-
-def _chunked(chunks: Sequence[pa.Array | None], column: FileColumn) -> pa.ChunkedArray:
-    """Return the row groups of a column, all of which were read, as one column."""
-    if not chunks:
-        return _as_named(pa.chunked_array([], column.type), column.type_name)
-    return pa.chunked_array([chunk for chunk in chunks if chunk is not None])
 
 
 def _as_named(values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from olapdb.config import tuning
-from olapdb.storage.column_cache import ChunkKey, StoreColumns, split_column
+from olapdb.storage.column_cache import ChunkKey, StoreColumns, may_be_joined, split_column
 
 _DICTIONARY = -1
 """The row group of the key of a dictionary."""
@@ -39,7 +39,10 @@ def shared_column(
     chunks = [codes for codes in columns.shared.get(file, keys) if codes is not None]
     if len(chunks) != len(keys):  # evicted in between
         return None
-    codes = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    if may_be_joined(chunks):
+        codes = columns.shared.join(file, keys, chunks)
+    else:
+        codes = pa.concat_arrays(chunks)
     return pa.DictionaryArray.from_arrays(codes, dictionary, safe=False)
 
 

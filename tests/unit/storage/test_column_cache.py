@@ -249,3 +249,32 @@ def test_a_deleted_file_leaves_the_cache(store: LocalStore) -> None:
     part = written(store)
     store.delete(part.path)
     assert keys(store) == set()
+
+
+def test_chunks_that_are_read_together_are_joined_once() -> None:
+    cache, file = ColumnCache(100_000), FileKey(0, "a")
+    keys = [ChunkKey(1, group, False) for group in range(4)]
+    for group, key in enumerate(keys):
+        values = [None if group == 2 else group] * 100
+        cache.put(file, key, pa.array(values, pa.int64()))
+    before = [chunk for chunk in cache.get(file, keys) if chunk is not None]
+    joined = cache.join(file, keys, before)
+    assert joined.equals(pa.concat_arrays(before))
+    after = [chunk for chunk in cache.get(file, keys) if chunk is not None]
+    assert all(a.equals(b) for a, b in zip(after, before, strict=True))
+    again = cache.join(file, keys[1:], after[1:])
+    assert again.equals(pa.concat_arrays(before[1:]))
+    assert again.buffers()[1].address == joined.buffers()[1].address
+
+
+def test_joined_chunks_leave_the_cache_together() -> None:
+    cache, file = ColumnCache(20_000), FileKey(0, "a")
+    put(cache, "a", 4)
+    keys = [ChunkKey(1, group, False) for group in range(4)]
+    cache.join(file, keys, [CHUNK] * 4)
+    put(cache, "b", 40)
+    assert cached(cache, "a", 4) == 0
+    assert cache.bytes == 20_000
+    assert cache.statistics().entries == 20
+    cache.clear()
+    assert cache.bytes == 0
