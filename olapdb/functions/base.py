@@ -169,6 +169,11 @@ class Aggregate(ABC):
         alone, so that each may be given once."""
         return False
 
+    @property
+    def takes_dictionaries(self) -> bool:
+        """Return whether `state` takes a text argument as a dictionary, too."""
+        return False
+
     @abstractmethod
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return one state for each group, of `state_type.arrow`, shape (groups.count,)."""

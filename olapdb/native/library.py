@@ -59,6 +59,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         _LONG,
         (*[_POINTER] * 3, _LONG, _LONG, _POINTER, _LONG, _INT, _INT, _POINTER),
     ),
+    "olapdb_match_pieces": (
+        None,
+        (*[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, _INT, _INT, _POINTER),
+    ),
+    "olapdb_extreme_texts": (
+        None,
+        (*[_POINTER] * 3, _LONG, *[_POINTER] * 2, _LONG, _INT, _POINTER),
+    ),
     "olapdb_hash_numbers": (None, (*_COLUMN, _LONG, _POINTER)),
     "olapdb_hash_texts": (None, (_POINTER, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
@@ -74,7 +82,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 6
+ABI = 7
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -106,7 +106,7 @@ class CodedInputs:
 def state_of(call: AggregateCall, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
     """Return the states of the groups. Of a dictionary, each group's texts count once."""
     (column,) = arguments if len(arguments) == 1 else (None,)
-    if isinstance(column, pa.DictionaryArray):
+    if isinstance(column, pa.DictionaryArray) and not call.aggregate.takes_dictionaries:
         offsets, codes = group_kernels.distinct_codes(column, groups)
         arguments = [column.dictionary.take(pa.array(codes))]
         groups = Groups(np.repeat(np.arange(groups.count), np.diff(offsets)), groups.count)

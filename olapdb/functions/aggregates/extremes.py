@@ -85,6 +85,11 @@ class Extreme(Aggregate):
         return True
 
     @property
+    def takes_dictionaries(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
     def largest(self) -> bool:
         """Return whether the aggregate takes the largest value, not the smallest."""
         return self.merge_function == "max"
@@ -117,6 +122,8 @@ class Extreme(Aggregate):
         """Return each group's extreme value; null for an empty group."""
         if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
             return group_kernels.extreme_values(values, groups, largest=self.largest)
+        if isinstance(values, pa.DictionaryArray) or pa.types.is_string(values.type):
+            return group_kernels.extreme_texts(values, groups, largest=self.largest)
         (values,), groups = group_kernels.drop_null_rows([values], groups)
         keys = extreme_order_keys(values, largest=self.largest)
         return group_kernels.take_rows(

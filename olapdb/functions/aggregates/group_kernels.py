@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns
 from olapdb.native import accumulate, distinct
+from olapdb.native import texts as native_texts
 from olapdb.native.library import library
 from olapdb.native.values import values_of, values_of_numbers
 
@@ -176,6 +177,26 @@ def extreme_values(array: pa.Array, groups: Groups, *, largest: bool) -> pa.Arra
             values, groups.kernel_codes, groups.count, largest=largest
         )
     return columns.from_values(best, array.type, has_values)
+
+
+def extreme_texts(
+    column: pa.Array | pa.DictionaryArray, groups: Groups, *, largest: bool
+) -> pa.Array:
+    """Return the least or greatest text of each group of a text column, or of a dictionary of texts;
+    null for a group without texts."""
+    values, indices = column, None
+    if isinstance(column, pa.DictionaryArray):
+        values = column.dictionary
+        indices = columns.numpy_values(column.indices).astype(np.int32, copy=False)
+    if library() is not None and not (indices is not None and values.null_count):
+        best = native_texts.extreme_texts(
+            values, column, indices, groups.kernel_codes, groups.count, largest=largest
+        )
+        return take_rows(values, best)
+    (column,), groups = drop_null_rows([column], groups)
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    return take_rows(column, extreme_rows(order_keys(column), groups, largest=largest))
 
 
 def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
