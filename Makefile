@@ -8,6 +8,9 @@ STAMP := $(VENV)/.installed
 WITHOUT_KERNELS := $(addprefix tests/unit/execute/test_,codes.py lookup.py join.py operators.py \
 	grouping_sets.py shared_codes.py shared_states.py) tests/property/test_aggregate_fast_paths.py \
 	tests/sql
+# Processes that run the tests: one for each core, at most four. `make test WORKERS=0` runs them in one process.
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile
 export DBT_SEND_ANONYMOUS_USAGE_STATS := 0
 
 .PHONY: setup demo test check bench bench-quick soak clean
@@ -29,16 +32,16 @@ demo: setup
 
 # All that decides whether a change may land. The contract of dbt is tested on the built wheel.
 test: check
-	$(BIN)/python -m pytest tests -q -m "not soak" --ignore=tests/contract/dbt --ignore=tests/unit
-	$(BIN)/python -m pytest tests/contract/dbt -q -p tests.harness.wheel -p dbt.tests.fixtures.project -p no:warnings -m "not soak"
+	$(PYTEST) tests -m "not soak" --ignore=tests/contract/dbt --ignore=tests/unit
+	$(PYTEST) tests/contract/dbt -p tests.harness.wheel -p dbt.tests.fixtures.project -p no:warnings -m "not soak"
 
-# Lint and the quick tests: about two minutes. Then what the compiled kernels do, without them.
+# Lint and the quick tests: a few minutes. Then what the compiled kernels do, without them.
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest tests/unit -q -m "not slow and not soak"
-	OLAPDB_KERNELS=off $(BIN)/python -m pytest $(WITHOUT_KERNELS) -q -m "not slow and not soak"
+	$(PYTEST) tests/unit -m "not slow and not soak"
+	OLAPDB_KERNELS=off $(PYTEST) $(WITHOUT_KERNELS) -m "not slow and not soak"
 
 # Side by side with chDB and DuckDB, in one run; prints ratios. BENCH="--only reads" is a part of it.
 # dbt-duckdb comes without what it requires, which is here: with it pip would try a dbt-core that cannot be built.
