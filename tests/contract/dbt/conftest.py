@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.dbt.suite.results import Results
+
 os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "0")
 
 
@@ -23,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write docs/dbt-tests.md from what a run of all of tests/contract/dbt/suite found",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect the results of the run, where the reports of all of its processes arrive."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Results(config), "results-of-dbt-tests")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -11,10 +11,7 @@ import dbt.tests.adapter.simple_seed
 import pytest
 
 from tests.contract.dbt.suite import translation
-from tests.contract.dbt.suite.registry import base_of
-from tests.contract.dbt.suite.results import Results
-
-HERE = Path(__file__).parent
+from tests.contract.dbt.suite.results import note_base_class
 
 
 @pytest.fixture(scope="class", autouse=True)
@@ -40,15 +37,10 @@ def test_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Collect the results of the run."""
-    config.pluginmanager.register(Results(config), "results-of-dbt-tests")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that fail still, so that one that passes turns the run red."""
     for item in items:
-        base = base_of(item.cls) if HERE in item.path.parents else None  # type: ignore[attr-defined]
+        base = note_base_class(item)
         if base is not None:
             reason = base.failure_of(item.name)
             if reason:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.contract.dbt.suite.registry import RANKS, BaseClass, base_classes, base_of
 
+PROPERTY = "base class of dbt-tests-adapter"
 DOCUMENT = Path(__file__).parents[4] / "docs" / "dbt-tests.md"
 HEAD = """# The tests of dbt
 
@@ -61,26 +62,20 @@ def expected_outcomes() -> dict[BaseClass, str]:
 
 
 class Results:
-    """The outcomes of a run's tests, by base class."""
+    """The outcomes of a run's tests, by base class; in the process that collects all reports."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._write = bool(config.getoption("--write-dbt-table", default=False))
-        self._bases: dict[str, BaseClass] = {}
+        self._bases = {_key(base): base for base in base_classes()}
         self._outcomes: defaultdict[BaseClass, Counter[str]] = defaultdict(Counter)
         self._message = ""
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note the base class of each test."""
-        for item in session.items:
-            base = base_of(getattr(item, "cls", None)) if _in_suite(item) else None
-            if base is not None:
-                self._bases[item.nodeid] = base
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test once it has an outcome."""
-        base = self._bases.get(report.nodeid)
-        if base is not None and (report.when == "call" or report.outcome != "passed"):
-            self._outcomes[base]["xfailed" if hasattr(report, "wasxfail") else report.outcome] += 1
+        """Count a test once it has an outcome, in whichever process it ran."""
+        key = dict(report.user_properties).get(PROPERTY)
+        if key is not None and (report.when == "call" or report.outcome != "passed"):
+            outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
+            self._outcomes[self._bases[str(key)]][outcome] += 1
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write or check the document after a run of all classes."""
@@ -105,5 +100,15 @@ def _result(base: BaseClass, outcomes: Counter[str]) -> str:
     return "passes" if set(outcomes) == {"passed"} else f"skipped {outcomes['skipped']}"
 
 
-def _in_suite(item: pytest.Item) -> bool:
-    return Path(__file__).parent in item.path.parents
+def note_base_class(item: pytest.Item) -> BaseClass | None:
+    """Note the listed base class of a test of the suite in its reports, and return it, if any."""
+    in_suite = Path(__file__).parent in item.path.parents
+    base = base_of(getattr(item, "cls", None)) if in_suite else None
+    if base is not None:
+        item.user_properties.append((PROPERTY, _key(base)))
+    return base
+
+
+def _key(base: BaseClass) -> str:
+    """Return the name of a base class in reports."""
+    return f"{base.module}.{base.name}"
