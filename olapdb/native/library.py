@@ -63,6 +63,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         None,
         (*[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, _INT, _INT, _POINTER),
     ),
+    "olapdb_plain_rows": (_LONG, (_POINTER, _LONG, _LONG, *[_POINTER] * 3)),
     "olapdb_extreme_texts": (
         None,
         (*[_POINTER] * 3, _LONG, *[_POINTER] * 2, _LONG, _INT, _POINTER),

@@ -1,16 +1,17 @@
 """Literal rows to CSV, by a scan of bytes that finds rows, fields and quotes.
 
-A byte is inside a string where the number of quotes up to it is odd.  `''` inside a string changes
+A compiled kernel reads them byte by byte (`native/literals.c`). This is the form in numpy: a byte is inside a string where the number of quotes up to it is odd.  `''` inside a string changes
 the parity twice, so it needs no special case; an escaped quote is not counted.  The scan never
 guesses: the grammar reads whatever does not look exactly like rows of plain literals.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+
+from olapdb.native.library import library
+from olapdb.native.literals import PlainRows, plain_rows
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -31,29 +32,18 @@ for _letter, _byte in zip(b"abefnrtv0\\'\"`/=", b"\a\b\x1b\f\n\r\t\v\0\\'\"`/=",
     _KNOWN_ESCAPE[_letter] = True
 
 
-@dataclass(frozen=True)
-class PlainRows:
-    """Rows of plain literals as CSV: `'` quotes, doubled inside; a comma between fields, a line
-    feed after each row, nothing between them.
-
-    `first` is the first byte of each field, row by row: shape (rows, columns).
-    """
-
-    csv: bytes
-    first: Bytes
-    row_bytes_max: int
-    has_newlines: bool
-
-
 def scan_plain_rows(text: str, columns: int) -> PlainRows | None:
     """Return the rows of `text` as CSV; None where a value is no plain literal or rows are uneven."""
     body = text.strip().removesuffix(";").rstrip().removesuffix(",").rstrip()
     if not body.startswith("(") or not body.endswith(")") or columns == 0:
         return None
     try:
-        data = np.frombuffer(body.encode(), dtype=np.uint8)
+        encoded = body.encode()
     except UnicodeEncodeError:  # half a surrogate pair: the grammar names the place
         return None
+    if library() is not None:
+        return plain_rows(encoded, columns)
+    data = np.frombuffer(encoded, dtype=np.uint8)
     if "\\" in body:
         unescaped = _without_escapes(data)
         if unescaped is None:

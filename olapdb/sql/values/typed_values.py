@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from olapdb.sql.values.scan import PlainRows
+from olapdb.native.literals import PlainRows
 from olapdb.types import (
     BOOL,
     FLOAT32,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from olapdb import errors
+from olapdb.native.library import library, without_kernels
 from olapdb.sql import nodes
 from olapdb.sql.literals import quote_string
 from olapdb.sql.values.csv_values import LiteralRows, parse_value_rows, read_values
+from olapdb.sql.values.scan import scan_plain_rows
 from olapdb.types import (
     BOOL,
     DATE,
@@ -217,3 +219,51 @@ def test_many_rows_never_meet_the_grammar() -> None:
     assert read.columns is not None
     assert [len(column) for column in read.columns] == [count] * 3
     assert read.columns[1][count - 1].as_py() == f"name {count - 1}"
+
+
+_FRAGMENTS = st.sampled_from(
+    [
+        "(",
+        ")",
+        ",",
+        "'",
+        "''",
+        "\\",
+        "\\'",
+        "\\n",
+        "\\x41",
+        "\\q",
+        " ",
+        "\n",
+        "1",
+        "-2.5e3",
+        "a",
+        "é",
+        "\0",
+        "NULL",
+    ]
+)
+_ROW = st.builds(
+    lambda fields: f"({','.join(fields)})", st.lists(_FIELDS[STRING], min_size=2, max_size=2)
+)
+
+
+@pytest.mark.skipif(library() is None, reason="There are no compiled kernels to compare.")
+@settings(max_examples=500)
+@given(
+    st.lists(_FRAGMENTS, max_size=12).map(lambda parts: f"({''.join(parts)})")
+    | st.lists(_ROW).map(",".join)
+)
+@example(r"('\', 'a')")
+@example("('a' , 'b\n') ,(1,2)")
+@example("(1,2),")
+def test_the_kernel_and_numpy_read_the_same(text: str) -> None:
+    compiled = scan_plain_rows(text, 2)
+    with without_kernels():
+        read = scan_plain_rows(text, 2)
+    assert (compiled is None) == (read is None)
+    if compiled is not None and read is not None:
+        assert compiled.csv == read.csv
+        assert compiled.first.tolist() == read.first.tolist()
+        assert compiled.row_bytes_max == read.row_bytes_max
+        assert compiled.has_newlines == read.has_newlines
