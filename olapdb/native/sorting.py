@@ -77,19 +77,36 @@ def sort_order(columns: Sequence[SortColumn], rows: int) -> np.ndarray | None:
             return None
     if len(digits) == 1 and digits[0].bits <= _COUNTED_BITS:
         return None
+    row_bits = max(rows - 1, 0).bit_length()
+    if sum(column_digits.bits for column_digits in digits) + row_bits <= _WORD_BITS:
+        return _packed_order(digits, rows, row_bits)
     order = empty(rows, np.uint64)
     order[:] = np.arange(rows, dtype=np.uint64)
     entries, others = (empty(_ENTRY_WORDS * rows, np.uint64) for _ in range(2))
     keys = empty(rows, np.uint64)
     for word in _words(digits):
-        keys[:] = 0
-        shift = 0
-        for column_digits in word:
-            if column_digits.bits:
-                column_digits.add_to(keys, shift)
-            shift += column_digits.bits
-        kernels().olapdb_sort_order(keys, rows, shift, order, entries, others)
+        bits = _pack(word, keys)
+        kernels().olapdb_sort_order(keys, rows, bits, order, entries, others)
     return order
+
+
+def _packed_order(digits: Sequence[_Digits], rows: int, row_bits: int) -> np.ndarray:
+    """Return the positions in sorted order of rows whose key and number fit one word."""
+    keys, others = (empty(rows, np.uint64) for _ in range(2))
+    bits = _pack(list(reversed(digits)), keys)
+    kernels().olapdb_sort_packed(keys, rows, bits, row_bits, others)
+    return keys
+
+
+def _pack(word: Sequence[_Digits], keys: np.ndarray) -> int:
+    """Write the keys of the rows from the digits of a word, the lowest first; return their bits."""
+    keys[:] = 0
+    shift = 0
+    for column_digits in word:
+        if column_digits.bits:
+            column_digits.add_to(keys, shift)
+        shift += column_digits.bits
+    return shift
 
 
 def _words(digits: Sequence[_Digits]) -> list[list[_Digits]]:

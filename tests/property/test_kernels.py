@@ -250,3 +250,14 @@ def test_sorted_orders_of_many_rows(name: str) -> None:
     compiled = sort_indices(keys, len(numbers))
     with without_kernels():
         assert compiled.equals(sort_indices(keys, len(numbers)))
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 7, 8, 60, 64, 65, 66, 1000])
+@pytest.mark.parametrize("distinct", [1, 5, 1 << 20, 1 << 45])
+def test_sorted_orders_of_runs(runs: int, distinct: int) -> None:
+    """As the rows of parts that are merged come: ascending runs, with equal keys across them."""
+    numbers = np.random.default_rng(runs).integers(0, distinct, (runs, 12_000 // runs), np.int64)
+    keys = [OrderColumn(pa.array(np.sort(numbers, axis=1).ravel()))]
+    compiled = sort_indices(keys, numbers.size)
+    with without_kernels():
+        assert compiled.equals(sort_indices(keys, numbers.size))
