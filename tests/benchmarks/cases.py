@@ -72,12 +72,12 @@ SIZES = (100, 10_000, 1_000_000)
 
 
 def sizes(rows: int) -> list[int]:
-    """Those of SIZES that are no more than `rows`, and the first."""
+    """Return those of SIZES that are no more than `rows`, and the first."""
     return [size for size in SIZES if size <= max(rows, SIZES[0])]
 
 
 def inserts(rows: int) -> Group:
-    """Of 100, 10,000 and 1,000,000 rows, those that are no more than `rows`."""
+    """Return the INSERTs of 100, 10,000 and 1,000,000 rows, if those are no more than `rows`."""
     wanted = sizes(rows)
     cases = [
         _insert_values(count, 10 if count == 100 else 1) for count in wanted if count < 100_000
@@ -137,7 +137,7 @@ def values(rows: int) -> str:
 
 
 def views(rows: int) -> Group:
-    """An INSERT with one view, a backfill, and reads of what they keep."""
+    """Return an INSERT with one view, a backfill, and reads of what they keep."""
     cases = []
     for count in sizes(rows):
         table = f"fired{count}"
@@ -192,7 +192,7 @@ def _rollup(target: str) -> str:
 
 
 def merges(rows: int) -> Group:
-    """A hundred parts of together half a million rows: read FINAL, then joined by OPTIMIZE."""
+    """Return the cases of a hundred parts of together half a million rows: read FINAL, then joined by OPTIMIZE."""
     part_rows = max(10, min(5000, rows // 100))
     keys = part_rows * 10
     columns = "(k UInt64, name String, v UInt64) ENGINE = ReplacingMergeTree(v) ORDER BY k"
@@ -235,7 +235,7 @@ def merges(rows: int) -> Group:
 
 
 def _times(rows: int) -> int:
-    """How often what is over soon is run for one time."""
+    """Return how often a short case runs for one measured time."""
     return 10 if rows <= 10_000 else 1
 
 

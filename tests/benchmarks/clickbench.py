@@ -169,7 +169,7 @@ _WORDS = {
 
 
 def query(number: int, engine: str, rows: int) -> str:
-    """The query of this position for a table of so many rows."""
+    """Return the query of this position for a table of so many rows."""
     words: Mapping[str, object] = _WORDS[DUCKDB if engine == DUCKDB else OLAPDB]
     return QUERIES[number].format(
         **words,
@@ -210,7 +210,7 @@ def _case(number: int, rows: int) -> Case:
 
 
 def write_clickbench(folder: Path, rows: int) -> None:
-    """The Parquet file of the table, sorted by its key."""
+    """Write the Parquet file of the table, sorted by its key."""
     random = np.random.default_rng(43)
     seconds = random.integers(0, DAYS * 86_400, rows)
     counter = (COUNTERS * random.random(rows) ** 3).astype(np.int64)

@@ -103,7 +103,7 @@ MERGE_TREES = {
 
 @cache
 def inserted(count: int) -> pa.Table:
-    """What the INSERTs of Python write: a number, a day, a name and a float."""
+    """Return the rows that the INSERTs of Python write: a number, a day, a name and a float."""
     numbers = np.arange(count)
     day = np.datetime64("2024-01-01") + numbers % 28
     names = pa.array([str(name) for name in range(10)]).take(pa.array(numbers % 10))
@@ -113,7 +113,7 @@ def inserted(count: int) -> pa.Table:
 
 
 def write_reads(folder: Path, rows: int) -> dict[str, Path]:
-    """A Parquet file for each table of the reads."""
+    """Write a Parquet file for each table of the reads."""
     tables = {"hits": hits(rows), "users": users(rows), "sites": sites()}
     paths = {name: folder / f"{name}.parquet" for name in tables}
     for name, table in tables.items():
@@ -151,7 +151,7 @@ def hits(rows: int) -> pa.Table:
 
 
 def users(rows: int) -> pa.Table:
-    """Each user of `hits(rows)` and as many who never came."""
+    """Return each user of `hits(rows)` and as many who never came."""
     number = np.arange(2 * _user_count(rows))
     since = np.datetime64("2020-01-01", "D") + number * 37 % 1400
     return pa.table(
@@ -168,7 +168,7 @@ def sites() -> pa.Table:
 
 
 def frequent_user() -> int:
-    """The one who comes most often."""
+    """Return the user who comes most often."""
     return int(_user(np.zeros(1, np.int64))[0])
 
 

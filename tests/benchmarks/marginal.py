@@ -78,7 +78,7 @@ class Views:
         return made
 
     def answer(self) -> str:
-        """What the last view keeps."""
+        """Return the rows of the last view."""
         target = f"{self.table}_t{self.count - 1}"
         return (
             f"SELECT day, name, sum(n), avgMerge(a) FROM {target} GROUP BY day, name"
@@ -158,5 +158,5 @@ def _measured(
 def _extra(
     times: dict[tuple[Views, bool], list[float]], none: Views, case: Views, mine: bool
 ) -> list[float]:
-    """What each round took more than without a view."""
+    """Return the time that each round took beyond that without a view."""
     return [w - wo for w, wo in zip(times[case, mine], times[none, mine], strict=True)]

@@ -29,7 +29,7 @@ class Ratio:
         return cls(statistics.median(ratios), min(ratios), max(ratios))
 
     def as_json(self) -> dict[str, float | None]:
-        """What cannot be known, since nothing was left to divide by, is null."""
+        """Return the results as JSON; a ratio to nothing is null."""
         return {k: None if math.isnan(v) else round(v, 4) for k, v in vars(self).items()}
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Report:
             )
 
     def _means(self, rows: Sequence[dict[str, object]]) -> Iterator[tuple[str, float, str, float]]:
-        """For each other engine, and the better one: its title, the geometric mean, the worst
+        """Return for each other engine, and the better one: its title, the geometric mean, the worst
         measurement and its ratio."""
         by_title: dict[str, dict[str, float]] = {}
         for row in rows:
@@ -103,7 +103,7 @@ class Report:
         file.write_text(json.dumps({**self.head, "groups": self.groups}, indent=1) + "\n")
 
     def write_markdown(self, file: Path) -> None:
-        """A table for each group, its geometric means and worst ratios below it."""
+        """Write a table for each group, its geometric means and worst ratios below it."""
         file.write_text("\n".join(self._markdown()) + "\n", encoding="utf-8")
 
     def _markdown(self) -> Iterator[str]:
@@ -131,7 +131,7 @@ class Report:
 
 
 def progress(text: str) -> None:
-    """What runs now, on stderr: one line that is written over, or a line each in a file."""
+    """Show what runs now, on stderr: one line that is written over, or a line each in a file."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{text}")
         sys.stderr.flush()
@@ -144,7 +144,7 @@ def _listed(value: object) -> str:
 
 
 def _cell(ratio: object) -> str:
-    """A ratio as JSON has it; empty where the engine does not take part."""
+    """Return a ratio as JSON has it; empty where the engine does not take part."""
     if not isinstance(ratio, dict):
         return ""
     if ratio["median"] is None:

@@ -98,7 +98,7 @@ def run_group(
 
 
 def run_case(case: Case, workers: Mapping[str, Worker], rounds: int) -> dict[str, Ratio]:
-    """A ratio for each other engine that takes part."""
+    """Run a case; return a ratio for each other engine that takes part."""
     engines = [engine for engine in case.engines if engine in workers]
     queries = {engine: case.check[engine] for engine in engines if engine in case.check}
     for engine in engines:
@@ -181,7 +181,7 @@ def arguments() -> argparse.Namespace:
 
 
 def _add_what(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is measured."""
+    """Add the options that say what is measured."""
     add = parser.add_argument
     add(
         "--only",
@@ -223,7 +223,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_how(parser: argparse.ArgumentParser) -> None:
-    """The options that say how it is measured and written."""
+    """Add the options that say how it is measured and written."""
     add = parser.add_argument
     add("--rounds", type=_positive, default=5, metavar="N", help="that count; default 5")
     add(
@@ -259,7 +259,7 @@ def _positive(text: str) -> int:
 
 
 def write_files(folder: Path, given: argparse.Namespace) -> None:
-    """The Parquet files of the groups that read some."""
+    """Write the Parquet files of the groups that read some."""
     writers = {
         "reads": (write_reads, given.rows),
         "tpch": (write_tpch, given.scale),

@@ -162,7 +162,7 @@ _OF_DUCKDB_DAY = {
 
 
 def joined_query(name: str) -> str:
-    """A query on the five tables; the same words for all engines."""
+    """Return a query on the five tables; the same words for all engines."""
     condition, *columns = QUERIES[name]
     return _JOINED[name[:2]].format(condition.format(**_OF_DATES), *columns)
 
@@ -195,7 +195,7 @@ def _cases() -> Iterator[Case]:
 
 
 def _tables(engine: str) -> Iterator[str]:
-    """The statements that make and fill an engine's tables."""
+    """Return the statements that make and fill an engine's tables."""
     for table, (columns, key) in TABLES.items():
         yield _create(table, columns, f"ENGINE = MergeTree ORDER BY ({key})", engine)
         yield f"LOAD {table}"
@@ -220,7 +220,7 @@ def _create(table: str, columns: str, order: str, engine: str) -> str:
 
 
 def write_ssb(folder: Path, scale: float) -> None:
-    """A Parquet file for each table."""
+    """Write a Parquet file for each table."""
     sizes = [max(20, round(n * scale)) for n in (CUSTOMERS, SUPPLIERS, PARTS, LINES)]
     customers, suppliers, parts, lines = sizes
     random = np.random.default_rng(11)

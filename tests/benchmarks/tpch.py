@@ -24,7 +24,7 @@ DUCKDB_DIFFERS = (6, 8, 13, 14, 17)
 
 
 def _harness() -> ModuleType:
-    """The queries and the tables, which tests use too."""
+    """Import the queries and the tables, which tests use too."""
     path = Path(__file__).parents[1] / "harness" / "tpch.py"
     spec = importlib.util.spec_from_file_location("tpch_harness", path)
     assert spec is not None
@@ -35,13 +35,13 @@ def _harness() -> ModuleType:
 
 
 def generator() -> str | None:
-    """The path of the generator, beside this Python or on PATH; None if it is not installed."""
+    """Return the path of the generator, beside this Python or on PATH; None if it is not installed."""
     beside = Path(sys.executable).with_name(GENERATOR)
     return str(beside) if beside.exists() else shutil.which(GENERATOR)
 
 
 def write_tpch(folder: Path, scale: float) -> None:
-    """A Parquet file for each table."""
+    """Write a Parquet file for each table."""
     program = generator()
     assert program is not None, "main() has looked for it"
     command = [program, "parquet", "-s", f"{scale:g}", "--output-dir", str(folder)]

@@ -143,7 +143,7 @@ class Duckdb:
 
 
 def plain(value: Any) -> object:
-    """A value as the other engines' rows have it: times without a zone, no decimals, no NaN."""
+    """Return a value as the other engines' rows have it: times without a zone, no decimals, no NaN."""
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None).isoformat(" ")
     if isinstance(value, datetime.date):

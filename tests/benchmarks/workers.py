@@ -101,7 +101,7 @@ def check(
 
 
 def differs(expected: Rows, rows: Rows, tolerance: float) -> str | None:
-    """The first row that differs. Floats may differ by the relative `tolerance`; integers may not,
+    """Return the first row that differs. Floats may differ by the relative `tolerance`; integers may not,
     unless it is one of an approximation (1e-6 and more)."""
     if len(expected) != len(rows):
         return f"{len(expected)} and {len(rows)} rows"

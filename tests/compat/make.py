@@ -161,7 +161,7 @@ def typed_statements() -> list[str]:
 
 
 def answers(connection: Connection) -> dict[str, Any]:
-    """Each query's column names and rows, values as text that JSON keeps."""
+    """Return each query's column names and rows, values as text that JSON keeps."""
     found: dict[str, Any] = {}
     for name, query in QUERIES.items():
         cursor = connection.execute(query)

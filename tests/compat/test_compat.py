@@ -31,7 +31,7 @@ def release(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def warehouse(release: Path, tmp_path: Path) -> Path:
-    """A copy of its files."""
+    """Copy the files of the warehouse."""
     with tarfile.open(release / ARCHIVE) as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path / "warehouse"

@@ -164,7 +164,7 @@ def decoded(connection: Connection, query: str) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    """A table of 40 row groups of 100 rows, sorted by `k`."""
+    """Make a table of 40 row groups of 100 rows, sorted by `k`."""
     with olapdb.connect(
         tmp_path_factory.mktemp("log") / "warehouse", settings={"max_threads": 1}
     ) as connection:

@@ -23,17 +23,17 @@ MODIFY_V = ChangeView("MODIFY", "v")
 
 
 def insert(*rows: str, token: str = "", unknown: bool = False) -> Insert:
-    """An INSERT into the source."""
+    """Return an INSERT into the source."""
     return Insert("s", rows, token, unknown)
 
 
 def by_hand(*rows: str) -> Insert:
-    """An INSERT directly into the target of v: bypass rows."""
+    """Return an INSERT directly into the target of v: bypass rows."""
     return Insert("t", rows)
 
 
 def dimension(*rows: str) -> Insert:
-    """An INSERT into the dimension."""
+    """Return an INSERT into the dimension."""
     return Insert("d", rows)
 
 

@@ -41,7 +41,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="class")
 def dbt_profile_target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """The profile: a warehouse in a new folder for each test class."""
+    """Return the profile: a warehouse in a new folder for each test class."""
     folder = tmp_path_factory.mktemp("warehouse") / "db"
     return {"type": "olapdb", "path": str(folder), "threads": 2}
 

@@ -116,7 +116,7 @@ class TestOperations(OperationsProject):
 
     @staticmethod
     def check_progress(root: Path) -> None:
-        """The chunks of a backfill are in run_results.json."""
+        """Check that the chunks of a backfill are in run_results.json."""
         results = json.loads((root / "target" / "run_results.json").read_text())["results"]
         response = {r["unique_id"]: r["adapter_response"] for r in results}["model.test.carrier"]
         assert response["backfill"]["chunks"] == 3
@@ -125,7 +125,7 @@ class TestOperations(OperationsProject):
 
     @staticmethod
     def check_selection(schema: str) -> None:
-        """Each selection chooses these models, an upstream before what reads it."""
+        """Check that each selection chooses these models, an upstream before what reads it."""
         for arguments, names in (
             ("{models: [by_carrier]}", ["by_carrier"]),
             ("{models: model.test.carrier}", ["by_carrier"]),

@@ -98,7 +98,7 @@ class Runs:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Runs]:
-    """A project of two tables and a test, and its runs."""
+    """Write a project of two tables and a test, and its runs."""
     project = tmp_path / "project"
     (project / "models").mkdir(parents=True)
     config = {"name": "shop", "profile": "shop", "models": {"shop": {"+materialized": "table"}}}

@@ -21,7 +21,7 @@ WORKER_SECONDS_MAX = 120
 
 
 def can_unshare() -> bool:
-    """Whether this process may make mount namespaces: it is root, and no sandbox forbids it."""
+    """Return whether this process may make mount namespaces: it is root, and no sandbox forbids it."""
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True
     )
@@ -99,7 +99,7 @@ class Cluster:
         )
 
     def log(self) -> str:
-        """What the processes said, for a test that fails."""
+        """Return what the processes printed, for a test that fails."""
         lines = [
             line
             for path in self._folder.glob("*.log")
@@ -126,5 +126,5 @@ class Cluster:
 
 
 def driver_environment() -> Mapping[str, str]:
-    """That of this process, for others that are to import what it imports."""
+    """Return the environment of this process, for others that import the same modules."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -77,7 +77,7 @@ def main(master: str, folder: Path) -> None:
 
 
 def steps(spark: SparkSession, connection: Connection, early: DataFrame) -> dict[str, Any]:
-    """What each way of working on Spark answers, and what is so behind it."""
+    """Return the answer of each way of working on Spark, and the state after it."""
     services = connection.database.services
     on_spark = "SETTINGS engine = 'spark', inline_bytes_max = 0, backfill_threads = 4"
 

@@ -33,7 +33,7 @@ WORK = ("read", "write", "reconcile", "backfill", "replay")
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What the driver says became of each step, by warehouse."""
+    """Return the outcome of each step as the driver prints it, by warehouse."""
     folder = tmp_path_factory.mktemp("cluster")
     warehouses, elsewhere = folder / "warehouses", folder / "elsewhere"
     warehouses.mkdir()

@@ -45,7 +45,7 @@ def joined(left: Rows, right: Rows, operator: str, kind: str, **settings: object
 
 
 def searched(left: Rows, right: Rows, operator: str, kind: str) -> list[tuple]:
-    """The same by looking at every pair: the nearest value, of equal ones the first row."""
+    """Return the same by comparing every pair: the nearest value, of equal ones the first row."""
     answer = []
     for k, t in left:
         candidates = [

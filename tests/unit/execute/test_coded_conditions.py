@@ -65,7 +65,7 @@ def answer(connection: olapdb.Connection, condition: str) -> list[tuple[object, 
 
 
 def forms(connection: olapdb.Connection) -> dict[str, int]:
-    """The bytes of each column that the cache has as a dictionary."""
+    """Return the bytes of each column that the cache has as a dictionary."""
     sql = "SELECT column, sum(bytes) FROM system.uncompressed_cache WHERE is_dictionary GROUP BY column"
     return {str(name): int(str(size)) for name, size in connection.execute(sql).fetchall()}
 

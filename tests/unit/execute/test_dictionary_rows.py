@@ -62,7 +62,7 @@ def test_of_several_rows_of_a_key_the_greatest_counts_in_any_order(
 
 
 def path(parents: dict[int, int], key: int) -> list[int]:
-    """The keys from `key` up; 0 is the root, and no key is met twice."""
+    """Return the keys from `key` up; 0 is the root, and no key is met twice."""
     keys: list[int] = []
     while key in parents and key not in keys:
         keys.append(key)
@@ -73,7 +73,7 @@ def path(parents: dict[int, int], key: int) -> list[int]:
 
 
 def under(parents: dict[int, int], keys: set[int], levels: int) -> list[int]:
-    """The keys `levels` steps below, 0: any number of steps."""
+    """Return the keys `levels` steps below, 0: any number of steps."""
     collected: list[int] = []
     for _ in range(levels or 50):
         keys = {key for key, parent in parents.items() if parent in keys}

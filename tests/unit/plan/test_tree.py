@@ -43,12 +43,12 @@ NEVER_IN_PLANS = {"CorrelatedSubquery", "OuterColumn", "TotalsRow", "Unnested", 
 
 
 def root_of(query: str) -> nodes.Node:
-    """The plan of a query, with what occurs in it again shared."""
+    """Return the plan of a query, in which repeated parts are shared."""
     return share_subplans(bind(query)).root
 
 
 def reflected(item: object) -> Iterator[object]:
-    """Every plan object that a field holds, directly or in tuples."""
+    """Return every plan object that a field holds, directly or in tuples."""
     if isinstance(item, tuple):
         for one in item:
             yield from reflected(one)

@@ -16,7 +16,7 @@ LEVEL = "Enum8('low' = 1, 'high' = 2)"
 
 @pytest.fixture
 def cursor() -> olapdb.Cursor:
-    """A cursor of a warehouse with a table of Enums, also inside arrays, maps and tuples."""
+    """Open a cursor of a warehouse with a table of Enums, also inside arrays, maps and tuples."""
     cursor = olapdb.connect().cursor()
     cursor.execute(
         f"CREATE TABLE e (id UInt8, x {LEVEL}, l Array({LEVEL}), m Map(String, Nullable({LEVEL})),"

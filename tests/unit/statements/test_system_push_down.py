@@ -16,7 +16,7 @@ TABLES = 12
 
 @pytest.fixture
 def connection() -> Iterator[olapdb.Connection]:
-    """A warehouse with two databases of twelve tables each, and a view in each."""
+    """Open a warehouse with two databases of twelve tables each, and a view in each."""
     with olapdb.connect() as connection:
         for database in ("a", "b"):
             connection.execute(f"CREATE DATABASE {database}")
