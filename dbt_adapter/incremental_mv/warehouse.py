@@ -226,7 +226,7 @@ class Warehouse:
         """Return the triggers that read the table, by `database.name`.
 
         `kind` is how they read it: "source" if its INSERTs fire them, "dimension" if they join
-        it."""
+        it, "view" if it is a plain view through which they read others."""
         views = self.rows(
             "SELECT t.database AS database, t.name AS name, t.target_database AS target_database, "
             "t.target_table AS target, t.comment AS comment FROM system.view_dependencies AS d "

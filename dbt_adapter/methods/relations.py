@@ -84,7 +84,7 @@ class RelationMethods(AdapterBase):
             return False
         warehouse = self.warehouse()
         triggers: set[str] = set()
-        for kind in ("source", "dimension"):
+        for kind in ("source", "dimension", "view"):
             triggers |= warehouse.readers(
                 current.schema or "", current.identifier or "", kind=kind
             ).keys()

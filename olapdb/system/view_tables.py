@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb.ingest.view_failure import FAILED
-from olapdb.model.schema import MaterializedView, SchemaObject
+from olapdb.model.schema import MaterializedView, SchemaObject, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment, moment_if_any
@@ -151,14 +151,21 @@ def _checks(context: SystemContext) -> Iterator[Row]:
 
 
 def _dependencies(context: SystemContext) -> Iterator[Row]:
-    """List the source, target and dimension tables of each view."""
+    """List the source, target and dimension tables of each view, and the plain views that it reads
+    them through."""
     for view in _views_of(context):
         kinds = [("source", view.source_id), ("target", view.target_id)]
         kinds += [("dimension", i) for i in view.dimension_ids]
+        kinds += [("view", i) for i in view.references if _is_plain_view(context, i)]
         for kind, object_id in kinds:
             names = _names(context.snapshot.by_id(object_id))
             mode = view.dimension_mode if kind == "dimension" else ""
             yield view.database, view.name, kind, *names, mode
+
+
+def _is_plain_view(context: SystemContext, object_id: str) -> bool:
+    """Return whether the object is a plain view or a dictionary."""
+    return isinstance(context.snapshot.by_id(object_id), View)
 
 
 def _log(context: SystemContext) -> Iterator[Row]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from olapdb.bind.analysis import qualify
 from olapdb.bind.system_tables import SYSTEM_DATABASES
+from olapdb.commit.draft import publish
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.dml.replace_rows import replace_rows
@@ -69,6 +70,7 @@ from olapdb.statements.ddl.view_parameters import named_objects, view_with_param
 from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
+from olapdb.views.definition.replaced_view import replace_view_draft, views_through
 
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
@@ -346,10 +348,33 @@ def _create_view(
         requirements = [RevisionIs(existing.id, existing.revision)]
         commit_schema_change(context, "CREATE VIEW", requirements, [PutObject(updated_view)])
         return Result()
+    if isinstance(existing, View) and views_through(existing, snapshot):
+        _replace_below_triggers(view, existing, context, snapshot, reads)
+        return Result()
     if existing is not None:
         refuse_dependents(snapshot, existing, "replace")
     commit_object(view, existing, context, snapshot, reads=reads)
     return Result()
+
+
+def _replace_below_triggers(
+    made: View,
+    existing: View,
+    context: StatementContext,
+    snapshot: Snapshot,
+    reads: Sequence[tuple[str, int]],
+) -> None:
+    """Commit at once: give the view that triggers read through another definition, and make stale
+    what they made through the old one. Raises HaveDependentObjects if one of them would break, or
+    for a view with parameters, which no trigger can read."""
+    if made.has_parameters:
+        refuse_dependents(snapshot, existing, "replace")
+    view = replace(made, id=existing.id, version=existing.version + 1, revision=existing.revision)
+    origin = context.origin("CREATE VIEW")
+    draft = replace_view_draft(origin, snapshot, view)
+    draft.require(*(RevisionIs(*read) for read in reads))
+    publish(draft, origin)
+    context.statistics.warnings += broken_views(view, existing, context)
 
 
 def _definition(

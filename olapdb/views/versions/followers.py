@@ -22,12 +22,13 @@ from olapdb.lineage.invalidation import invalidate
 from olapdb.model.changes import CoverSource, PutObject
 from olapdb.model.requirements import Requirement, RevisionIs, SchemaIs
 from olapdb.model.schema import MaterializedView
-from olapdb.model.snapshot import Snapshot, target_of
+from olapdb.model.snapshot import Snapshot
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
-from olapdb.views.definition.definition import ProposedView, ViewDefinition, define
+from olapdb.views.definition.definition import ViewDefinition
 from olapdb.views.definition.drop_attach import Name, dependents
 from olapdb.views.definition.judgement import invalidate_all_draft, view_rows
+from olapdb.views.definition.replaced_view import definition_over
 from olapdb.views.jobs.job import view_name
 
 
@@ -104,7 +105,7 @@ def follow(
                 "it holds results of source rows that left by retention, which the new version"
                 " cannot make again."
             )
-        definition = _defined(view, view.query, after)
+        definition = definition_over(view, view.query, after)
     except errors.Error as error:
         return _staying(view, after, kept, error)
     applied = definition.applied_to(view)
@@ -130,7 +131,7 @@ def _staying(
     text = to_sql(rename_tables(parse_query(view.query), kept))
     tables = (view.source_id, *sorted(view.dimension_ids))
     try:
-        definition = _defined(view, text, after)
+        definition = definition_over(view, text, after)
         fits = (definition.source.id, *sorted(definition.dimension_ids)) == tables
     except errors.Error:
         fits = False
@@ -141,20 +142,6 @@ def _staying(
             hint=f"DROP VIEW {view_name(view)}, and create it afterwards.",
         )
     return Follower(view, replace(view, query=text), reason.message)
-
-
-def _defined(view: MaterializedView, text: str, snapshot: Snapshot) -> ViewDefinition:
-    """Return the definition of the view by `text` at the snapshot. Raises what CREATE raises."""
-    target = target_of(snapshot, view)
-    proposed = ProposedView(
-        view_name(view),
-        parse_query(text),
-        lambda plan: target,
-        view.database,
-        view.zone,
-        dict(view.settings),
-    )
-    return define(snapshot, proposed)
 
 
 def _unchanged_inputs(definition: ViewDefinition) -> Iterable[Requirement]:

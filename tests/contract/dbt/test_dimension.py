@@ -107,3 +107,33 @@ class TestLimitedInputs(Dimension):
         raw.execute("INSERT INTO raw.weights VALUES ('c', 9)")
         run_dbt(["run"])
         assert raw.execute(f"SELECT count() FROM {schema}.rates").fetchall() == [(3,)]
+
+
+class TestViewAsDimension(Dimension):
+    """A plain view that a model joins: a run replaces it under the live trigger."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "names.sql": "select kind, weight from {{ source('raw', 'weights') }}",
+            "rates.sql": "select kind, weight * {{ var('factor', 1) }} as weight from {{ ref('names') }}",
+            "weighted.sql": "{{ config(materialized='incremental_mv') }}" + WEIGHTED,
+            "schema.yml": SCHEMA,
+        }
+
+    def test_a_changed_view_is_replaced_and_its_models_replayed(
+        self, project: object, raw: Connection
+    ) -> None:
+        schema = str(project.test_schema)  # type: ignore[attr-defined]
+        total = f"SELECT sum(total) FROM {schema}.weighted"
+        run_dbt(["run"])
+        assert raw.execute(total).fetchall() == [(3,)]
+        _, output = run_dbt_and_capture(["run", "--empty"])
+        assert output.count("is left as it is") == 3
+        assert raw.execute("SELECT verdict FROM system.views").fetchall() == [("covered",)]
+        run_dbt(["run", "--vars", "factor: 10", "--select", "rates"])
+        assert raw.execute("SELECT verdict FROM system.views").fetchall() == [("stale",)]
+        raw.execute("INSERT INTO raw.events VALUES ('2024-02-06', 'b', 1)")
+        run_dbt(["run", "--vars", "factor: 10"])
+        assert raw.execute(total).fetchall() == [(50,)]
+        assert raw.execute("SELECT verdict FROM system.views").fetchall() == [("covered",)]

@@ -96,23 +96,106 @@ def test_versions_go_with_the_view(connection: Connection) -> None:
     assert rows(connection, "SHOW TABLES") == [("daily",), ("daily_mv",), ("events",)]
 
 
-def test_a_plain_view_that_a_view_reads_through_stays_what_it_is(connection: Connection) -> None:
+LABELS = (
+    "CREATE TABLE labels (kind String, label String) ENGINE = MergeTree ORDER BY kind",
+    "INSERT INTO labels VALUES ('a', 'x'), ('b', 'y')",
+    "CREATE VIEW below AS SELECT kind, label FROM labels",
+    "CREATE VIEW short AS SELECT kind, label FROM below",
+    "CREATE TABLE by_label (label String, n SimpleAggregateFunction(sum, UInt64))"
+    " ENGINE = AggregatingMergeTree ORDER BY label",
+    "CREATE MATERIALIZED VIEW label_mv TO by_label AS SELECT d.label AS label, count() AS n"
+    " FROM events AS e LEFT JOIN short AS d USING (kind) GROUP BY label",
+    "SYSTEM BACKFILL VIEW label_mv",
+)
+BY_LABEL = "SELECT label, sum(n) FROM by_label GROUP BY label ORDER BY label"
+COUNTED = (
+    "SELECT d.label, count() FROM events AS e LEFT JOIN short AS d USING (kind)"
+    " GROUP BY 1 ORDER BY 1"
+)
+
+
+def of_labels(connection: Connection) -> tuple[object, ...]:
+    """Return verdict and number of stale slices of the trigger through `short`."""
+    sql = "SELECT verdict, stale_slices FROM system.views WHERE name = 'label_mv'"
+    return rows(connection, sql)[0]
+
+
+@pytest.mark.parametrize("replaced", ["short", "below"])
+def test_a_plain_view_that_a_trigger_reads_through_is_replaced_under_it(
+    connection: Connection, replaced: str
+) -> None:
+    for statement in LABELS:
+        connection.execute(statement)
+    of = "below" if replaced == "short" else "labels"
+    assert of_labels(connection) == ("covered", 0)
+    through = "SELECT depends_on FROM system.view_dependencies WHERE kind = 'view' ORDER BY 1"
+    assert rows(connection, through) == [("below",), ("short",)]
     connection.execute(
-        "CREATE TABLE labels (kind String, label String) ENGINE = MergeTree ORDER BY kind"
+        f"CREATE OR REPLACE VIEW {replaced} AS SELECT kind, upper(label) AS label FROM {of}"
     )
-    connection.execute("CREATE OR REPLACE VIEW short AS SELECT kind, label FROM labels")
-    connection.execute(
-        "CREATE OR REPLACE VIEW short AS SELECT kind, upper(label) AS label FROM labels"
-    )
-    connection.execute(
-        "CREATE TABLE by_label (label String, n UInt64) ENGINE = SummingMergeTree ORDER BY label"
-    )
-    connection.execute(
-        "CREATE MATERIALIZED VIEW label_mv TO by_label AS SELECT d.label AS label, count() AS n"
-        " FROM events AS e LEFT JOIN short AS d USING (kind) GROUP BY label"
-    )
-    with pytest.raises(HaveDependentObjects, match="label_mv"):
-        connection.execute("CREATE OR REPLACE VIEW short AS SELECT kind, '' AS label FROM labels")
+    assert of_labels(connection) == ("stale", 1)
+    add(connection, ("2024-01-01", "a", 3, 7))  # fires over the new definition
+    assert ("X", 1) in rows(connection, BY_LABEL)
+    connection.execute("SYSTEM REPLAY VIEW label_mv STALE")
+    assert rows(connection, BY_LABEL) == rows(connection, COUNTED) == [("X", 2), ("Y", 1)]
+    connection.execute("SYSTEM RECONCILE VIEW label_mv")
+    assert of_labels(connection) == ("proven", 0)
+
+
+def test_a_plain_view_that_means_the_same_makes_nothing_stale(connection: Connection) -> None:
+    for statement in LABELS:
+        connection.execute(statement)
+    connection.execute("SYSTEM RECONCILE VIEW label_mv")
+    connection.execute("CREATE OR REPLACE VIEW short AS SELECT b.kind, b.label FROM below AS b")
+    assert of_labels(connection) == ("proven", 0)
+
+
+def test_a_replaced_plain_view_may_read_another_table(connection: Connection) -> None:
+    for statement in LABELS:
+        connection.execute(statement)
+    connection.execute("CREATE TABLE others AS labels")
+    connection.execute("CREATE OR REPLACE VIEW below AS SELECT kind, label FROM others")
+    connection.execute("SYSTEM REPLAY VIEW label_mv STALE")
+    assert rows(connection, BY_LABEL) == rows(connection, COUNTED) == [("", 2)]
+    connection.execute("DROP TABLE labels")  # no view reads it any more
+    connection.execute("INSERT INTO others VALUES ('a', 'z')")
+    assert of_labels(connection) == ("stale", 1)
+    connection.execute("SYSTEM REPLAY VIEW label_mv STALE")
+    assert rows(connection, BY_LABEL) == rows(connection, COUNTED)
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT kind FROM labels", "label"),
+        ("SELECT kind, [label] AS label FROM labels", "label"),
+        ("SELECT kind, toString(now()) AS label FROM labels", "now"),
+        ("SELECT 'a' AS kind, toString(n) AS label FROM by_label", "by_label"),
+    ],
+)
+def test_a_plain_view_that_a_trigger_cannot_follow_is_not_replaced(
+    connection: Connection, query: str, why: str
+) -> None:
+    for statement in LABELS:
+        connection.execute(statement)
+    with pytest.raises(HaveDependentObjects, match=f"label_mv.*{why}"):
+        connection.execute(f"CREATE OR REPLACE VIEW short AS {query}")
+    assert of_labels(connection) == ("covered", 0)
+
+
+def test_an_insert_meets_the_replacement_of_a_plain_view(tmp_path: Path) -> None:
+    with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
+        make(first)
+        for statement in LABELS:
+            first.execute(statement)
+        race = Race(first, second)
+        replacement = "CREATE OR REPLACE VIEW short AS SELECT kind, 'q' AS label FROM below"
+        assert race.run("INSERT INTO events VALUES ('2024-01-01', 'a', 9, 9)", replacement)
+        assert race.ask("SELECT * FROM by_label") == [("q", 1)]
+        replacement = replacement.replace("'q'", "'r'")
+        assert race.run(replacement, "INSERT INTO events VALUES ('2024-01-01', 'a', 9, 9)")
+        race.ask("SYSTEM REPLAY VIEW label_mv STALE")
+        assert race.ask(BY_LABEL) == [("r", 2)]
 
 
 @pytest.mark.parametrize("statement", [REPLACE, INNER.format(2)])
