@@ -134,15 +134,17 @@ def positive(value: object, name: str) -> int:
 
 def live_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
     """Return a finding each for a trigger and a read view that somebody altered."""
-    repairs = {
-        trigger_problem(warehouse, names): f"dbt run --select {names.model} --full-refresh",
-        read_view_problem(warehouse, names): repair_command(names),
-    }
-    return [
-        Finding(names.model, "", problem, repair=repair)
-        for problem, repair in repairs.items()
-        if problem
-    ]
+    altered = read_view_problem(warehouse, names)
+    found = [Finding(names.model, "", altered, repair=repair_command(names))] if altered else []
+    return [*trigger_findings(warehouse, names), *found]
+
+
+def trigger_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
+    """Return a finding if the trigger does not compute the model, or reads another table than it
+    was made for."""
+    problem = trigger_problem(warehouse, names)
+    repair = f"dbt run --select {names.model} --full-refresh"
+    return [Finding(names.model, "", problem, repair=repair)] if problem else []
 
 
 def is_drift(row: Mapping[str, Any]) -> bool:

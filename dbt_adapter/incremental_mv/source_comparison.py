@@ -22,7 +22,14 @@ from ..relation import quote, string_literal
 from .model_definition import read_view_select
 from .names import ModelNames
 from .query_split import STATES
-from .reconcile import Finding, live_findings, missing_trigger, positive, repair_command
+from .reconcile import (
+    Finding,
+    live_findings,
+    missing_trigger,
+    positive,
+    repair_command,
+    trigger_findings,
+)
 from .warehouse import ViewInfo, Warehouse
 
 FLOAT_TOLERANCE = 1e-9
@@ -47,7 +54,8 @@ def source_findings(
 ) -> list[Finding]:
     """Return a finding for each partition where the read view has other rows than the source gives.
 
-    Also returns findings if the trigger is missing, or if the read view was altered. Raises
+    Also returns findings if the trigger is missing, if it or the read view was altered, or if
+    another table has the name of what it reads. Raises
     CompilationError for a model that an older adapter built, and for wrong test arguments."""
     view = warehouse.view(names)
     if view is None:
@@ -57,6 +65,9 @@ def source_findings(
             f"{names} was built by an older adapter, which did not record its read view. Run "
             f"dbt run --select {names.model} --full-refresh."
         )
+    moved = trigger_findings(warehouse, names)
+    if moved:  # the live query is not the model's, or its source has another name
+        return moved
     expected = _expected(warehouse, names, view)
     columns = warehouse.describe(expected)
     unreadable = _other_columns(warehouse, names, [name for name, _ in columns])

@@ -128,6 +128,7 @@ class TestGenericTests(IncrementalMvProject):
         execute(f"system replay view {schema}.carrier__mv stale")
         _, log = run_dbt_and_capture(["test", "--select", "reconciled"], expect_pass=False)
         assert "the trigger carrier__mv was altered after the model's last run" in log
+        assert set(self.failing("--select", "values")) == {"values"}
 
     def check_gap_and_bypass(self, warehouse: ProjectWarehouse) -> None:
         execute, schema = warehouse.connection.execute, warehouse.schema
