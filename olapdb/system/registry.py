@@ -54,7 +54,13 @@ class SystemContext:
         """Yield the tables and views that the query can keep, by database and name.
 
         `name` is the column that has their names; `database` has their databases."""
-        yield from self._kept(self.snapshot.objects(), name)
+        databases, names = self.values.get("database"), self.values.get(name)
+        if databases is None or names is None or TEMPORARY_DATABASE in databases:
+            yield from self._kept(self.snapshot.objects(), name)
+            return
+        for database in sorted(databases):
+            found = (self.snapshot.find(database, text) for text in sorted(names))
+            yield from (item for item in found if item is not None)
 
     def temporary(self, name: str = "name") -> Iterator[SchemaObject]:
         """Yield the session's temporary tables that the query can keep, by name."""

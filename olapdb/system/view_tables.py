@@ -34,7 +34,8 @@ def _views(context: SystemContext) -> Iterator[Row]:
     """List the materialized views with their verdicts, gaps, stale slices and running jobs."""
     snapshot, now_ms = context.snapshot, context.services.clock_ms()
     running: dict[str, list[str]] = {}
-    for job in running_jobs(context.services.catalog):
+    listed = running_jobs(context.services.catalog) if context.needs("running_jobs") else ()
+    for job in listed:
         running.setdefault(job.view_id, []).append(job.id)
     for view in _views_of(context, "name"):
         status = view_status(view, snapshot)
