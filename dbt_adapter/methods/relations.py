@@ -50,8 +50,8 @@ class RelationMethods(AdapterBase):
     @available.parse(lambda *a, **k: None)
     def check_replacement(self, current: OlapdbRelation, new_type: str) -> None:
         """Raise CompilationError if triggers read what a relation of type `new_type` would replace,
-        and cannot go on: those of a table that becomes a view, those chained on an `incremental_mv`
-        that becomes anything else. Drop a view that is refreshed on a schedule, since no statement
+        and cannot go on: those that a table fires which becomes a view, those chained on an
+        `incremental_mv` that becomes anything else. Drop a view that is refreshed on a schedule, since no statement
         replaces it by another relation."""
         if current.type == RelationType.MaterializedView:
             names = ModelNames(current.schema or "", current.identifier or "")
@@ -63,16 +63,18 @@ class RelationMethods(AdapterBase):
             return
         warehouse = self.warehouse()
         triggers: dict[str, ViewInfo] = {}
+        # Triggers that only join a plain table are defined anew over the view.
+        kinds = ("source", "target") if len(parts) == 1 else ("source", "dimension", "target")
         for part in parts:
-            for kind in ("source", "dimension", "target"):
+            for kind in kinds:
                 triggers |= warehouse.readers(part.schema or "", part.identifier or "", kind=kind)
         own = {f"{part.schema}.{part.identifier}" for part in parts}
         bound = sorted(triggers.keys() - own)
         if bound:
             raise CompilationError(
                 f"{current.render()} cannot become a {new_type}: the triggers {', '.join(bound)} "
-                "read it or write its target, and only a table can be read by triggers. Change or remove their models "
-                f"first, then run {'; '.join(f'DROP VIEW {name}' for name in bound)}."
+                "read it or write its target, and only INSERTs into a table fire triggers. Change or "
+                f"remove their models first, then run {'; '.join(f'DROP VIEW {name}' for name in bound)}."
             )
 
     @available.parse(lambda *a, **k: False)

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from olapdb.bind.analysis import qualify
 from olapdb.bind.system_tables import SYSTEM_DATABASES
-from olapdb.commit.draft import publish
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.dml.replace_rows import replace_rows
@@ -30,14 +29,7 @@ from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
-from olapdb.model.requirements import (
-    DatabaseExists,
-    NameIsFree,
-    NoDependents,
-    Requirement,
-    RevisionIs,
-    SchemaIs,
-)
+from olapdb.model.requirements import DatabaseExists, NameIsFree, Requirement, RevisionIs, SchemaIs
 from olapdb.model.schema import (
     Column,
     DatabaseEntry,
@@ -70,7 +62,7 @@ from olapdb.statements.ddl.view_parameters import named_objects, view_with_param
 from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
-from olapdb.views.definition.replaced_view import replace_view_draft, views_through
+from olapdb.views.definition.replaced_view import followers_of, redefine_followers
 
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
@@ -188,8 +180,15 @@ def _object_to_replace(
             position=name.position,
         )
     if isinstance(statement, nodes.CreateTable) and not keeps_identity(snapshot, existing):
-        refuse_dependents(snapshot, existing, "replace")
+        _refuse_readers(existing, snapshot)
     return existing
+
+
+def _refuse_readers(existing: SchemaObject, snapshot: Snapshot) -> None:
+    """Raise HaveDependentObjects if views need the object that cannot be defined anew over another
+    one."""
+    followers = followers_of(existing, snapshot)
+    refuse_dependents(snapshot, existing, "replace", but=[view.id for view in followers])
 
 
 def _displayed(item: SchemaObject) -> str:
@@ -214,6 +213,7 @@ def commit_object(
     keys. `reads` are (id, revision) of the objects that a view's query names; they must be
     unchanged. A table with the id of `existing` keeps its identity (`publish_replacement`).
     """
+    kind = f"CREATE {type(made).__name__.upper()}"
     requirements: list[Requirement] = [DatabaseExists(made.database)]
     requirements += [RevisionIs(*read) for read in reads]
     changes: list[Change] = []
@@ -234,9 +234,13 @@ def commit_object(
         requirements.append(NameIsFree(made.database, made.name))
     else:
         requirements.append(RevisionIs(existing.id, existing.revision))
-        requirements.append(NoDependents(existing.id))
-        changes.append(DropObject(existing.id))
+        if made.id != existing.id:
+            changes.append(DropObject(existing.id))
     changes.append(PutObject(made))
+    if isinstance(existing, View | Table):
+        followed = redefine_followers(context.origin(kind), snapshot, existing, made)
+        requirements += followed.requirements
+        changes += followed.changes
     if staged:
         rows = join_staged(staged)
         own_schema = SchemaIs(made.id, made.version)  # this commit itself makes it true
@@ -244,7 +248,7 @@ def commit_object(
             requirement for requirement in rows.requirements if requirement != own_schema
         ]
         changes += [*rows.changes, *keys]
-    commit_schema_change(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
+    commit_schema_change(context, kind, requirements, changes)
     if existing is not None:
         context.statistics.warnings += broken_views(made, existing, context)
 
@@ -348,33 +352,15 @@ def _create_view(
         requirements = [RevisionIs(existing.id, existing.revision)]
         commit_schema_change(context, "CREATE VIEW", requirements, [PutObject(updated_view)])
         return Result()
-    if isinstance(existing, View) and views_through(existing, snapshot):
-        _replace_below_triggers(view, existing, context, snapshot, reads)
-        return Result()
+    if isinstance(existing, View) and followers_of(existing, snapshot):
+        # The view keeps its id, so that views over it which compute the same are unaffected.
+        view = replace(
+            view, id=existing.id, version=existing.version + 1, revision=existing.revision
+        )
     if existing is not None:
-        refuse_dependents(snapshot, existing, "replace")
+        _refuse_readers(existing, snapshot)
     commit_object(view, existing, context, snapshot, reads=reads)
     return Result()
-
-
-def _replace_below_triggers(
-    made: View,
-    existing: View,
-    context: StatementContext,
-    snapshot: Snapshot,
-    reads: Sequence[tuple[str, int]],
-) -> None:
-    """Commit at once: give the view that triggers read through another definition, and make stale
-    what they made through the old one. Raises HaveDependentObjects if one of them would break, or
-    for a view with parameters, which no trigger can read."""
-    if made.has_parameters:
-        refuse_dependents(snapshot, existing, "replace")
-    view = replace(made, id=existing.id, version=existing.version + 1, revision=existing.revision)
-    origin = context.origin("CREATE VIEW")
-    draft = replace_view_draft(origin, snapshot, view)
-    draft.require(*(RevisionIs(*read) for read in reads))
-    publish(draft, origin)
-    context.statistics.warnings += broken_views(view, existing, context)
 
 
 def _definition(

@@ -4,6 +4,7 @@ changed rows reach."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from dbt.tests.util import run_dbt, run_dbt_and_capture
@@ -137,3 +138,12 @@ class TestViewAsDimension(Dimension):
         run_dbt(["run", "--vars", "factor: 10"])
         assert raw.execute(total).fetchall() == [(50,)]
         assert raw.execute("SELECT verdict FROM system.views").fetchall() == [("covered",)]
+        # The view becomes a table and a view again, as a project changes its materialization.
+        models = Path(project.project_root) / "models"  # type: ignore[attr-defined]
+        view = (models / "rates.sql").read_text()
+        for factor, kind in ((100, "table"), (1000, "view")):
+            config = f"{{{{ config(materialized='{kind}') }}}} "
+            (models / "rates.sql").write_text(config + view)
+            run_dbt(["run", "--vars", f"factor: {factor}"])
+            assert raw.execute(total).fetchall() == [(5 * factor,)]
+            assert raw.execute("SELECT verdict FROM system.views").fetchall() == [("covered",)]

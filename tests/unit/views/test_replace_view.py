@@ -165,6 +165,45 @@ def test_a_replaced_plain_view_may_read_another_table(connection: Connection) ->
 
 
 @pytest.mark.parametrize(
+    "replacement",
+    [
+        "TABLE below ENGINE = MergeTree ORDER BY kind AS SELECT kind, upper(label) AS label FROM labels",
+        "TABLE below ENGINE = Memory AS SELECT kind, upper(label) AS label FROM labels",
+        "VIEW labels AS SELECT 'a' AS kind, 'X' AS label UNION ALL SELECT 'b', 'Y'",
+        "TABLE labels ENGINE = Memory AS SELECT 'a' AS kind, 'X' AS label UNION ALL SELECT 'b', 'Y'",
+    ],
+)
+def test_a_dimension_becomes_another_kind_of_object(
+    connection: Connection, replacement: str
+) -> None:
+    for statement in LABELS:
+        connection.execute(statement)
+    connection.execute(f"CREATE OR REPLACE {replacement}")
+    assert of_labels(connection) == ("stale", 1)
+    add(connection, ("2024-01-01", "a", 3, 7))
+    connection.execute("SYSTEM REPLAY VIEW label_mv STALE")
+    assert rows(connection, BY_LABEL) == rows(connection, COUNTED) == [("X", 2), ("Y", 1)]
+    connection.execute("SYSTEM RECONCILE VIEW label_mv")
+    assert of_labels(connection) == ("proven", 0)
+    kind, name = replacement.split()[:2]
+    if kind == "TABLE":  # and a change of the new table is told
+        connection.execute(f"INSERT INTO {name} VALUES ('a', 'Z')")
+        assert of_labels(connection) == ("stale", 1)
+        back = f"VIEW {name} AS SELECT 'a' AS kind, 'q' AS label"
+        connection.execute(f"CREATE OR REPLACE {back}")
+        connection.execute("SYSTEM REPLAY VIEW label_mv STALE")
+        assert rows(connection, BY_LABEL) == rows(connection, COUNTED) == [("", 1), ("q", 2)]
+
+
+@pytest.mark.parametrize("name", ["events", "by_label"])
+def test_a_source_or_target_becomes_no_view(connection: Connection, name: str) -> None:
+    for statement in LABELS:
+        connection.execute(statement)
+    with pytest.raises(HaveDependentObjects, match="label_mv"):
+        connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM labels")
+
+
+@pytest.mark.parametrize(
     ("query", "why"),
     [
         ("SELECT kind FROM labels", "label"),
