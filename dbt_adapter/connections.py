@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.contracts.connection import (
+    AdapterResponse,
+    Connection,
+    ConnectionState,
+    LazyHandle,
+)
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions import FailedToConnectError
 from dbt.adapters.sql import SQLConnectionManager
@@ -136,6 +141,16 @@ class OlapdbConnectionManager(SQLConnectionManager):
             connection.state = ConnectionState.FAIL
             raise FailedToConnectError(str(error)) from error
         connection.state = ConnectionState.OPEN
+        return connection
+
+    def get_thread_connection(self) -> Connection:
+        """Return the connection of this thread, open or to be opened.
+
+        With --single-threaded dbt closes it when it has created a schema, and goes on with it."""
+        connection: Connection = super().get_thread_connection()
+        if connection.state == ConnectionState.CLOSED:
+            connection.handle = LazyHandle(self.open)
+            connection.state = ConnectionState.INIT
         return connection
 
     def cancel(self, connection: Connection) -> None:

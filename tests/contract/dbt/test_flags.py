@@ -57,6 +57,22 @@ class TestLimitedRuns:
             assert "| 9 |" not in log
 
 
+class TestSingleThreaded:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "one.sql": "{{ config(schema='one') }} select 1 as x",
+            "two.sql": "{{ config(schema='two') }} select x from {{ ref('one') }}",
+        }
+
+    def test_schemas_are_created_by_the_thread_that_goes_on(self, project: Any) -> None:
+        """dbt closes the connection of its one thread when it has created a schema."""
+        run_dbt(["build", "--single-threaded"])
+        assert project.run_sql(f"select x from {project.test_schema}_two.two", fetch="all") == [
+            (1,)
+        ]
+
+
 class TestDetachedTriggers:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
