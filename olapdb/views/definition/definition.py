@@ -237,9 +237,8 @@ def frozen_settings(
 ) -> dict[str, SettingValue]:
     """Return the settings that change the query's meaning, of the session and of the query itself.
     Raise BadArguments for a setting in the query that a view cannot have."""
-    changed = Settings(dict(session)).changed if session else {}
     chosen: dict[str, object] = {
-        name: value for name, value in changed.items() if name in QUERY_SETTINGS
+        name: value for name, value in session.items() if name in QUERY_SETTINGS
     }
     for setting in clauses:
         if setting.name in QUERY_SETTINGS:
