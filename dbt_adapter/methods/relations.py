@@ -82,7 +82,7 @@ class RelationMethods(AdapterBase):
         """Return whether the relation stays as it is, and log why: a live trigger reads it, and refs
         of the model's SQL are limited (--empty, --sample), so that the answer of the trigger's model
         would change."""
-        if current is None or not limits_refs(sql):
+        if current is None or not self._is_limited(sql):
             return False
         warehouse = self.warehouse()
         triggers: set[str] = set()
@@ -97,13 +97,21 @@ class RelationMethods(AdapterBase):
             )
         return bool(triggers)
 
+    def _is_limited(self, sql: str) -> bool:
+        """Return whether --empty or --sample limits refs of the model's SQL.
+
+        The SQL alone does not tell: dbt filters the refs of a microbatch as it filters a sample."""
+        arguments = getattr(self.config, "args", None)
+        given = getattr(arguments, "empty", True) or getattr(arguments, "sample", True)
+        return bool(given) and limits_refs(sql)
+
     @available.parse(lambda *a, **k: False)
     def keeps_snapshot(
         self, current: OlapdbRelation, sql: str, strategy: Mapping[str, Any]
     ) -> bool:
         """Return whether a snapshot stays as it is, and log why: refs are limited (--empty,
         --sample), and triggers read it, or it records the rows that its query lacks as deleted."""
-        if strategy["hard_deletes"] != "ignore" and limits_refs(sql):
+        if strategy["hard_deletes"] != "ignore" and self._is_limited(sql):
             logger.warning(
                 f"{current.render()} is left as it is, since refs are limited (--empty or --sample) "
                 f"and hard_deletes={strategy['hard_deletes']} would end the versions of the others."

@@ -57,6 +57,38 @@ class TestLimitedRuns:
             assert "| 9 |" not in log
 
 
+BATCHES = """
+{{ config(materialized='incremental', incremental_strategy='microbatch', event_time='day',
+          begin='2024-01-01', batch_size='month', order_by='day') }}
+select * from {{ source('raw', 'events') }}
+"""
+
+
+class TestMicrobatchUnderTrigger:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        totals = CONFIG + "select kind, count() as n from {{ ref('batches') }} group by kind"
+        return {"sources.yml": SOURCES, "batches.sql": BATCHES, "totals.sql": totals}
+
+    def test_later_batches_reach_the_trigger(self, project: Any) -> None:
+        """dbt filters the refs of a batch by event time, as it does for --sample."""
+        with olapdb.connect(project.adapter.config.credentials.location) as connection:
+            connection.execute(EVENTS)
+            totals = f"select kind, n from {project.test_schema}.totals order by kind"
+            february = ["--event-time-start", "2024-02-01", "--event-time-end", "2024-03-01"]
+            run_dbt(["run", "--event-time-start", "2024-01-01", "--event-time-end", "2024-03-01"])
+            connection.execute("insert into raw.events values ('2024-02-07', 'a')")
+            run_dbt(["run", *february])
+            assert connection.execute(totals).fetchall() == [("a", 2), ("b", 1)]
+            connection.execute("delete from raw.events where day = '2024-02-07'")
+            for limit in (["--empty"], ["--sample", "1 day"]):
+                _, log = run_dbt_and_capture(["run", *february, *limit])
+                assert "refs are limited" in log, limit
+                assert connection.execute(totals).fetchall() == [("a", 2), ("b", 1)]
+            run_dbt(["run", *february])
+            assert connection.execute(totals).fetchall() == [("a", 1), ("b", 1)]
+
+
 class TestSingleThreaded:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
