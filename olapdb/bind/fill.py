@@ -185,19 +185,26 @@ class _Clause:
             return (value * (self._per_second or 1)), 0
         if isinstance(self._type, Integer | Float):
             raise self._invalid(f"A {clause} of type INTERVAL is for dates and times.")
-        amount = _python(self._constant(node.expression, clause))
+        amount = self._interval(node, clause)
         self._refuse_zone(node.unit)
         if node.unit in _MONTHS:
-            return 0, int(amount) * _MONTHS[node.unit]
+            return 0, amount * _MONTHS[node.unit]
         if node.unit in _FRACTIONS:
-            ticks, rest = divmod(int(amount) * self._per_second, _FRACTIONS[node.unit])
+            ticks, rest = divmod(amount * self._per_second, _FRACTIONS[node.unit])
         else:
-            seconds = int(amount) * _SECONDS[node.unit]
+            seconds = amount * _SECONDS[node.unit]
             per_second, day = self._per_second, _DAY_SECONDS
             ticks, rest = (seconds * per_second, 0) if per_second else divmod(seconds, day)
         if rest or (node.unit in _FRACTIONS and not self._per_second):
             raise self._invalid(f"A {clause} of {node.unit} is less than {self._type} can hold.")
         return ticks, 0
+
+    def _interval(self, node: sql.IntervalLiteral, clause: str) -> int:
+        """Return how many of its units an INTERVAL is; raise InvalidWithFillExpression for no constant."""
+        bound = self._binder.bind(node)
+        if not isinstance(bound, Constant) or not bound.value.is_valid:
+            raise self._invalid(f"The {clause} of WITH FILL must be a constant.")
+        return int(bound.value.as_py())
 
     def _refuse_zone(self, unit: str) -> None:
         """Raise NotSupportedError for days and longer units in a zone where days differ."""

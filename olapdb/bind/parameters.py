@@ -7,6 +7,7 @@ import decimal
 import ipaddress
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from olapdb.errors import (
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Constant, Expression
 from olapdb.sql import nodes as sql
+from olapdb.sql.literals import literal_text
 from olapdb.types import (
     BOOL,
     DATE,
@@ -53,9 +55,28 @@ _DATETIME_LAST = datetime.datetime(2106, 2, 7, 6, 28, 15, tzinfo=datetime.UTC)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
+SET_PREFIX = "param_"
+"""`SET param_name = value` gives the parameter `name` a value for all later statements."""
+
+
+@dataclass(frozen=True)
+class SetParameter:
+    """The value of a parameter as SET gives it: a text, which is read as the type where it is used."""
+
+    text: str
+
+
+def set_parameter(value: bool | float | str) -> SetParameter:
+    """Return what SET gives to a parameter by a literal: a text as it is, others as they are written."""
+    return SetParameter(value if isinstance(value, str) else literal_text(value))
+
+
 def bind_parameter(node: sql.Parameter, scope: BindScope) -> Expression:
     """Return the value given for `?`, `:name` or `{name:Type}`, the last one cast to its type."""
     value = lookup_parameter(node, scope.parameters)
+    if isinstance(value, SetParameter):
+        text = Constant(STRING, pa.scalar(value.text, pa.string()))
+        return text if node.type is None else bind_argument(node, text, scope.environment)
     bound = python_constant(value, scope.environment)
     if node.type is None:
         return bound
@@ -96,7 +117,7 @@ def lookup_parameter(node: sql.Parameter, parameters: Parameters) -> object:
             return parameters[node.name]
         raise UnknownQueryParameter(
             f"No value was given for the parameter {node.name!r}.",
-            hint="Pass parameters as a mapping with this name.",
+            hint=f"Pass parameters as a mapping with this name, or SET param_{node.name} = ….",
             position=node.position,
         )
     index = node.index or 0

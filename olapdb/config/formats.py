@@ -77,6 +77,16 @@ _DETECTED = (
 
 _COUNTS: tuple[tuple[str, int, str], ...] = (
     ("output_format_pretty_max_rows", 1000, "Rows that Pretty formats and Vertical show."),
+    (
+        "output_format_pretty_max_column_name_width_cut_to",
+        24,
+        "Width to which Pretty formats and Vertical cut the name of an expression; 0: none is cut.",
+    ),
+    (
+        "output_format_pretty_max_column_name_width_min_chars_to_cut",
+        4,
+        "A name that is wider by no more than this is not cut.",
+    ),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
     ("input_format_csv_skip_first_lines", 0, "Lines that are skipped at the start of CSV."),
     (

@@ -5,10 +5,13 @@ They show at most output_format_pretty_max_rows rows, so that a loop over these 
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -21,6 +24,7 @@ from olapdb.functions import resolve_scalar
 from olapdb.functions.base import Argument, Environment
 from olapdb.functions.kernels import columns
 
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LARGE = 1_000_000
 """From this on a lone number is followed by its reading."""
 _VERTICAL_ROWS_MAX = 10
@@ -54,6 +58,30 @@ def width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)
+
+
+def names_to_show(header: Header, room: Sequence[int] | None = None) -> list[str]:
+    """Return the names of the columns; long ones that are no identifiers have `⋯` for their middle.
+
+    `room` is the width of each column's values, which a name may take."""
+    cut_to = header.settings.integer("output_format_pretty_max_column_name_width_cut_to")
+    spare = header.settings.integer("output_format_pretty_max_column_name_width_min_chars_to_cut")
+    if not cut_to:
+        return list(header.names)
+    names = []
+    for name, taken in zip(header.names, room or [0] * len(header.names), strict=True):
+        most = max(cut_to, taken)
+        is_cut = width(name) > most + spare and not _IDENTIFIER.fullmatch(name)
+        names.append(_cut(name, most) if is_cut else name)
+    return names
+
+
+def _cut(name: str, most: int) -> str:
+    """Return a name with `⋯` in the place of its middle, about `most` wide."""
+    ends = [0, *accumulate(map(width, name))]
+    head = bisect_right(ends, most // 2) - 1
+    tail = bisect_right(ends, ends[-1] - (most - most // 2 - 1)) - 1
+    return f"{name[:head]}⋯{name[tail:]}"
 
 
 def readings(batch: pa.RecordBatch, header: Header) -> list[list[str]]:
@@ -149,8 +177,9 @@ def vertical(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> str:
 
 def _vertical_lines(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> list[str]:
     """Return the lines of each row: names, and values one below the other."""
-    widest = max(map(width, header.names)) + 2
-    names = [f"{name}:".ljust(widest + len(name) - width(name)) for name in header.names]
+    shown_names = names_to_show(header)
+    widest = max(map(width, shown_names)) + 2
+    names = [f"{name}:".ljust(widest + len(name) - width(name)) for name in shown_names]
     texts, notes = cells(batch, header, as_json), readings(batch, header)
     return [
         "".join(
@@ -230,10 +259,12 @@ class PrettyWriter(Writer):
         also those that are left out behind the `first_rows` first ones."""
         header = self.header
         texts = cells(batch, header, as_json=True)
-        widths = [
-            max(width(name), *(width(line) for text in column for line in text.split("\n")))
-            for name, column in zip(header.names, texts, strict=True)
+        taken = [
+            max((width(line) for text in column for line in text.split("\n")), default=0)
+            for column in texts
         ]
+        names = names_to_show(header, taken)
+        widths = [max(width(name), size) for name, size in zip(names, taken, strict=True)]
         right = [is_right_aligned(data_type) for data_type in header.types]
         numbered = header.settings.boolean("output_format_pretty_row_numbers")
         number_width = len(str(rows)) + 2 if numbered else 0
@@ -243,7 +274,7 @@ class PrettyWriter(Writer):
             return vertical(header, batch, as_json=True)
         note = readings(batch, header)[0][0] if len(texts) == 1 and rows == 1 else ""
         left_out = rows - batch.num_rows
-        table = _Table(header.names, texts, right, widths, number_width, note, first_rows, left_out)
+        table = _Table(names, texts, right, widths, number_width, note, first_rows, left_out)
         if self._grid.space:
             return _spaced(table)
         return _compact(table) if self._grid.compact else _full(table)

@@ -68,7 +68,7 @@ class TskvWriter(TabWriter):
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, each on its line."""
         texts = [
-            pc.binary_join_element_wise(tab_escaped_name(name).replace("=", "\\="), text, "=")
+            pc.binary_join_element_wise(_tskv_name(name), text, "=")
             for name, text in zip(self.header.names, self.texts(batch), strict=True)
         ]
         return body(joined_rows(texts, "\t", "", "\n"))
@@ -76,6 +76,11 @@ class TskvWriter(TabWriter):
     def finish(self, ending: Ending) -> bytes:
         """Return nothing: TSKV has no totals."""
         return b""
+
+
+def _tskv_name(name: str) -> str:
+    """Return a name as TSKV has it: `=` is escaped, and quotes are not."""
+    return tab_escaped_name(name).replace("\\'", "'").replace("=", "\\=")
 
 
 def _layout(head_lines: int, raw: bool, source: Input) -> Lines:

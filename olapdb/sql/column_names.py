@@ -7,6 +7,9 @@ from olapdb.sql import nodes
 from olapdb.sql.formatter.expressions import format_expression
 from olapdb.sql.literals import literal_text, quote_string
 
+_JOINS_TEXTS = ("groupconcat", "group_concat", "string_agg")
+"""Aggregates whose second argument ClickHouse shows as a parameter."""
+
 
 def column_name(expression: nodes.Expression) -> str:
     """Return the name that ClickHouse gives to the result column of `expression`.
@@ -92,6 +95,13 @@ def _function(node: nodes.Function) -> str:
     arguments = node.arguments
     name = node.name if node.database is None else f"{node.database}.{node.name}"
     plain = not (node.parameters or node.distinct or node.filter or node.over)
+    parameters = node.parameters
+    if (
+        not (parameters or node.distinct or node.filter)
+        and len(arguments) == 2
+        and name.lower() in _JOINS_TEXTS
+    ):
+        parameters, arguments = arguments[1:], arguments[:1]
     if plain and name == "tuple":
         return f"({_list(arguments)})"
     if plain and name == "array":
@@ -100,8 +110,8 @@ def _function(node: nodes.Function) -> str:
         name += "Distinct"
     if node.filter is not None:
         name, arguments = f"{name}If", (*arguments, node.filter)
-    parameters = f"({_list(node.parameters)})" if node.parameters else ""
-    text = f"{name}{parameters}({_list(arguments)})"
+    written = f"({_list(parameters)})" if parameters else ""
+    text = f"{name}{written}({_list(arguments)})"
     if isinstance(node.over, nodes.WindowSpec):
         return f"{text} OVER ({_window(node.over)})"
     return text if node.over is None else f"{text} OVER {node.over}"

@@ -9,11 +9,14 @@ _INDENT = "    "
 
 
 def indented_name(data_type: DataType, depth: int = 0, *, unnamed: bool = False) -> str:
-    """Return a type's name; the elements of named tuples are on lines of their own.
+    """Return a type's name; the elements of named tuples are on lines of their own,
+    but for tuples that may be NULL.
 
     `depth` is the number of indentations of the line on which the name begins. With `unnamed` those
     of other tuples are too, as in SHOW CREATE."""
     match data_type:
+        case Nullable(inner=Tuple()):
+            return data_type.name
         case Nullable() | LowCardinality() | Array():
             inner = indented_name(data_type.inner, depth, unnamed=unnamed)
             return f"{type(data_type).__name__}({inner})"

@@ -232,8 +232,11 @@ def test_the_commit_is_flushed(child: Child, template: Path, tmp_path: Path) -> 
     after its last write, before the INSERT is acknowledged."""
     renamed, folders, written, flushed = traced_insert(child, template, tmp_path)
     assert renamed
-    assert max(renamed) < max(folders) < min(written), "files and their names before the catalog"
-    assert max(written) < max(flushed), "the commit is flushed"
+    assert max(renamed) < max(folders), "the names of files"
+    # The lease of the process may be renewed at any time, also before the files.
+    commit = [at for at in written if at > max(folders)]
+    assert commit, "files and their names before the catalog"
+    assert max(commit) < max(flushed), "the commit is flushed"
 
 
 @pytest.mark.slow

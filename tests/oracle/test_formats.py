@@ -34,6 +34,8 @@ _QUERIES = {
     "many rows": "SELECT number AS a, number % 2 = 0 ? NULL : toString(number) AS b FROM numbers(1500)",
     "sixty rows": "SELECT number FROM numbers(60)",
     "wide letters": "SELECT '日本' AS w, repeat('x', 60) AS l",
+    "long names": "SELECT toDateTime('2025-01-01 00:00:00'), toString('aaaaaaaaaaaaaaaaaaaaaaaaaaa'),"
+    " 1 AS abcdefghijklmnopqrstuvwxyz01234567, 2 AS `a b c d e f g h i j k l m no`",
     "two lines": "SELECT 'a\nbbb\nc' AS y, 'aa' AS m, 1 AS q",
 }
 _FORMATS = [

@@ -85,8 +85,8 @@ class UniqExact(Aggregate):
         return union_lists(states, groups)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the number of distinct values of each group; UInt64."""
-        return columns.from_values(np.diff(columns.offsets_of(states)), pa.uint64())
+        """Return the number of distinct values of each group; a narrower type than UInt64 wraps."""
+        return columns.from_values(np.diff(columns.offsets_of(states)), self.result_type.arrow)
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
 def group_bitmap(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupBitmap of integers: their number without repetitions.
+    """Resolve groupBitmap of integers: their number without repetitions, in the type of the integers.
 
     Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
@@ -240,4 +240,4 @@ def group_bitmap(
     if not isinstance(plain(types[0]), Integer):
         raise illegal_argument(name, types[0], "an integer")
     state = state_type_of(name, (), types, distinct_set_type(types))
-    return UniqExact(name, (), types, UINT64, state)
+    return UniqExact(name, (), types, plain(types[0]), state)

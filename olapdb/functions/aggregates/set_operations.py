@@ -18,7 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.types import UINT8, UINT64, AggregateFunction, Array, DataType, Map, Tuple, plain
+from olapdb.types import UINT8, AggregateFunction, Array, DataType, Integer, Map, Tuple, plain
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class SetOperation(Aggregate):
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the sets, or the number of their values if the result is a number."""
         sets = columns.struct_fields(states)[1]
-        if self.result_type == UINT64:
-            return columns.from_values(np.diff(columns.offsets_of(sets)), pa.uint64())
+        if isinstance(self.result_type, Integer):
+            return columns.from_values(np.diff(columns.offsets_of(sets)), self.result_type.arrow)
         return sets
 
     def as_state(self, types: tuple[DataType, ...]) -> Aggregate:
@@ -98,7 +98,8 @@ def bitmap_operation(
         raise illegal_argument(name, types[0], "a bitmap, a state of groupBitmap,")
     state = state_type_of(name, (), types, Tuple((UINT8, bitmap.state), ("seen", "values")))
     operation = name.removeprefix("groupBitmap")
-    return SetOperation(name, (), types, UINT64, state, operation=operation)
+    result = plain(bitmap.arguments[0])
+    return SetOperation(name, (), types, result, state, operation=operation)
 
 
 def array_intersection(

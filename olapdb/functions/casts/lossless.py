@@ -217,12 +217,25 @@ def _convert_and_compare(
             f"Storing a value of type {source} in a column of type {target} is not supported.",
             hint="Convert it in the query, for example with toDate(…).",
         ) from error
-    changed = first_bad(np.asarray(pc.not_equal(returned, array)))
+    is_changed = np.asarray(pc.not_equal(returned, array))
+    if isinstance(source, types.Integer) and isinstance(target, types.Date | types.Date32):
+        is_changed &= np.asarray(
+            pc.not_equal(_midnights(converted, target, source, zone, cast), array)
+        )
+    changed = first_bad(is_changed)
     if changed is not None:
         became = rendering.display_array(converted.slice(changed, 1), target, zone)[0].as_py()
         at = np.arange(len(array)) == changed
         _refuse(at, array, source, target, zone, f"it would become {became}")
     return converted
+
+
+def _midnights(
+    dates: pa.Array, of: types.DataType, target: types.Integer, zone: str, cast: Cast
+) -> pa.Array:
+    """Return the Unix times at which dates begin in the zone: a large number is such a time."""
+    clock = types.DateTime64(0, zone)
+    return cast(cast(dates, of, clock), clock, target)
 
 
 def _whole_seconds(

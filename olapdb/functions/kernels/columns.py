@@ -148,7 +148,7 @@ def text(array: pa.Array) -> pa.Array:
     if pa.types.is_string(array.type):
         return array
     if pa.types.is_fixed_size_binary(array.type):
-        array = array.cast(pa.binary())
+        array = _of_fixed_size(array)
     return view(array, pa.string())
 
 
@@ -161,8 +161,20 @@ def unpadded(array: pa.Array) -> pa.Array:
 def binary(array: pa.Array) -> pa.Array:
     """Return String values as `binary`; copies only FixedString."""
     if pa.types.is_fixed_size_binary(array.type):
-        return array.cast(pa.binary())
+        return _of_fixed_size(array)
     return view(array, pa.binary())
+
+
+def _of_fixed_size(array: pa.FixedSizeBinaryArray) -> pa.Array:
+    """Return values of one size as `binary`.
+
+    Arrow's cast of a slice keeps the bytes before it, at which the kernels of letters fail."""
+    rows, width = len(array), array.type.byte_width
+    if not rows or rows * width >= 2**31:
+        return array.cast(pa.binary())  # which raises for so many bytes
+    data = array.buffers()[1].slice(array.offset * width, rows * width)
+    offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int32) * np.int32(width))
+    return pa.Array.from_buffers(pa.binary(), rows, [mask_buffer(validity(array)), offsets, data])
 
 
 def offsets_of(array: pa.Array) -> np.ndarray:

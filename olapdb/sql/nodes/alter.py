@@ -69,13 +69,16 @@ class RenameColumn(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class ModifyColumn(AlterAction):
-    """MODIFY COLUMN …; `remove` is the property that REMOVE names, None without REMOVE."""
+    """MODIFY COLUMN …; `remove` is the property that REMOVE names, None without REMOVE.
+
+    `elements` are the texts of ADD ENUM VALUES with their numbers, None where none is written."""
 
     column: ColumnDefinition
     if_exists: bool = False
     remove: str | None = None
     first: bool = False
     after: str | None = None
+    elements: tuple[tuple[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,11 @@ def parse_use(cursor: TokenCursor) -> nodes.Use:
 
 
 def parse_set(cursor: TokenCursor) -> nodes.SetSettings:
-    """Parse `SET a = 1, …`."""
+    """Parse `SET a = 1, …`, or `SET TIME ZONE 'zone'`."""
     position = cursor.position(cursor.advance())
+    if cursor.take("TIME", "ZONE"):
+        zone = nodes.Setting("session_timezone", cursor.string("a time zone"), position=position)
+        return nodes.SetSettings((zone,), position=position)
     if cursor.key == "ROLE" and cursor.key_after(1) in ("NONE", "DEFAULT", "ALL"):
         cursor.advance()
         cursor.advance()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, get_args
 
+from olapdb import errors
 from olapdb.errors import Position
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
@@ -315,6 +316,8 @@ def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
     None if MODIFY SETTING or RESET SETTING of the column follows, which olapdb does not support."""
     position = cursor.position()
     if_exists = cursor.if_exists()
+    if (cursor.key_after(1), cursor.key_after(2), cursor.key_after(3)) == ("ADD", "ENUM", "VALUES"):
+        return _parse_enum_values(cursor, position, if_exists)
     column, _ = columns.parse_column(cursor)
     removed = None
     if cursor.take("REMOVE"):
@@ -325,6 +328,38 @@ def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
         return None
     first, after = _parse_place(cursor)
     return nodes.ModifyColumn(column, if_exists, removed, first, after, position=position)
+
+
+def _parse_enum_values(
+    cursor: TokenCursor, position: Position, if_exists: bool
+) -> nodes.ModifyColumn:
+    """Parse `c ADD ENUM VALUES ('text' [= number], …)`.
+
+    Raises EmptyDataPassed for no element, and UnexpectedAstStructure for one that is no text."""
+    column = nodes.ColumnDefinition(cursor.dotted_name("a column"), None, position=position)
+    cursor.expect("ADD", "ENUM", "VALUES")
+    cursor.expect("(")
+    if cursor.key == ")":
+        raise errors.EmptyDataPassed(
+            "ADD ENUM VALUES names no element.", position=cursor.position()
+        )
+    elements = cursor.comma_separated(_parse_enum_element)
+    cursor.expect(")")
+    return nodes.ModifyColumn(column, if_exists, elements=elements, position=position)
+
+
+def _parse_enum_element(cursor: TokenCursor) -> tuple[str, int | None]:
+    """Parse `'text'` or `'text' = number`."""
+    if cursor.token.kind != "string":
+        raise errors.UnexpectedAstStructure(
+            "Elements of an Enum have the form 'text' = number or 'text'.",
+            position=cursor.position(),
+        )
+    text = cursor.string()
+    if not cursor.take("="):
+        return text, None
+    sign = -1 if cursor.take("-") else 1
+    return text, sign * cursor.integer()
 
 
 def _parse_alter_column(cursor: TokenCursor, _: Position) -> nodes.ModifyColumn | None:

@@ -223,7 +223,8 @@ class TokenCursor:
         position = self.position()
         if self.key == "{":
             raise self.refused(
-                "A parameter of type Identifier", "Write the name into the text of the statement."
+                "A parameter of type Identifier here",
+                "Write the name into the text of the statement.",
             )
         name = self.identifier("a table name")
         database = None

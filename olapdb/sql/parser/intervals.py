@@ -48,9 +48,6 @@ def parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None
         unit = INTERVAL_UNITS.get(cursor.key)
         if unit is not None:
             cursor.advance()
-            number = whole_number(first.text) if first.kind == "string" else None
-            if number is not None and isinstance(amount, nodes.Literal):
-                amount = nodes.Literal(number, first.text, position=amount.position)
             return nodes.IntervalLiteral(amount, unit, position=cursor.position(token))
     # a column of that name, as in `interval - 1`
     cursor.move_to(start)

@@ -244,7 +244,7 @@ def _parse_typed_parameter(cursor: TokenCursor) -> nodes.Parameter:
     cursor.expect(":")
     if cursor.key == "IDENTIFIER":
         raise cursor.refused(
-            "A parameter of type Identifier", "Write the name into the text of the statement."
+            "A parameter of type Identifier here", "Write the name into the text of the statement."
         )
     data_type = type_names.parse_data_type(cursor)
     cursor.expect("}")

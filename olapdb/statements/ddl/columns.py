@@ -26,6 +26,7 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.literals import quote_name
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
+from olapdb.statements.ddl.enum_elements import with_enum_elements
 from olapdb.statements.ddl.ttl import column_ttl_text
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import Array, DataType, Enum, is_nullable, make_nullable, plain
@@ -253,7 +254,10 @@ class ColumnsDraft:
         old = self._column(definition.name, action.if_exists, "modify", action)
         if old is None:
             return
-        new = self._removed(old, action) if action.remove else self._redefined(old, definition)
+        if action.elements:
+            new = replace(old, type=with_enum_elements(old, action))
+        else:
+            new = self._removed(old, action) if action.remove else self._redefined(old, definition)
         if new.type != old.type:
             self._check_type(old, new, action)
         if old.stored and not new.stored:
