@@ -9,7 +9,13 @@ from olapdb.bind.contracts import Binder, BoundQuery, OutputColumn
 from olapdb.bind.endless import is_endless
 from olapdb.bind.fill import with_fill
 from olapdb.bind.names import NameAllocator
-from olapdb.errors import BadArguments, InvalidLimitExpression, NotSupportedError, Position
+from olapdb.errors import (
+    BadArguments,
+    InvalidLimitExpression,
+    NotSupportedError,
+    Position,
+    WithTiesWithoutOrderBy,
+)
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
@@ -91,15 +97,17 @@ def _limited(
 ) -> plan.Node:
     """Return the node under LIMIT and OFFSET, unchanged if there is neither.
 
-    Raises BadArguments for WITH TIES without ORDER BY or without LIMIT, and for the last rows or a
-    share of a source without end. Raises NotSupportedError for a share beside a limit
-    from the end."""
+    Raises WithTiesWithoutOrderBy for WITH TIES without ORDER BY or without LIMIT, BadArguments for
+    the last rows or a share of a source without end, and NotSupportedError for a share beside a
+    limit from the end."""
     limit = _count(binder, select.limit, "LIMIT")
     offset = _count(binder, select.offset, "OFFSET") or 0
     if limit is None and not offset:
         return node
     if select.with_ties and (not sort_keys or limit is None):
-        raise BadArguments("WITH TIES needs ORDER BY and LIMIT.", position=select.position)
+        raise WithTiesWithoutOrderBy(
+            "WITH TIES needs ORDER BY and LIMIT.", position=select.position
+        )
     ties = sort_keys if select.with_ties else ()
     numbers = (limit or 0, offset)
     if any(isinstance(number, float) for number in numbers) and min(numbers) < 0:

@@ -31,6 +31,8 @@ def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDef
     )
 
 
+_DEFAULT_ENGINES = ("MergeTree", "ReplacingMergeTree", "Log", "StripeLog", "Memory", "None")
+
 _DEFINED = (
     SettingDefinition(
         "max_insert_block_size",
@@ -137,6 +139,20 @@ _DEFINED = (
         "Aggregates over nothing are NULL.",
         only=(False,),
     ),
+    SettingDefinition(
+        "default_table_engine",
+        "MergeTree",
+        "The engine of a CREATE TABLE that names none.",
+        only=_DEFAULT_ENGINES,
+    ),
+    SettingDefinition(
+        "default_temporary_table_engine",
+        "Memory",
+        "The engine of a CREATE TEMPORARY TABLE that names none.",
+        only=_DEFAULT_ENGINES,
+    ),
+    SettingDefinition("limit", 0, "Rows of a query's result, behind its LIMIT; 0 for all."),
+    SettingDefinition("offset", 0, "Rows that are left out at the start of a query's result."),
     SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true.", only=(False,)),
     SettingDefinition(
         "allow_python_functions",

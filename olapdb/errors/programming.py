@@ -305,6 +305,14 @@ class EmptyDataPassed(ProgrammingError, name="EMPTY_DATA_PASSED", code=92):
     """A type or statement without the elements that it needs."""
 
 
+class WithTiesWithoutOrderBy(ProgrammingError, name="WITH_TIES_WITHOUT_ORDER_BY", code=476):
+    """LIMIT … WITH TIES where nothing says which rows are equal."""
+
+
+class EngineRequired(ProgrammingError, name="ENGINE_REQUIRED", code=119):
+    """A CREATE TABLE without an engine where the settings give none."""
+
+
 class UnexpectedAstStructure(ProgrammingError, name="UNEXPECTED_AST_STRUCTURE", code=223):
     """An expression of a form that its place does not allow."""
 

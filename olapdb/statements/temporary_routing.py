@@ -9,6 +9,7 @@ from typing import TypeVar
 from olapdb.bind.syntax import walk
 from olapdb.errors import (
     BadDatabaseForTemporaryTable,
+    EngineRequired,
     IncorrectQuery,
     NotSupportedError,
     UnknownTable,
@@ -44,7 +45,8 @@ def routed(
     _refuse_readers(statement, context)
     match statement:
         case nodes.CreateTable(temporary=True):
-            return _create(statement), replace(context, on_temporary=True)
+            default = context.settings.text("default_temporary_table_engine")
+            return _create(statement, default), replace(context, on_temporary=True)
         case nodes.Show(kind=kind, table=nodes.TableName() as name) if kind == _SHOW_CREATE:
             return replace(statement, kind="CREATE TABLE"), _required(name, context)
         case nodes.Show(kind=kind, table=nodes.TableName() as name) if kind in _SHOWN:
@@ -104,10 +106,10 @@ def _required(name: nodes.TableName, context: StatementContext) -> StatementCont
     return replace(context, on_temporary=True)
 
 
-def _create(statement: nodes.CreateTable) -> nodes.CreateTable:
-    """Return CREATE TEMPORARY TABLE with its engine: Memory where it names none.
+def _create(statement: nodes.CreateTable, default: str) -> nodes.CreateTable:
+    """Return CREATE TEMPORARY TABLE with its engine: the default where it names none.
 
-    Raises BadDatabaseForTemporaryTable, NotSupportedError and IncorrectQuery."""
+    Raises BadDatabaseForTemporaryTable, EngineRequired, NotSupportedError and IncorrectQuery."""
     if statement.table.database is not None:
         raise BadDatabaseForTemporaryTable(
             "A temporary table belongs to the session and is in no database.",
@@ -130,8 +132,13 @@ def _create(statement: nodes.CreateTable) -> nodes.CreateTable:
         )
     if engine is not None:
         return statement
-    memory = nodes.EngineClause("Memory", position=statement.position)
-    return replace(statement, storage=replace(statement.storage, engine=memory))
+    if default == "None":
+        raise EngineRequired(
+            "Table engine is not specified in CREATE query.",
+            hint="Say ENGINE = …, or SET default_temporary_table_engine = 'Memory'.",
+        )
+    engine = nodes.EngineClause(default, position=statement.position)
+    return replace(statement, storage=replace(statement.storage, engine=engine))
 
 
 # --- what is stored cannot read the tables of one session

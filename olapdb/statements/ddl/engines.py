@@ -70,15 +70,22 @@ _VERSION_TYPES = (
 )
 
 
-def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
-    """Return the engine that the clause names; without a clause that of `like`, else MergeTree.
+def engine_of(
+    storage: nodes.StorageClause, like: Table | None, default: str = "MergeTree"
+) -> Engine:
+    """Return the engine that the clause names; without a clause that of `like`, else the default.
 
-    Raises UnknownStorage, NotSupportedError for other engines of ClickHouse,
+    Raises EngineRequired for the default "None". Also raises UnknownStorage, NotSupportedError for other engines of ClickHouse,
     NumberOfArgumentsDoesntMatch, and BadArguments for clauses that the engine does not take.
     """
     clause = storage.engine
     if clause is None:
-        engine = like.engine if like is not None else Engine("MergeTree")
+        if like is None and default == "None":
+            raise errors.EngineRequired(
+                "Table engine is not specified in CREATE query.",
+                hint="Say ENGINE = …, or SET default_table_engine = 'MergeTree'.",
+            )
+        engine = like.engine if like is not None else Engine(default)
     else:
         name = _supported_name(clause)
         engine = Engine(name, _arguments(name, clause))

@@ -43,7 +43,7 @@ def build_table(
     like = template_table(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
     storage = statement.storage
-    engine = engine_of(storage, like)
+    engine = engine_of(storage, like, context.settings.text("default_table_engine"))
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
     changes: dict[str, SettingValue | None] = {
         setting.name: setting.value

@@ -149,7 +149,8 @@ def query_blocks(
 ) -> Iterator[pa.Table]:
     """Yield blocks of the table from the rows of a SELECT; columns match by position. Raise
     NumberOfColumnsDoesntMatch before any row is read."""
-    return result_blocks(table, columns, run_query(query, context), context, snapshot)
+    rows = run_query(query, context, is_result=False)
+    return result_blocks(table, columns, rows, context, snapshot)
 
 
 def result_blocks(

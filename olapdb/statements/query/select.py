@@ -22,7 +22,7 @@ from olapdb.optimize import optimize
 from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
-from olapdb.plan.nodes import Plan
+from olapdb.plan.nodes import Limit, Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -32,13 +32,26 @@ from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import DataType
 
 
-def run_query(query: nodes.Query, context: StatementContext) -> Result:
+def run_query(query: nodes.Query, context: StatementContext, *, is_result: bool = True) -> Result:
     """Run the query; return its rows as a stream over one snapshot: that of SETTINGS snapshot, or
-    the newest. Raise UnknownFormat for a FORMAT that does not exist."""
+    the newest. The settings `limit` and `offset` cut what `is_result` of a statement. Raise
+    UnknownFormat for a FORMAT that does not exist."""
     context = with_query_settings(query, context)
     if (name := getattr(query, "format", None)) is not None:
         find_format(name)
-    return run_at(query, context, context.reading_snapshot())
+    snapshot = context.with_temporary(context.reading_snapshot())
+    plan = plan_query(query, context, snapshot)
+    if is_result:
+        plan = _with_limits(plan, context)
+    return run_plan(plan, context.execution(snapshot), context)
+
+
+def _with_limits(plan: Plan, context: StatementContext) -> Plan:
+    """Return the plan of a statement's result, cut by the settings `limit` and `offset`."""
+    count, offset = context.settings.integer("limit"), context.settings.integer("offset")
+    if not count and not offset:
+        return plan
+    return replace(plan, root=Limit(plan.root, count or None, offset))
 
 
 def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
