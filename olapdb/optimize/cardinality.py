@@ -148,14 +148,16 @@ class Estimator:
     def _kept(self, conditions: list[Expression], node: nodes.Node) -> float:
         """Return the part of a node's rows of which all conditions hold.
 
-        The ends of an interval of one column are judged together, other conditions as independent."""
+        The ends of an interval of one column are judged together where its bounds are known, other
+        conditions as independent."""
         kept = 1.0
         ends: dict[str, list[float]] = {}
         for condition in conditions:
-            part = self.selectivity(condition, node)
             column = _ranged_column(condition)
-            if column is None:
-                kept *= part
+            part = None if column is None else self._below_or_above(condition, _unfiltered(node))
+            if column is None or part is None:
+                # Two parts that are guesses do not say whether the ends meet.
+                kept *= self.selectivity(condition, node)
             else:
                 ends.setdefault(column, []).append(part)
         for parts in ends.values():
@@ -182,7 +184,8 @@ class Estimator:
             case Call(name="notEquals"):
                 return 1 - 1 / max(1.1, *(self.distinct(e, source) for e in condition.arguments))
             case Call(name=name) if name in _RANGES:
-                return self._range(condition, source)
+                part = self._below_or_above(condition, source)
+                return RANGE if part is None else part
             case Call(name="like" | "ilike" | "startsWith" | "endsWith"):
                 return PATTERN
             case Call(name="notLike" | "notILike"):
@@ -201,19 +204,21 @@ class Estimator:
         compared = (self.distinct(e, source) for e in condition.arguments)
         return min(1.0, self.rows(condition.plan) / prod(compared, start=1.0))
 
-    def _range(self, condition: Call, source: nodes.Node) -> float:
-        """Return the part of the rows in a range, from the column's bounds where they are known."""
+    def _below_or_above(self, condition: Expression, source: nodes.Node) -> float | None:
+        """Return the part of the rows on one side of a constant, None where bounds do not tell it."""
+        if not isinstance(condition, Call):
+            return None
         name, (left, right) = condition.name, condition.arguments
         if isinstance(left, Constant):
             name, left, right = _FLIPPED[name], right, left
         if not isinstance(left, ColumnRef) or not isinstance(right, Constant):
-            return RANGE
+            return None
         found, value = _origin(left.name, source), _number(right.value)
         if found is None or value is None:
-            return RANGE
+            return None
         low, high, _ = self._statistics(found[0].table).bounds.get(found[1], (None, None, 0))
         if not isinstance(low, int | float) or not isinstance(high, int | float):
-            return RANGE
+            return None
         below = (value - low + 1) / (high - low + 1)
         part = below if _RANGES[name] > 0 else 1 - below
         return min(1.0, max(part, _LEAST))

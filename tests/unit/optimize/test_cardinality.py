@@ -1,4 +1,4 @@
-"""Estimates of the rows of joins by several keys."""
+"""Estimates of the rows of joins by several keys, and of ranges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from olapdb.model.schema import Table
 from olapdb.optimize import optimize
 from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.statistics import TableStatistics
-from olapdb.plan.nodes import Join
+from olapdb.plan.nodes import Join, Scan
 from olapdb.plan.tree import walk_nodes
 from olapdb.sql.parser import parse_query
 from olapdb.types import INT64
@@ -23,6 +23,7 @@ LINES = table("lines", {"part": INT64, "supplier": INT64, "line": INT64}, order_
 OFFERS = table("offers", {"part": INT64, "supplier": INT64}, order_by=["part"])
 SUPPLIERS = table("suppliers", {"id": INT64, "nation": INT64}, order_by=["id"])
 DEMANDS = table("demands", {"part": INT64, "nation": INT64}, order_by=["part"])
+PRICES = table("prices", {"line": INT64, "price": INT64}, order_by=["line"])
 STATISTICS = {
     "lines": TableStatistics(
         6_000_000, {"part": (1, 200_000, 0), "supplier": (1, 10_000, 0), "line": (1, 7, 0)}
@@ -78,3 +79,24 @@ def test_few_combinations_count_as_such() -> None:
         "ON a.nation = b.nation AND a.nation % 2 = b.nation % 2"
     )
     assert estimated(query) == pytest.approx(10_000 * 10_000 / 25 / 25, rel=0.01)
+
+
+def scanned(query: str) -> float:
+    """Return the estimated rows of the scan of a query, whose conditions are pushed into it."""
+    plan = optimize(bind_query(parse_query(query), BindScope(FakeSnapshot(PRICES), "default")))
+    scan = next(node for node in walk_nodes(plan.root) if isinstance(node, Scan))
+    return Estimator(lambda _: TableStatistics(90_000, {"line": (1, 100, 0)})).rows(scan)
+
+
+def test_ends_of_an_interval_without_bounds_are_independent() -> None:
+    """Two guesses of a third do not say that the ends do not meet."""
+    assert scanned("SELECT sum(line) FROM prices WHERE price >= 5 AND price <= 7") == 10_000
+
+
+def test_ends_of_an_interval_with_bounds_are_judged_together() -> None:
+    query = "SELECT sum(price) FROM prices WHERE line > 40 AND line <= 60"
+    assert scanned(query) == pytest.approx(18_000)
+
+
+def test_ends_that_do_not_meet_leave_next_to_nothing() -> None:
+    assert scanned("SELECT sum(price) FROM prices WHERE line < 20 AND line > 90") < 100
