@@ -47,7 +47,11 @@ from olapdb.statements.ddl.views import alter_query
 from olapdb.statements.dml.mutations import mutation_steps
 from olapdb.statements.dml.optimize_truncate import delete
 from olapdb.statements.dml.partitions import alter_partition, check_partition_action
-from olapdb.views.definition.column_dependencies import check_altered, refuse_needed_column
+from olapdb.views.definition.column_dependencies import (
+    check_altered,
+    hint_of_unfit,
+    refuse_needed_column,
+)
 from olapdb.views.definition.column_rename import views_after_column_rename
 from olapdb.views.definition.judgement import Rejudged, bind_view, rejudged_draft
 
@@ -357,7 +361,7 @@ def _check_rewritten_views(
             raise errors.AlterOfColumnIsForbidden(
                 f"Cannot alter {table.database}.{table.name}: {name} would not bind any more."
                 f" {error.message}",
-                hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
+                hint=hint_of_unfit(view),
             ) from error
 
 

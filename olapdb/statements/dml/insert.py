@@ -28,7 +28,7 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.formatted_values import formatted_blocks
 from olapdb.statements.dml.json_values import read_small_values
 from olapdb.statements.dml.python_values import mapping_columns, python_column
-from olapdb.statements.query.select import run_query
+from olapdb.statements.query import select
 from olapdb.types import DataType, is_nullable, make_nullable
 
 Outcome = TypeVar("Outcome")
@@ -68,7 +68,9 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = column_list(statement, table)
     if statement.query is not None:
-        return result_of(insert_query(table, columns, statement.query, context), context)
+        cuts = select.names_limits(statement.settings)
+        done = insert_query(table, columns, statement.query, context, cuts=cuts)
+        return result_of(done, context)
     if statement.values is None:
         blocks = formatted_blocks(
             statement, table, target_columns(table, columns), context, snapshot
@@ -131,12 +133,18 @@ def result_of(done: InsertedRows, context: StatementContext) -> Result:
 
 
 def insert_query(
-    table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
+    table: Table,
+    columns: Sequence[str] | None,
+    query: nodes.Query,
+    context: StatementContext,
+    *,
+    cuts: bool = False,
 ) -> InsertedRows:
-    """Insert the rows of a SELECT, block by block; its columns match by position."""
+    """Insert the rows of a SELECT, block by block; its columns match by position. `cuts` as of
+    `query_blocks`."""
     present = context.of_the_present()
     snapshot = present.snapshot()
-    blocks = query_blocks(table, columns, query, context, snapshot)
+    blocks = query_blocks(table, columns, query, context, snapshot, cuts=cuts)
     return _commit(table, blocks, _token(present), _offsets(present), present, snapshot)
 
 
@@ -146,10 +154,19 @@ def query_blocks(
     query: nodes.Query,
     context: StatementContext,
     snapshot: Snapshot,
+    *,
+    cuts: bool = False,
 ) -> Iterator[pa.Table]:
     """Yield blocks of the table from the rows of a SELECT; columns match by position. Raise
-    NumberOfColumnsDoesntMatch before any row is read."""
-    rows = run_query(query, context, is_result=False)
+    NumberOfColumnsDoesntMatch before any row is read.
+
+    The settings `limit` and `offset` of the session are about results; if it `cuts`, the statement
+    has them for these rows."""
+    if cuts:
+        rows = select.run_query(query, context)
+    else:
+        own = select.with_query_settings(query, context)
+        rows = select.run_at(query, own, own.reading_snapshot())
     return result_blocks(table, columns, rows, context, snapshot)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -32,18 +32,33 @@ from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import DataType
 
 
-def run_query(query: nodes.Query, context: StatementContext, *, is_result: bool = True) -> Result:
-    """Run the query; return its rows as a stream over one snapshot: that of SETTINGS snapshot, or
-    the newest. The settings `limit` and `offset` cut what `is_result` of a statement. Raise
-    UnknownFormat for a FORMAT that does not exist."""
+def run_query(query: nodes.Query, context: StatementContext) -> Result:
+    """Run the query of a statement; return its rows as a stream over one snapshot: that of SETTINGS
+    snapshot, or the newest. The settings `limit` and `offset` cut it. Raise UnknownFormat for a
+    FORMAT that does not exist."""
     context = with_query_settings(query, context)
     if (name := getattr(query, "format", None)) is not None:
         find_format(name)
     snapshot = context.with_temporary(context.reading_snapshot())
+    plan = _with_limits(plan_query(query, context, snapshot), context)
+    return run_plan(plan, context.execution(snapshot), context)
+
+
+def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
+    """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
+    until the stream ends or is closed. More than max_result_rows rows raise TooManyRows.
+
+    The settings `limit` and `offset` cut it only if its own SETTINGS clause names them."""
+    snapshot = context.with_temporary(snapshot)
     plan = plan_query(query, context, snapshot)
-    if is_result:
+    if names_limits(getattr(query, "settings", ())):
         plan = _with_limits(plan, context)
     return run_plan(plan, context.execution(snapshot), context)
+
+
+def names_limits(settings: Sequence[nodes.Setting]) -> bool:
+    """Return whether a SETTINGS clause names `limit` or `offset`."""
+    return any(setting.name in ("limit", "offset") for setting in settings)
 
 
 def _with_limits(plan: Plan, context: StatementContext) -> Plan:
@@ -52,14 +67,6 @@ def _with_limits(plan: Plan, context: StatementContext) -> Plan:
     if not count and not offset:
         return plan
     return replace(plan, root=Limit(plan.root, count or None, offset))
-
-
-def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
-    """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
-    until the stream ends or is closed. More than max_result_rows rows raise TooManyRows."""
-    snapshot = context.with_temporary(snapshot)
-    plan = plan_query(query, context, snapshot)
-    return run_plan(plan, context.execution(snapshot), context)
 
 
 def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext) -> Result:

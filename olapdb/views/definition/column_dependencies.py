@@ -114,11 +114,21 @@ def check_altered(
             raise AlterOfColumnIsForbidden(
                 f"Cannot {action} {altered.database}.{altered.name}: the materialized view {name}"
                 f" would not fit any more. {error.message}",
-                hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
+                hint=hint_of_unfit(view),
             ) from error
         if rejudged is not None:
             rejudged_views.append(rejudged)
     return tuple(rejudged_views)
+
+
+def hint_of_unfit(view: MaterializedView) -> str:
+    """Return what to do with a view that forbids a change because it would not fit any more."""
+    name = f"{view.database}.{view.name}"
+    if view.standing == "previous":
+        return (
+            f"DROP VIEW {name}: the last REBUILD replaced it, and it is kept for a ROLLBACK only."
+        )
+    return f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}."
 
 
 def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:

@@ -24,6 +24,7 @@ from olapdb.model.requirements import NoDependents, Requirement, RevisionIs, Sch
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.sql.parser import parse_query
+from olapdb.views.definition.column_dependencies import hint_of_unfit
 from olapdb.views.definition.definition import ProposedView, ViewDefinition, define
 from olapdb.views.definition.judgement import bind_view, invalidate_all_draft
 
@@ -114,6 +115,5 @@ def _refused(
     return errors.HaveDependentObjects(
         f"Cannot replace {existing.database}.{existing.name}: the view {name} reads it, and would"
         f" not go on: {why}",
-        hint=f"Keep what {name} reads, ALTER TABLE {name} MODIFY QUERY to a SELECT without it, or"
-        f" DROP VIEW {name}.",
+        hint=hint_of_unfit(view),
     )

@@ -222,6 +222,31 @@ def test_a_plain_view_that_a_trigger_cannot_follow_is_not_replaced(
     assert of_labels(connection) == ("covered", 0)
 
 
+@pytest.mark.parametrize(
+    "replacement", ["VIEW short AS SELECT kind FROM labels", "TABLE labels (kind String)"]
+)
+def test_a_kept_version_that_forbids_a_replacement_is_named_as_one(
+    connection: Connection, replacement: str
+) -> None:
+    for statement in LABELS:
+        connection.execute(statement)
+    connection.execute(
+        "SYSTEM REBUILD VIEW label_mv AS SELECT d.kind AS label, count() AS n"
+        " FROM events AS e LEFT JOIN short AS d USING (kind) GROUP BY label"
+    )
+    if replacement.startswith("TABLE"):
+        connection.execute("CREATE OR REPLACE VIEW below AS SELECT kind, 'x' AS label FROM labels")
+        connection.execute(
+            "ALTER TABLE label_mv__v1 MODIFY QUERY SELECT l.label AS label,"
+            " count() AS n FROM events AS e LEFT JOIN labels AS l USING (kind) GROUP BY label"
+        )
+        replacement += " ENGINE = MergeTree ORDER BY kind"
+    with pytest.raises(Error, match=r"DROP VIEW default.label_mv__v1: the last REBUILD replaced"):
+        connection.execute(f"CREATE OR REPLACE {replacement}")
+    connection.execute("DROP VIEW label_mv__v1")
+    connection.execute(f"CREATE OR REPLACE {replacement}")
+
+
 def test_an_insert_meets_the_replacement_of_a_plain_view(tmp_path: Path) -> None:
     with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
         make(first)
