@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.definitions.forms import Forms
 from tests.definitions.history import History
+from tests.definitions.later import Later
 from tests.definitions.queries import QueryDraft, draw_query
 from tests.definitions.steps import Script, script_of
 from tests.definitions.tables import KEY_TYPES, Field, TableDraft, draw_dimension, draw_source
@@ -28,12 +29,12 @@ class Definition:
 def draw_script(seed: int) -> Script:
     """Draw the script of a seed."""
     chance = random.Random(seed)
-    return script_of(_Drawing(chance, Forms(seed)).texts(), seed)
+    return script_of(_Drawing(chance, Forms(seed), Later(seed)).texts(), seed)
 
 
 class _Drawing:
-    def __init__(self, chance: random.Random, forms: Forms) -> None:
-        self.chance, self.forms = chance, forms
+    def __init__(self, chance: random.Random, forms: Forms, later: Later) -> None:
+        self.chance, self.forms, self.later = chance, forms, later
         self.definition = Definition()
         self.said: list[str] = []
 
@@ -41,11 +42,12 @@ class _Drawing:
         chance, definition = self.chance, self.definition
         key_type = chance.choice(list(KEY_TYPES))
         for at in range(chance.choices((1, 2), (80, 20))[0]):
-            table = draw_source(chance, ("s", "r")[at], key_type)
+            table = self.later.table(draw_source(chance, ("s", "r")[at], key_type))
             self._create(table)
             definition.sources.append(table.name)
         for at in range(chance.choices((0, 1, 2), (25, 60, 15))[0]):
-            table = draw_dimension(chance, ("d", "e")[at], key_type)
+            drawn = draw_dimension(chance, ("d", "e")[at], key_type)
+            table = self.later.table(drawn, is_dimension=True)
             self._create(table)
             definition.dimensions.append(table.name)
         for name in [*definition.sources, *definition.dimensions]:

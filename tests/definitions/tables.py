@@ -73,11 +73,15 @@ class Field:
     expression: str = ""
     role: str = ""
     """key, number, time, text, array, sign, version, deleted or more"""
+    ttl: str = ""
+    """The column's TTL expression"""
 
     @property
     def ddl(self) -> str:
-        return f"{self.name} {self.type}" + (
-            f" {self.kind} {self.expression}".rstrip() if self.kind else ""
+        return (
+            f"{self.name} {self.type}"
+            + (f" {self.kind} {self.expression}".rstrip() if self.kind else "")
+            + (f" TTL {self.ttl}" if self.ttl else "")
         )
 
     @property

@@ -1,0 +1,95 @@
+"""Gives drawn tables types, engines and clauses that the grammar alone does not draw, from a random
+source of their own: the other seeds keep their scripts.
+
+Types: wide integers, Enum, IPv4, IPv6, Time. Engines: CoalescingMergeTree, and Join and Set for
+dimensions. Clauses: projections, text indexes, TTL of a column, TTL … GROUP BY.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.definitions.tables import Field, TableDraft
+
+KEYS = {
+    "Int128": ("-1", "0", "1", "170141183460469231731687303715884105727"),
+    "UInt256": ("0", "1", "2"),
+    "Enum8('a' = 1, 'b' = 2, 'c' = 3)": ("'a'", "'b'", "'c'"),
+    "IPv4": ("'10.0.0.1'", "'10.0.0.2'", "'255.255.255.255'"),
+    "IPv6": ("'::1'", "'2001:db8::1'"),
+    "Time": ("'00:00:01'", "'12:30:00'"),
+}
+NUMBERS = {
+    "Int128": ("-2", "0", "1", "5000000000"),
+    "UInt128": ("0", "1", "300"),
+    "Int256": ("-1", "0", "1"),
+    "UInt256": ("0", "1", "2"),
+}
+
+
+class Later:
+    """A source of later forms for one script; a third of the scripts have some."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(f"later {seed}")
+        self.used = self.lot(0.33)
+        self.key_type = self.chance.choice(list(KEYS)) if self.lot(0.6) else ""
+
+    def lot(self, share: float) -> bool:
+        """Return True with the given probability."""
+        return self.chance.random() < share
+
+    def table(self, table: TableDraft, is_dimension: bool = False) -> TableDraft:
+        """Return the table with some of its parts in later forms; mostly the table itself."""
+        if not self.used:
+            return table
+        table = table.copy()
+        table.fields = [self._field(f, table) for f in table.fields]
+        if table.engine == "MergeTree":
+            self._clauses(table)
+            self._engine(table, is_dimension)
+        return table
+
+    def _field(self, field: Field, table: TableDraft) -> Field:
+        if field.name == "k" and self.key_type:
+            return replace(field, type=self.key_type, values=KEYS[self.key_type])
+        aggregated = field.type.startswith("SimpleAggregateFunction")
+        if field.role == "number" and not aggregated and self.lot(0.3):
+            kind = self.chance.choice(list(NUMBERS))
+            return replace(field, type=kind, values=NUMBERS[kind])
+        return field
+
+    def _engine(self, table: TableDraft, is_dimension: bool) -> None:
+        if is_dimension and self.lot(0.35):
+            table.engine = self.chance.choice(
+                ("Join(ANY, LEFT, k)", "Join(ALL, INNER, k)", "Join(ALL, LEFT, k)", "Set")
+            )
+            table.more_columns = table.more = ""
+        elif self.lot(0.2):
+            table.engine = "CoalescingMergeTree"
+
+    def _clauses(self, table: TableDraft) -> None:
+        keys = [f.name for f in table.fields if f.role == "key"]
+        names = [f.name for f in table.fields]
+        if self.lot(0.25):
+            table.more_columns += f", PROJECTION pr (SELECT {keys[0]}, count() GROUP BY {keys[0]})"
+        if "b" in names and self.lot(0.5):
+            table.more_columns += ", INDEX tx b TYPE text(tokenizer = 'splitByNonAlpha')"
+        times = table.of_role("time")
+        if not times or table.more:
+            return
+        numbers = [f.name for f in table.of_role("number")]
+        if numbers and self.lot(0.3):
+            table.fields = [
+                replace(f, ttl=f"{times[0].name} + INTERVAL 1 YEAR")
+                if f.name == numbers[0] and not f.kind
+                else f
+                for f in table.fields
+            ]
+        elif numbers and table.order.startswith("(") and self.lot(0.4):
+            by = table.order.strip("()")
+            table.more = (
+                f" TTL {times[0].name} + INTERVAL 1 YEAR GROUP BY {by}"
+                f" SET {numbers[0]} = max({numbers[0]})"
+            )
