@@ -12,7 +12,7 @@ from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.aggregates.registry import state_representation
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, wide_numbers
 from olapdb.functions.strings import rendering
 from olapdb.types import (
     DATE,
@@ -38,11 +38,13 @@ from olapdb.types import (
     Float,
     Integer,
     String,
+    WideNumber,
     parse_type,
     plain,
+    wide_number,
 )
 
-_FIXED = (Integer, Float, Date, DateTime, DateTime64, UUID)
+_FIXED = (Integer, Float, Date, DateTime, DateTime64, UUID, WideNumber)
 _SOURCES = (*_FIXED, String, FixedString)
 _STORED: dict[type[DataType], np.dtype] = {Date: np.dtype("<u2"), DateTime: np.dtype("<u4")}
 """ClickHouse's widths of types that Arrow stores wider."""
@@ -55,6 +57,9 @@ def _value_bytes(array: pa.Array, data_type: DataType) -> np.ndarray:
         return halves[:, :, ::-1].reshape(len(array), 16)
     if isinstance(data_type, FixedString):
         return rendering.fixed_bytes(array)
+    if isinstance(data_type, WideNumber):
+        limbs = wide_numbers.limbs_of(array).astype("<u8", copy=False)
+        return limbs.view(np.uint8)[:, : data_type.bits // 8]
     values = columns.numpy_values(array)
     values = values.astype(_STORED.get(type(data_type), values.dtype.newbyteorder("<")))
     return np.ascontiguousarray(values).view(np.uint8).reshape(len(array), values.dtype.itemsize)
@@ -87,6 +92,19 @@ def _as_number(result: DataType, dtype: np.dtype) -> scalar.Kernel:
     return kernel
 
 
+def _as_wide_number(result: WideNumber) -> scalar.Kernel:
+    """Return the kernel that takes the first 16 or 32 bytes of a value as a wide integer."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Take the bytes as integers; missing ones are zero. Raise DecimalOverflow."""
+        limbs = _first_bytes(arrays[0], call.types[0], result.bits // 8).view("<u8")
+        if result.bits == 128:
+            limbs = wide_numbers.extended(limbs)
+        return wide_numbers.column_of(limbs, result)
+
+    return kernel
+
+
 def _as_uuid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Take the first 16 bytes of a value as a UUID."""
     halves = _first_bytes(arrays[0], call.types[0], 16).reshape(-1, 2, 8)[:, :, ::-1]
@@ -110,6 +128,8 @@ def _width(data_type: DataType) -> int:
         return data_type.length
     if isinstance(data_type, UUID):
         return 16
+    if isinstance(data_type, WideNumber):
+        return data_type.bits // 8
     arrow = data_type.arrow
     stored = _STORED.get(type(data_type))
     return stored.itemsize if stored is not None else arrow.bit_width // 8
@@ -144,6 +164,8 @@ def _as_type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         kernel = _as_uuid
     elif isinstance(target, FixedString) and not isinstance(source, String):
         kernel = _as_fixed_bytes
+    elif isinstance(target, WideNumber):
+        kernel = _as_wide_number(target)
     elif isinstance(target, _FIXED):
         dtype = _STORED.get(type(target)) or np.dtype(columns.dtype_of(target.arrow))
         kernel = _as_number(target, dtype.newbyteorder("<"))
@@ -165,9 +187,11 @@ _NUMBERS = (
     (DATE, np.dtype("<u2")),
     (DATETIME, np.dtype("<u4")),
 )
+_WIDE_NUMBERS = tuple(wide_number(bits, signed) for bits in (128, 256) for signed in (True, False))
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(_definition(t.name, t, _as_number(t, dtype)) for t, dtype in _NUMBERS),
+    *(_definition(t.name, t, _as_wide_number(t)) for t in _WIDE_NUMBERS),
     _definition("UUID", UUID_TYPE, _as_uuid),
     _definition("String", STRING, _as_string),
     scalar.define("reinterpretAsFixedString", _fixed_bytes_rule, _as_fixed_bytes),
