@@ -13,7 +13,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.distinct import distinct_lists, union_lists
 from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.aggregates.masks import null_unless
-from olapdb.functions.aggregates.sums import Count
+from olapdb.functions.aggregates.sums import Average, Count, Sum
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 
@@ -57,11 +57,11 @@ class If(SharedStateCombinator):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the inner states over the rows where the condition is true.
 
-        Where the inner aggregate skips NULLs, rows where it is not true become NULL: nothing is copied."""
+        For counts, sums and averages, rows where it is not true become NULL: nothing is copied."""
         *rest, condition = arguments
         if type(self.inner) is Count:
             masked = null_unless(rest, columns.truth(condition), counted=True)
-        elif self.inner.skips_nulls and len(rest) == 1:
+        elif isinstance(self.inner, Sum | Average) and len(rest) == 1:
             masked = null_unless(rest, columns.truth(condition))
         else:
             masked = None
