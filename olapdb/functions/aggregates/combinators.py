@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.distinct import distinct_lists, union_lists
 from olapdb.functions.aggregates.extremes import fill_missing
+from olapdb.functions.aggregates.masks import null_unless
+from olapdb.functions.aggregates.sums import Average, Count, Sum
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 
@@ -53,7 +55,18 @@ class If(SharedStateCombinator):
     """-If: aggregate only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return the inner states over the rows where the condition is true."""
+        """Return the inner states over the rows where the condition is true.
+
+        For counts, sums and averages, rows where it is not true become NULL: nothing is copied."""
+        *rest, condition = arguments
+        if type(self.inner) is Count:
+            masked = null_unless(rest, columns.truth(condition), counted=True)
+        elif isinstance(self.inner, Sum | Average) and len(rest) == 1:
+            masked = null_unless(rest, columns.truth(condition))
+        else:
+            masked = None
+        if masked is not None:
+            return self.inner.state([masked], groups)
         return self.inner.state(*self.matching(arguments, groups))
 
     def matching(
