@@ -20,7 +20,6 @@ from functools import lru_cache, partial
 from typing import Any, SupportsInt, TypeVar
 
 from olapdb import errors
-from olapdb.bind.parameters import SET_PREFIX, SetParameter, set_parameter
 from olapdb.bind.placeholders import positional_count, refuse_surplus
 from olapdb.catalog.read_retry import retry_read
 from olapdb.config import Settings
@@ -32,7 +31,6 @@ from olapdb.runtime.activity import RunningQuery
 from olapdb.runtime.python_code import PYTHON_OPTIONS, LocalFunction, PythonOptions, local_function
 from olapdb.runtime.tracking import QueryTracker
 from olapdb.sql import nodes
-from olapdb.sql.identifier_parameters import with_identifiers
 from olapdb.sql.parser import parse, parse_table_name
 from olapdb.statements.admin import check, kill, refresh, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
@@ -52,6 +50,7 @@ from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_
 from olapdb.statements.expansion import with_functions
 from olapdb.statements.introspect import show
 from olapdb.statements.query import explain, output, select
+from olapdb.statements.session_parameters import SessionParameters, is_parameter
 from olapdb.statements.temporary_routing import for_table, routed
 from olapdb.statements.temporary_tables import TemporaryTables
 from olapdb.threads import park_if_ending
@@ -74,8 +73,7 @@ class Session:
         self.database = database
         self.settings = settings
         self.temporary = TemporaryTables(engine.services)
-        self.parameters: Mapping[str, SetParameter] = {}
-        """The values that SET param_… gave to parameters."""
+        self.parameters = SessionParameters()
         self.local_functions: Mapping[tuple[str, str], LocalFunction] = {}
         """The Python functions of this session alone, see `create_function`."""
         self._tracker = QueryTracker(engine.services, partial(check_suspects, engine.services))
@@ -86,7 +84,7 @@ class Session:
         self, text: str, parameters: Parameters = None, *, progress: Progress | None = None
     ) -> Result:
         """Run every statement of the text in order; return the last one's result."""
-        text = with_identifiers(text, self._names(parameters))
+        text = self.parameters.with_names(text, parameters)
         statements = _parse_any(text)
         if not statements:
             return Result()
@@ -436,7 +434,7 @@ class Session:
                 opened_seconds=self.engine.services.opened_seconds,
                 warehouse_id=self.engine.services.catalog.warehouse_id,
             ),
-            parameters=self._with_set_parameters(parameters),
+            parameters=self.parameters.beside(parameters, text),
             cancelled=threading.Event(),
             progress=progress,
             runs_user_code=runs_user_code or progress is not None or bool(self.local_functions),
@@ -444,17 +442,6 @@ class Session:
             local_functions=self.local_functions,
             temporary=self.temporary,
         )
-
-    def _with_set_parameters(self, given: Parameters) -> Parameters:
-        """Return the parameters of a statement, and those of SET that it does not give itself."""
-        if not self.parameters or (given and not isinstance(given, Mapping)):
-            return given
-        return {**self.parameters, **(given if isinstance(given, Mapping) else {})}
-
-    def _names(self, given: Parameters) -> Mapping[str, object]:
-        """Return the parameters by name, for names in the text of a statement."""
-        names: dict[str, object] = {name: value.text for name, value in self.parameters.items()}
-        return names | dict(given) if isinstance(given, Mapping) else names
 
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
         """Make the database the session's current one. Raise UnknownDatabase if it does not
@@ -464,17 +451,10 @@ class Session:
         return Result()
 
     def _set(self, statement: nodes.SetSettings, context: StatementContext) -> Result:
-        """Run SET: change settings, and values of parameters, whose names begin with `param_`."""
-        settings = [s for s in statement.settings if not s.name.startswith(SET_PREFIX)]
+        """Run SET: change settings, and values of parameters."""
+        settings = [setting for setting in statement.settings if not is_parameter(setting)]
         self.settings = context.with_settings(settings, takes_engine=True).settings
-        parameters = dict(self.parameters)
-        for given in statement.settings:
-            if given.name.startswith(SET_PREFIX):
-                name = given.name.removeprefix(SET_PREFIX)
-                parameters.pop(name, None)
-                if given.value is not None:
-                    parameters[name] = set_parameter(given.value)
-        self.parameters = parameters
+        self.parameters.set(statement.settings)
         return Result()
 
 

@@ -20,8 +20,6 @@ def with_identifiers(text: str, values: Mapping[str, object]) -> str:
     """Return the text with a quoted name for each `{name:Identifier}` outside of quotes and comments.
 
     Raises UnknownQueryParameter for one without a value, BadQueryParameter for one that is no text."""
-    if "Identifier" not in text:
-        return text
 
     def replacement(match: re.Match[str]) -> str:
         """Return the name that a parameter has, or other matches as they are."""
