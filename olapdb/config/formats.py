@@ -32,6 +32,12 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         "Folders, separated as in PATH, whose files statements may read and write: INTO OUTFILE, "
         "FROM INFILE, file(). Only connect() sets it; empty: none.",
     ),
+    ("format_custom_field_delimiter", "\t", "What stands between the values of CustomSeparated."),
+    ("format_custom_row_before_delimiter", "", "What stands before a row of CustomSeparated."),
+    ("format_custom_row_after_delimiter", "\n", "What stands behind a row of CustomSeparated."),
+    ("format_custom_row_between_delimiter", "", "What stands between rows of CustomSeparated."),
+    ("format_custom_result_before_delimiter", "", "What CustomSeparated begins with."),
+    ("format_custom_result_after_delimiter", "", "What CustomSeparated ends with."),
     ("output_format_sql_insert_table_name", "table", "The table that SQLInsert inserts into."),
 )
 
@@ -102,6 +108,12 @@ _COUNTS: tuple[tuple[str, int, str], ...] = (
 )
 
 _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = (
+    (
+        "format_custom_escaping_rule",
+        "Escaped",
+        ("Escaped", "Quoted", "CSV", "JSON", "Raw"),
+        "How CustomSeparated writes values: as TabSeparated, Values, CSV, JSON or TSVRaw.",
+    ),
     ("output_format_pretty_color", "auto", ("auto", "0"), "Pretty formats write no colors."),
     (
         "output_format_pretty_grid_charset",

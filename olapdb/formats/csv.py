@@ -60,14 +60,14 @@ class CsvWriter(Writer):
         else:
             yield name, data_type
 
-    def _texts(self, column: pa.Array, data_type: types.DataType) -> Iterator[pa.Array]:
+    def column_texts(self, column: pa.Array, data_type: types.DataType) -> Iterator[pa.Array]:
         """Yield the quoted texts of a column; of a tuple, under the setting, those of each element."""
         plain = types.plain(data_type)
         if self._splits and isinstance(plain, types.Tuple):
             if not plain.elements:
                 yield pa.array([""] * len(column), pa.string())
             for field, element in zip(columns.struct_fields(column), plain.elements, strict=True):
-                yield from self._texts(field, element)
+                yield from self.column_texts(field, element)
             return
         texts = shown(column, data_type, self.header)
         if not isinstance(plain, _UNQUOTED):
@@ -80,7 +80,7 @@ class CsvWriter(Writer):
         texts = [
             text
             for column, data_type in zip(batch.columns, self.header.types, strict=True)
-            for text in self._texts(column, data_type)
+            for text in self.column_texts(column, data_type)
         ]
         return body(joined_rows(texts, self._delimiter, "", self._end))
 

@@ -11,6 +11,7 @@ from olapdb.errors import FormatNotForInput, FormatNotForOutput, UnknownFormat
 from olapdb.formats import (
     arrow,
     csv,
+    custom,
     json_document,
     json_rows,
     markdown,
@@ -26,6 +27,7 @@ from olapdb.formats.base import Format, Header, Reader, Writer
 _MODULES = (
     tab_separated,
     csv,
+    custom,
     json_rows,
     json_document,
     values,

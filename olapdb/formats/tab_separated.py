@@ -42,9 +42,9 @@ class TabWriter(Writer):
     def texts(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the columns as texts."""
         columns = zip(batch.columns, self.header.types, strict=True)
-        return [self._column(column, data_type) for column, data_type in columns]
+        return [self.column_texts(column, data_type) for column, data_type in columns]
 
-    def _column(self, column: pa.Array, data_type: DataType) -> pa.Array:
+    def column_texts(self, column: pa.Array, data_type: DataType) -> pa.Array:
         """Return one column as texts, escaped unless raw."""
         texts = shown(column, data_type, self.header)
         if is_text(data_type) and not self._raw:

@@ -71,6 +71,9 @@ _FORMATS = [
     "XML",
     "TSKV",
     "LineAsString",
+    "CustomSeparated",
+    "CustomSeparatedWithNames",
+    "CustomSeparatedWithNamesAndTypes",
     "Null",
 ]
 _SETTINGS = (
@@ -147,6 +150,27 @@ def test_settings_of_formats(setting: str, oracle: Oracle, connection: olapdb.Co
         expected = _without_measures(oracle.text(sql, output_format))
         text = _without_measures(connection.execute(sql).fetch_text(output_format))
         assert text == expected, output_format
+
+
+@pytest.mark.parametrize("rule", ["Escaped", "Quoted", "CSV", "JSON", "Raw"])
+@pytest.mark.parametrize("query", ["values", "nested", "some rows", "no rows", "totals"])
+def test_custom_separated(
+    query: str, rule: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    """Delimiters stand around the result, its rows and values, in every rule of escaping."""
+    delimiters = (
+        "field",
+        "row_before",
+        "row_after",
+        "row_between",
+        "result_before",
+        "result_after",
+    )
+    settings = ", ".join(f"format_custom_{name}_delimiter = '<{name}>'" for name in delimiters)
+    sql = f"{_QUERIES[query]} SETTINGS {settings}, format_custom_escaping_rule = '{rule}'"
+    for head in ("", "WithNames", "WithNamesAndTypes"):
+        expected = oracle.text(sql, f"CustomSeparated{head}")
+        assert connection.execute(sql).fetch_text(f"CustomSeparated{head}") == expected, head
 
 
 @pytest.mark.parametrize(
