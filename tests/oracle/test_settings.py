@@ -64,7 +64,7 @@ def test_all_settings_of_clickhouse_are_known() -> None:
     assert {name for name in unknown if not name.startswith(UNKNOWN)} == set()
 
 
-UNKNOWN = ("format_custom_", "format_hive_text_", "format_template_", "input_format_hive_text_")
+UNKNOWN = ("format_hive_text_", "format_template_", "input_format_hive_text_")
 
 
 def test_what_clients_send_is_accepted_and_what_would_be_ignored_is_refused() -> None:
