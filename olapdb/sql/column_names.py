@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from olapdb.errors import InternalError
 from olapdb.sql import nodes
+from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 from olapdb.sql.formatter.expressions import format_expression
 from olapdb.sql.literals import literal_text, quote_string
 
@@ -111,6 +112,12 @@ def _function(node: nodes.Function) -> str:
     if node.filter is not None:
         name, arguments = f"{name}If", (*arguments, node.filter)
     written = f"({_list(parameters)})" if parameters else ""
+    if (
+        node.name in DICTIONARY_FUNCTIONS
+        and arguments
+        and isinstance(arguments[0], nodes.Identifier)
+    ):
+        arguments = (nodes.Literal(".".join(arguments[0].parts)), *arguments[1:])  # its name
     text = f"{name}{written}({_list(arguments)})"
     if isinstance(node.over, nodes.WindowSpec):
         return f"{text} OVER ({_window(node.over)})"

@@ -37,6 +37,8 @@ def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -
         if isinstance(target, types.DateTime) and _is_within(values, 0, calendar.DATETIME_MAX):
             return columns.from_values(values, target.arrow)
         ticks = _ticks(_clamped_seconds(values), per_second)
+        late = (values > calendar.SECONDS64_RANGE[1]) & (ticks < calendar.INT64_MAX)
+        ticks[late] += per_second - 1  # the last tick of the last second
     if isinstance(target, types.DateTime):
         ticks = np.clip(ticks, 0, calendar.DATETIME_MAX)
     return columns.from_values(calendar.cut_precision(ticks, target), target.arrow)
