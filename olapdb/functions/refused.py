@@ -92,7 +92,7 @@ _REASONS = {
     "there is no transform of Iceberg": "icebergBucket icebergHash icebergTruncate",
     "128-bit hashes are not there yet": "xxh3_128",
     "it is not there yet": """arrayEnumerateDenseRanked arrayEnumerateUniqRanked
-        dictGetIPv4 dictGetIPv4OrDefault dictGetIPv6 dictGetIPv6OrDefault dictGetKeys
+        dictGetKeys
         dictGetRoot getSubcolumn kostikConsistentHash yandexConsistentHash
         ngramMinHashArg ngramMinHashArgCaseInsensitive ngramMinHashArgCaseInsensitiveUTF8
         ngramMinHashArgUTF8 wordShingleMinHashArg wordShingleMinHashArgCaseInsensitive

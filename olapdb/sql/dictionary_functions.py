@@ -16,6 +16,8 @@ TYPED: dict[str, types.DataType] = {
         types.DATE,
         types.DATETIME,
         types.UUID_TYPE,
+        types.IPV4,
+        types.IPV6,
         types.STRING,
     )
 }

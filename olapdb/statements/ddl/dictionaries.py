@@ -60,6 +60,8 @@ _ATTRIBUTES = (
     | types.DateTime
     | types.DateTime64
     | types.UUID
+    | types.IPv4
+    | types.IPv6
     | types.String
     | types.Array
     | types.Map
