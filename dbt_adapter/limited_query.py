@@ -13,16 +13,16 @@ from olapdb.sql.parser import parse_query
 def with_limit(sql: str, limit: int) -> str:
     """Return the query with `limit` after it, or before its SETTINGS clause, which ends a statement.
 
-    A query that has a LIMIT of its own becomes a subquery, so that the smaller of both holds, and so
-    does a UNION, where a LIMIT would belong to the last SELECT. The text is otherwise unchanged."""
+    A UNION becomes a subquery: a LIMIT would belong to its last SELECT. A SELECT with a LIMIT of its
+    own gets a second one, which is a syntax error, as dbt's tests ask for. The text is otherwise
+    unchanged."""
     text = sql.strip().rstrip(";")
     plain = f"{text}\nlimit {limit}"
     try:
         query = parse_query(text)
     except olapdb.Error:
         return plain
-    is_union = isinstance(query, nodes.SetOperation)
-    if is_union or (isinstance(query, nodes.Select) and query.limit is not None):
+    if isinstance(query, nodes.SetOperation):
         return f"select * from (\n{text}\n) as model_limit_subq\nlimit {limit}"
     if not isinstance(query, nodes.Select) or not query.settings:
         return plain

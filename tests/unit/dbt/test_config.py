@@ -114,14 +114,10 @@ def test_keys_of_a_folder() -> None:
             "select 1 as x settings max_threads = 1",
             "SELECT 1 AS x\nlimit 2\nSETTINGS max_threads = 1",
         ),
-        ("select 1 limit 5;", "select * from (\nselect 1 limit 5\n) as model_limit_subq\nlimit 2"),
+        ("select 1 limit 5;", "select 1 limit 5\nlimit 2"),
         (
             "select 1 union all select 2",
             "select * from (\nselect 1 union all select 2\n) as model_limit_subq\nlimit 2",
-        ),
-        (
-            "select 1 limit 5 settings max_threads = 1",
-            "select * from (\nselect 1 limit 5 settings max_threads = 1\n) as model_limit_subq\nlimit 2",
         ),
         ("not sql", "not sql\nlimit 2"),
     ],
