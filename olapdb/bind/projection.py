@@ -21,7 +21,7 @@ from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.types import Boolean, Float, Integer, plain
 
-_ROWS_MAX = (1 << 62) - 1
+ROWS_MAX = (1 << 62) - 1
 """The most rows of a LIMIT and an OFFSET: their sum is an integer of 64 bits."""
 
 
@@ -160,7 +160,7 @@ def _count(binder: Binder, node: sql.Expression | None, clause: str) -> int | fl
         raise InvalidLimitExpression(
             f"{clause} must be an integer or a share between 0 and 1.", position=node.position
         )
-    return min(int(value), _ROWS_MAX)
+    return min(int(value), ROWS_MAX)
 
 
 class _Columns:

@@ -151,8 +151,12 @@ _DEFINED = (
         "The engine of a CREATE TEMPORARY TABLE that names none.",
         only=_DEFAULT_ENGINES,
     ),
-    SettingDefinition("limit", 0, "Rows of a query's result, behind its LIMIT; 0 for all."),
-    SettingDefinition("offset", 0, "Rows that are left out at the start of a query's result."),
+    SettingDefinition(
+        "limit", 0, "Rows of a query's result, behind its LIMIT; 0 for all.", minimum=0
+    ),
+    SettingDefinition(
+        "offset", 0, "Rows that are left out at the start of a query's result.", minimum=0
+    ),
     SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true.", only=(False,)),
     SettingDefinition(
         "allow_python_functions",

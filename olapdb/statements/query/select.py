@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from olapdb.bind import bind_query
 from olapdb.bind.analysis import is_deterministic
+from olapdb.bind.projection import ROWS_MAX
 from olapdb.bind.qualify import qualify
 from olapdb.bind.user_functions import calls_of_users
 from olapdb.engine.layout import shared_layout
@@ -66,7 +67,8 @@ def _with_limits(plan: Plan, context: StatementContext) -> Plan:
     count, offset = context.settings.integer("limit"), context.settings.integer("offset")
     if not count and not offset:
         return plan
-    return replace(plan, root=Limit(plan.root, count or None, offset))
+    limit = Limit(plan.root, min(count, ROWS_MAX) or None, min(offset, ROWS_MAX))
+    return replace(plan, root=limit)
 
 
 def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext) -> Result:
