@@ -101,6 +101,10 @@ MANY_ROWS = 1_000_000
 """The same where a scan has at least MANY_ROWS: all threads have tasks anyway, and a task holds the
 interpreter's lock while it begins and ends."""
 
+RANGE_ROWS_MIN = 4_096
+"""Keep the ranges of values that conditions name by a kernel from so many rows on. The first batch pays some
+50 µs for each condition."""
+
 LATE_ROWS_MAX = 65_536
 """Read the columns that neither conditions nor sort keys need after ORDER BY … LIMIT or LIMIT, for
 its rows alone, where these are at most so many."""
@@ -182,6 +186,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "TOP_ROWS_MIN": _NEVER,
         "TOP_SAMPLE_PER_ROW": _NEVER,
         "READ_AT_ONCE_ROWS_MAX": 0,
+        "RANGE_ROWS_MIN": _NEVER,
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
         "MANY_ROWS": _NEVER,
@@ -220,6 +225,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "TOP_ROWS_MIN": 1,
         "TOP_SAMPLE_PER_ROW": 2,
         "READ_AT_ONCE_ROWS_MAX": _NEVER,
+        "RANGE_ROWS_MIN": 1,
         "LATE_ROWS_MAX": _NEVER,
         "ROWS_PER_LATE_ROW_MIN": 1,
         "TASK_ROWS": 2,

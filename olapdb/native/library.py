@@ -55,6 +55,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_extremes": (None, (*_COLUMN, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_positions": (_LONG, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
+    "olapdb_keep_between": (_LONG, (*_COLUMN, _LONG, _POINTER, _POINTER, _POINTER)),
     "olapdb_texts_within": (
         _LONG,
         (*[_POINTER] * 3, _LONG, _LONG, _POINTER, _LONG, _INT, _INT, _POINTER),
@@ -84,7 +85,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 7
+ABI = 8
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -87,3 +87,67 @@ EXPORT int64_t olapdb_texts_within(const int32_t *offsets, const uint8_t *data, 
     }
     return count;
 }
+
+/* The 64 bytes of 0 or 1 as bits, the first as the lowest. */
+static inline uint64_t packed_flags(const uint8_t *flags) {
+    uint64_t bits = 0;
+    for (int at = 0; at < 8; at++) {
+        uint64_t eight;
+        memcpy(&eight, flags + 8 * at, sizeof eight);
+        bits |= ((eight * 0x0102040810204080u) >> 56) << (8 * at);
+    }
+    return bits;
+}
+
+/* Keep in `kept`, a bit for each row from bit 0, the rows whose value lies between `low` and `high`, both
+ * included; return their number. NULL and NaN lie in no range. Bits behind the last row become 0. `low` and
+ * `high` point to values of the column's type. */
+EXPORT int64_t olapdb_keep_between(int type, const void *values, const uint8_t *validity, int64_t bit,
+                                   int64_t rows, const void *low, const void *high, uint64_t *kept) {
+    int64_t count = 0;
+    uint8_t flags[64];
+#define LOOP(T, DECLARED, KEEPS)                                                                    \
+    {                                                                                               \
+        const char *bytes = values; /* decimals may not be aligned as C wants them */               \
+        T least, most, value;                                                                       \
+        memcpy(&least, low, sizeof least);                                                          \
+        memcpy(&most, high, sizeof most);                                                           \
+        DECLARED;                                                                                   \
+        for (int64_t row = 0; row < rows; row += 64) {                                              \
+            int64_t step = rows - row < 64 ? rows - row : 64;                                       \
+            if (kept[row >> 6] == 0) continue;                                                      \
+            if (step < 64) memset(flags, 0, sizeof flags);                                          \
+            for (int64_t at = 0; at < step; at++) {                                                 \
+                memcpy(&value, bytes + (row + at) * (int64_t)sizeof value, sizeof value);           \
+                flags[at] = (KEEPS);                                                                \
+            }                                                                                       \
+            kept[row >> 6] &= packed_flags(flags);                                                  \
+            if (validity != NULL)                                                                   \
+                for (int64_t at = 0; at < step; at++)                                               \
+                    if (!is_valid(validity, bit, row + at)) kept[row >> 6] &= ~((uint64_t)1 << at); \
+            count += __builtin_popcountll(kept[row >> 6]);                                          \
+        }                                                                                           \
+    }
+/* One comparison: what is less than `least` wraps around to more than the span. */
+#define CASE(NAME, T, U)                                                                            \
+    case NAME: LOOP(T, U span = (U)((U)most - (U)least), (U)((U)value - (U)least) <= span) break;
+#define FLOAT_CASE(NAME, T)                                                                         \
+    case NAME: LOOP(T, , (value >= least) & (value <= most)) break;
+    switch (type) {
+        CASE(INT8, int8_t, uint8_t)
+        CASE(UINT8, uint8_t, uint8_t)
+        CASE(INT16, int16_t, uint16_t)
+        CASE(UINT16, uint16_t, uint16_t)
+        CASE(INT32, int32_t, uint32_t)
+        CASE(UINT32, uint32_t, uint32_t)
+        CASE(INT64, int64_t, uint64_t)
+        CASE(UINT64, uint64_t, uint64_t)
+        CASE(DECIMAL128, int128_t, unsigned __int128)
+        FLOAT_CASE(FLOAT32, float)
+        FLOAT_CASE(FLOAT64, double)
+    }
+#undef FLOAT_CASE
+#undef CASE
+#undef LOOP
+    return count;
+}

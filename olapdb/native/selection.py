@@ -56,6 +56,20 @@ def positions_within(
     return found[:count]
 
 
+def keep_between(
+    column: pa.Array, low: np.ndarray, high: np.ndarray, kept: np.ndarray
+) -> int | None:
+    """Keep in `kept` the rows whose value lies between both bounds, included, which are one value each of
+    the column's width; return their number. NULL and NaN lie in no range.
+
+    `kept` has a bit for each row, in words of 64 bits, the first row's the lowest. Returns None for
+    types without a kernel, and changes nothing."""
+    described = _fixed_width(column)
+    if described is None:
+        return None
+    return int(kernels().olapdb_keep_between(*described, len(column), low, high, kept))
+
+
 def _fixed_width(column: pa.Array) -> tuple[int, np.ndarray | int, int | None, int] | None:
     """Return what describes a column of numbers, times or 128-bit decimals to a kernel; else None."""
     values = values_of(column)

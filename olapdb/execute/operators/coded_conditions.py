@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text
+from olapdb.execute.operators.row_filter import RowFilter
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, with_children
 
 
@@ -23,20 +24,21 @@ class CodedConditions:
     def __init__(
         self, conditions: Sequence[Expression], texts: frozenset[str], context: ExecutionContext
     ) -> None:
-        self._plain = list(conditions)
+        self._plain = RowFilter(conditions, context)
         self._values = TextValues(context)
         still_read = texts
         while True:  # the texts that are left are read by parts alone: fewer each time, or it ends
             self._parts: dict[Expression, ColumnRef] = {}
-            self._coded = [self._rewritten(condition, texts) for condition in conditions]
-            still_read = frozenset().union(*map(columns_of, self._coded)) & texts
+            coded = [self._rewritten(condition, texts) for condition in conditions]
+            still_read = frozenset().union(*map(columns_of, coded)) & texts
             if not still_read:
                 break
             texts -= still_read
-        self._used = frozenset().union(*map(columns_of, self._plain))
+        self._coded = RowFilter(coded, context)
+        self._used = frozenset().union(*map(columns_of, conditions))
         self.columns = frozenset().union(*map(columns_of, self._parts))
 
-    def over(self, batch: pa.RecordBatch) -> tuple[list[Expression], pa.RecordBatch]:
+    def over(self, batch: pa.RecordBatch) -> tuple[RowFilter, pa.RecordBatch]:
         """Return conditions that mean the same, and the batch to evaluate them on, without
         dictionaries."""
         if not self._used or pa.DictionaryType not in map(type, batch.schema.types):

@@ -10,14 +10,11 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
-from olapdb.compute.short_circuit import is_safe
 from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error, InternalError
@@ -32,17 +29,15 @@ from olapdb.execute.operators.part_scan import (
     read_task,
     tasks_of,
 )
+from olapdb.execute.operators.row_filter import RowFilter
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, live_parts
 from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.conditions import all_of_any, conjuncts
-from olapdb.plan.expressions import Call, Constant, Expression, columns_of, inputs_of
+from olapdb.plan.expressions import Call, Constant, Expression, columns_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
-
-_NARROWED_SHARE = 0.5
-"""Select the rows that remain before the next condition if they are fewer than this part."""
 
 
 def scan_batches(
@@ -207,7 +202,8 @@ class TaskReader:
 
     def _mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return a mask of the rows that meet the conditions; None without conditions."""
-        return _mask(*self._coded_conditions.over(batch), self._context)
+        conditions, rows = self._coded_conditions.over(batch)
+        return conditions.mask(rows)
 
 
 def _output(
@@ -225,51 +221,17 @@ def _output(
     return batch if coded else make_batch(batch.columns, node.schema, batch.num_rows)
 
 
-def _mask(
-    conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
-) -> pa.BooleanArray | None:
-    """Return a mask of the rows that all conditions keep, None if there are no conditions.
-
-    The operands of AND are conditions of their own. One that may fail, or costs more than selecting
-    rows, is evaluated only on rows that the ones before it keep; so are all once most rows are gone."""
-    parts = [part for condition in conditions for part in conjuncts(condition)]
-    kept: pa.BooleanArray | None = None
-    positions: np.ndarray | None = None
-    remaining = batch
-    for at, condition in enumerate(parts):
-        if kept is not None:
-            count = kept.true_count
-            if not count:
-                break
-            if count < len(kept) * (_NARROWED_SHARE if is_safe(condition) else 1):
-                chosen = true_positions(kept)
-                positions = chosen if positions is None else positions[chosen]
-                used = frozenset().union(*(inputs_of(part) for part in parts[at:]))
-                names = [name for name in remaining.schema.names if name in used]
-                taken = remaining.select(names).take(pa.array(chosen))
-                remaining = taken if names else rows_only(count)
-                kept = None
-        meets = evaluate_predicate(condition, remaining, context.environment, context.subqueries)
-        mask = meets.fill_null(False) if meets.null_count else meets
-        kept = mask if kept is None else pc.and_(kept, mask)
-    if kept is None or positions is None:
-        return kept
-    full = np.zeros(batch.num_rows, bool)
-    full[positions[true_positions(kept)]] = True
-    return pa.array(full)
-
-
 def _block_batches(
     node: Scan, block: pa.Table, context: ExecutionContext, coded: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a block that is read instead of the table, by the trigger of a view."""
     sources = scan_sources(node)
     context.count_read(block.num_rows, block.nbytes)
+    conditions = RowFilter(scan_conditions(node), context)
 
     def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the scan's output columns of the rows that meet the conditions."""
-        keep = _mask(scan_conditions(node), batch, context)
-        return _output(node, batch, keep, coded)
+        return _output(node, batch, conditions.mask(batch), coded)
 
     batches = (
         batch

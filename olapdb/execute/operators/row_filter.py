@@ -1,0 +1,138 @@
+"""The rows of a batch that meet the conditions of a scan, as a mask.
+
+What keeps a range of one column's values is found first, by one kernel a column (`compute/value_ranges.py`).
+The other conditions follow in their order.  In a condition of AND and OR alone NULL counts as false:
+so does it in each operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import rows_only
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.compute.short_circuit import is_safe
+from olapdb.compute.value_ranges import ValueRange, bounds_as_stored, intersected, range_of
+from olapdb.config import tuning
+from olapdb.functions.kernels.columns import true_positions
+from olapdb.native import selection
+from olapdb.native.library import library
+from olapdb.native.memory import empty
+from olapdb.plan.conditions import conjuncts, disjuncts
+from olapdb.plan.expressions import Expression, inputs_of
+
+_NARROWED_SHARE = 0.5
+"""Select the rows that remain before the next condition if they are fewer than this part."""
+
+_WORD_BITS = 64
+
+
+class RowFilter:
+    """Conditions of which all must hold; the operands of AND are conditions of their own. For many
+    threads."""
+
+    def __init__(self, conditions: Sequence[Expression], context: ExecutionContext) -> None:
+        self._parts = [part for condition in conditions for part in conjuncts(condition)]
+        self._context = context
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Return a mask of the rows that all conditions keep, without NULL; None without conditions.
+
+        A condition that may fail, or costs more than selecting rows, is evaluated only on rows that the
+        ones before it keep; so are all once most rows are gone."""
+        if library() is None or batch.num_rows < tuning.RANGE_ROWS_MIN or not self._ranges[0]:
+            return self._rest(self._parts, batch, None)
+        ranges, others = self._ranges
+        kept = _within(ranges, batch)
+        return (
+            self._rest(self._parts, batch, None)
+            if kept is None
+            else self._rest(others, batch, kept)
+        )
+
+    @cached_property
+    def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
+        """The ranges that conditions keep, one for a column, and the other conditions."""
+        found = [(part, range_of(part, self._context.environment)) for part in self._parts]
+        ranges = intersected(kept for _, kept in found if kept is not None)
+        return ranges, [part for part, kept in found if kept is None]
+
+    @cached_property
+    def _alternatives(self) -> dict[int, list[RowFilter]]:
+        """The operands of each condition that is an OR with ranges, none of which can fail, by its
+        `id`."""
+        alternatives = {}
+        for part in self._parts:
+            operands = disjuncts(part)
+            filters = [RowFilter([operand], self._context) for operand in operands]
+            has_ranges = len(operands) > 1 and any(one._ranges[0] for one in filters)
+            if has_ranges and all(all(map(is_safe, one._ranges[1])) for one in filters):
+                alternatives[id(part)] = filters
+        return alternatives
+
+    def _rest(
+        self, parts: Sequence[Expression], batch: pa.RecordBatch, kept: pa.BooleanArray | None
+    ) -> pa.BooleanArray | None:
+        """Return a mask of the rows of `kept` (None: all) that all of the conditions keep."""
+        positions: np.ndarray | None = None
+        remaining = batch
+        for at, condition in enumerate(parts):
+            if kept is not None:
+                count = kept.true_count
+                if not count:
+                    break
+                if count < len(kept) * (_NARROWED_SHARE if is_safe(condition) else 1):
+                    chosen = true_positions(kept)
+                    positions = chosen if positions is None else positions[chosen]
+                    remaining = _taken(remaining, parts[at:], chosen)
+                    kept = None
+            mask = self._meets(condition, remaining)
+            kept = mask if kept is None else pc.and_(kept, mask)
+        if kept is None or positions is None:
+            return kept
+        full = np.zeros(batch.num_rows, bool)
+        full[positions[true_positions(kept)]] = True
+        return pa.array(full)
+
+    def _meets(self, condition: Expression, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """Return a mask of the rows for which the condition is true, without NULL."""
+        if library() is not None and rows.num_rows >= tuning.RANGE_ROWS_MIN:
+            alternatives = self._alternatives.get(id(condition))
+            if alternatives is not None:
+                masks = [one.mask(rows) for one in alternatives]
+                return reduce(pc.or_, [mask for mask in masks if mask is not None])
+        context = self._context
+        meets = evaluate_predicate(condition, rows, context.environment, context.subqueries)
+        return meets.fill_null(False) if meets.null_count else meets
+
+
+def _within(ranges: Sequence[ValueRange], batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    """Return a mask of the rows whose values lie in all ranges; None if a column has no kernel, as
+    a dictionary."""
+    rows = batch.num_rows
+    kept = empty(-(-rows // _WORD_BITS), np.uint64)
+    kept.fill(~np.uint64(0))
+    for one in ranges:
+        column = batch.column(one.column)
+        bounds = bounds_as_stored(one, column.type)
+        if bounds is None:
+            kept.fill(0)
+            break
+        if selection.keep_between(column, *bounds, kept) is None:
+            return None
+    return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(kept)])
+
+
+def _taken(
+    rows: pa.RecordBatch, conditions: Sequence[Expression], chosen: np.ndarray
+) -> pa.RecordBatch:
+    """Return the chosen rows, and of them the columns that the conditions read."""
+    used = frozenset().union(*(inputs_of(condition) for condition in conditions))
+    names = [name for name in rows.schema.names if name in used]
+    return rows.select(names).take(pa.array(chosen)) if names else rows_only(len(chosen))
