@@ -19,6 +19,8 @@ from olapdb.functions.base import Column
 from olapdb.functions.casts import numbers
 from olapdb.functions.kernels import columns, decimal_width
 from olapdb.functions.numeric import numpy_arithmetic
+from olapdb.native import decimals as compiled_decimals
+from olapdb.native.library import library
 from olapdb.types import Decimal, Integer
 
 Digits: TypeAlias = np.ndarray | pa.Array
@@ -78,9 +80,12 @@ _PRODUCT_MAX = 2e76
 def _combine_int64(
     operation: str, values: list[Column], powers: list[int], result: Decimal, rows: int
 ) -> pa.Array | None:
-    """Return the result computed by numpy in one pass, or None if a row is NULL or may need more
-    than 64 bits.
+    """Return the result computed by a kernel or by numpy in one pass, or None if it may need more than
+    64 bits; numpy's also if a row is NULL.
     """
+    compiled = _combine_compiled(operation, values, powers, result, rows)
+    if compiled is not None:
+        return compiled
     if any(v.null_count if isinstance(v, pa.Array) else not v.is_valid for v in values):
         return None
     operands = [_int64_scaled(columns.single(v), by) for v, by in zip(values, powers, strict=True)]
@@ -94,6 +99,19 @@ def _combine_int64(
         numpy_arithmetic.UFUNCS[operation], left, right, rows, np.int64
     )
     return fitted_to(result_values, result, operation)
+
+
+def _combine_compiled(
+    operation: str, values: list[Column], powers: list[int], result: Decimal, rows: int
+) -> pa.Array | None:
+    """Return the result of the kernel; None without one, and where it says that a number is too large."""
+    arrow = result.arrow
+    if library() is None or not pa.types.is_decimal128(arrow) or max(powers) > _INT64_DIGITS:
+        return None
+    arrays = [columns.single(value) for value in values]
+    bits = decimal_width.decimal_bits(arrow)
+    tens = [10**power for power in powers]
+    return compiled_decimals.combine(operation, arrays, tens, rows, (arrow, bits))
 
 
 # --- divide, intDiv, modulo: of columns without NULL
