@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from unittest.mock import patch
 
@@ -22,7 +23,7 @@ from olapdb.execute.operators.sort import is_bound
 from olapdb.functions import parse_type, resolve_scalar
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Environment, Groups
-from olapdb.functions.kernels.columns import true_positions
+from olapdb.functions.kernels.columns import true_positions, view
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.native.library import library, without_kernels
 from olapdb.types import DataType
@@ -279,15 +280,45 @@ def test_decimal_arithmetic(data: st.DataObject) -> None:
         types.append(parse_type(name))
     assume(any(isinstance(data_type, DecimalType) for data_type in types))
     operation = data.draw(st.sampled_from(["plus", "minus", "multiply"]))
-    call = resolve_scalar(operation, [Argument(data_type) for data_type in types])
-
-    def outcome() -> object:
-        try:
-            value = call.kernel(operands, rows, Environment())
-        except DecimalOverflow as error:
-            return str(error)
-        return value.type, value.to_pylist() if isinstance(value, pa.Array) else value.as_py()
-
-    compiled = outcome()
+    compiled = decimal_outcome(operation, types, operands, rows)
     with without_kernels():
-        assert outcome() == compiled
+        assert decimal_outcome(operation, types, operands, rows) == compiled
+
+
+@pytest.mark.parametrize(
+    ("operation", "left", "right"),
+    [
+        ("multiply", ("Decimal(18, 0)", 4 * 10**9), ("Decimal(18, 0)", 4 * 10**9)),
+        ("multiply", ("Decimal(9, 0)", 50_000), ("Decimal(9, 0)", 50_000)),
+        ("multiply", ("Decimal(38, 0)", 10**18), ("Decimal(18, 0)", 10**17)),
+        ("plus", ("Decimal(18, 0)", 9 * 10**18), ("Decimal(18, 0)", 9 * 10**18)),
+        ("plus", ("UInt64", 2**64 - 1), ("Decimal(9, 2)", 1)),
+        ("minus", ("Decimal(18, 4)", 1), ("Int64", 2**62)),
+        ("minus", ("Decimal(38, 4)", -1), ("Int64", 2**62)),
+    ],
+)
+def test_decimal_arithmetic_near_its_limits(
+    operation: str, left: tuple[str, int], right: tuple[str, int]
+) -> None:
+    types = [parse_type(name) for name, _ in (left, right)]
+    operands = [pa.array([1, digits], pa.decimal128(38, 0)) for _, digits in (left, right)]
+    for at, data_type in enumerate(types):
+        if isinstance(data_type, DecimalType):
+            operands[at] = view(operands[at], data_type.arrow)
+        else:
+            operands[at] = operands[at].cast(data_type.arrow)
+    compiled = decimal_outcome(operation, types, operands, 2)
+    with without_kernels():
+        assert decimal_outcome(operation, types, operands, 2) == compiled
+
+
+def decimal_outcome(
+    operation: str, types: list[DataType], operands: Sequence[pa.Array | pa.Scalar], rows: int
+) -> object:
+    """Return type and values of the operation, or the text of its error."""
+    call = resolve_scalar(operation, [Argument(data_type) for data_type in types])
+    try:
+        value = call.kernel(operands, rows, Environment())
+    except DecimalOverflow as error:
+        return str(error)
+    return value.type, value.to_pylist() if isinstance(value, pa.Array) else value.as_py()
