@@ -27,6 +27,7 @@ from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_s
 from olapdb.types import (
     FLOAT64,
     INT32,
+    INT64,
     INT256,
     IPV6,
     UINT8,
@@ -203,6 +204,8 @@ def _number_type(a: DataType, b: DataType) -> DataType:
     """Return the type at which two different number types are compared."""
     if isinstance(a, Float) or isinstance(b, Float):
         return FLOAT64
+    if isinstance(a, Integer) and isinstance(b, Integer):
+        return _integer_type(a, b)
     if all(isinstance(t, WideNumber | Integer) for t in (a, b)):
         return INT256
     if isinstance(a, Decimal) or isinstance(b, Decimal):
@@ -214,6 +217,16 @@ def _number_type(a: DataType, b: DataType) -> DataType:
         )
         return Decimal(min(whole + scale, 76), scale)
     return common_type([a, b])
+
+
+def _integer_type(a: Integer, b: Integer) -> DataType:
+    """Return the narrowest type that holds all values of both."""
+    if a.signed == b.signed:
+        return a if a.bits >= b.bits else b
+    unsigned, signed = (b, a) if a.signed else (a, b)
+    if signed.bits > unsigned.bits:
+        return signed
+    return INT64 if unsigned.bits < _WORD_BITS else INT256
 
 
 def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfArgument:
