@@ -304,7 +304,7 @@ def _in_subquery(
         evaluate_array(argument, batch, environment, subqueries)
         for argument in expression.arguments
     ]
-    is_member = pa.array(members.contains(columns, batch.num_rows))
+    is_member = members.contains(columns, batch.num_rows)
     nullable_columns = columns if is_nullable(expression.type) else []
     return _in_with_nulls(is_member, nullable_columns, expression.negated)
 

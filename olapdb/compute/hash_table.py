@@ -23,6 +23,7 @@ from olapdb.compute.hash_index import (
     row_number_type,
     sort_by_hash,
 )
+from olapdb.compute.number_set import Codes, Members, NumberSet
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
 from olapdb.threads import cores
@@ -85,6 +86,8 @@ class Lookup:
         if self.count < rows and not (keeps_rows and grouped.hashes is not None):
             self._columns = [column.take(pa.array(self._at)) for column in columns]
             self._at, self._is_held_by_caller = None, False
+        self._codes: Codes | None = None
+        self._has_looked_for_codes = False
         self._index: HashIndex | None = None
         self._steps: list[_LookupStep] | None = None
         if grouped.hashes is not None:
@@ -126,6 +129,9 @@ class Lookup:
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Return the code of each row, -1 if the set lacks the row; int64, shape (rows,)."""
+        numbered = self._numbered(columns, rows)
+        if numbered is not None:
+            return numbered.find(columns[0])
         if self._index is not None:
             cast_columns = [
                 column_to_find
@@ -147,36 +153,40 @@ class Lookup:
             codes = step.apply(codes, leaf)
         return self._without_null(codes, columns, rows)
 
-    def contains(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """Return whether the set has each row; bool, shape (rows,). A NULL is in no set."""
-        table = self._members
-        if table is None or columns[0].type != self._columns[0].type or columns[0].null_count:
-            return self.find(columns, rows) >= 0
-        offsets = _words(columns[0]) - table.low
-        # The last value of the table stands for all numbers beyond it.
-        positions = np.minimum(offsets, np.uint64(len(table.members) - 1))
-        is_member: np.ndarray = table.members.take(positions)
-        return is_member
+    def contains(self, columns: Sequence[pa.Array], rows: int) -> pa.BooleanArray:
+        """Return whether the set has each row. A NULL is in no set."""
+        members = self._members
+        if members is None or columns[0].type != members.numbers.values.type:
+            return pa.array(self.find(columns, rows) >= 0)
+        return members.find(columns[0])
 
     @cached_property
-    def _members(self) -> _MemberTable | None:
-        """A table of the numbers of a small range that are in the set; None for other sets. Made at
-        the first use, and of bounded size: it does not count in `nbytes`."""
+    def _members(self) -> Members | None:
+        """A bit for each number of a narrow span, for a set of integers or days; None for other sets. Made
+        at the first use, and of bounded size: it does not count in `nbytes`."""
         if len(self._columns) != 1 or not self.count or (self.matches_null and self.has_null):
             return None
         values = self.values(0)
-        if not (pa.types.is_integer(values.type) or pa.types.is_date32(values.type)):
+        numbers = NumberSet.of(values.drop_null() if values.null_count else values)
+        return None if numbers is None else numbers.members()
+
+    def _numbered(self, columns: Sequence[pa.Array], rows: int) -> Codes | None:
+        """Return a table of codes for a column of integers or days in a narrow span; None for others, and
+        where few rows are to be found. Made at the first use, and of bounded size."""
+        if len(columns) != 1 or rows < tuning.CODE_TABLE_ROWS_MIN or not self.count:
             return None
-        if values.null_count:
-            values = values.drop_null()
-        ends = pc.min_max(values.view(pa.int32()) if pa.types.is_date32(values.type) else values)
-        low, high = ends["min"].as_py(), ends["max"].as_py()
-        if high - low >= tuning.MEMBER_TABLE_BYTES_MAX:
+        if not self._has_looked_for_codes:
+            self._codes = None
+            if not self.has_null and len(self._columns) == 1:
+                (values,) = self._columns
+                by_code = values if self._at is None else values.take(pa.array(self._at))
+                numbers = NumberSet.of(by_code)
+                self._codes = None if numbers is None else numbers.codes(rows)
+            self._has_looked_for_codes = True
+        codes = self._codes
+        if codes is None or codes.numbers.values.type != columns[0].type:
             return None
-        first = np.uint64(low % (1 << 64))
-        members = np.zeros(high - low + 2, bool)
-        members[_words(values) - first] = True
-        return _MemberTable(first, members)
+        return codes
 
     @property
     def rescans_for_each_batch(self) -> bool:
@@ -225,22 +235,6 @@ class Lookup:
             steps.append(_LookupStep(_Values(values), len(values), _Values(pairs.dictionary)))
             codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return steps
-
-
-@dataclass(frozen=True)
-class _MemberTable:
-    """A bool for each number from `low` on, and False for those beyond."""
-
-    low: np.uint64
-    members: np.ndarray
-
-
-def _words(column: pa.Array) -> np.ndarray:
-    """Return integers or days without NULL as 64-bit words, negative ones in two's complement."""
-    values = (column.view(pa.int32()) if pa.types.is_date32(column.type) else column).to_numpy()
-    wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
-    words: np.ndarray = wide.view(np.uint64)
-    return words
 
 
 @dataclass(frozen=True)

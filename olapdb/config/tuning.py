@@ -67,13 +67,23 @@ JOIN_ORDER_ROWS_MIN = 20_000
 """Choose the order of inner joins from this many rows of all tables on. Of fewer any order is fast,
 and choosing takes longer."""
 
+CODED_JOIN_ROWS_MAX = 1 << 20
+"""Number the texts of a join's held side once, where a GROUP BY above takes codes, up to so many rows. Of more
+rows the dictionary fits no processor's cache, and most texts may never be asked for."""
+
 SHARED_BYTES_MAX = 1 << 28
 """Keep the rows of a subplan that a query has several times up to so many bytes; a larger one runs
 again for each place."""
 
 MEMBER_TABLE_BYTES_MAX = 1 << 22
-"""Find integers and days in the set of an IN by a table of all numbers in its span up to this size:
+"""Find integers and days in the set of an IN by a bit for each number of its span up to this size:
 a tenth of the time of hashing them."""
+
+CODE_TABLE_BYTES_MAX = 1 << 23
+CODE_TABLE_FACTOR = 16
+CODE_TABLE_ROWS_MIN = 4_096
+"""Find integers and days in the keys of a join by a table of all numbers in their span up to this size, where so
+many rows are looked up at a time and the span has at most so many numbers for each of them, or of the keys."""
 
 JOIN_FILTER_ROWS_MIN = 16_384
 JOIN_FILTER_PASS_PERCENT_MAX = 20
@@ -173,6 +183,8 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
     {
         "JOIN_ORDER_ROWS_MIN": _NEVER,
         "MEMBER_TABLE_BYTES_MAX": 0,
+        "CODE_TABLE_ROWS_MIN": _NEVER,
+        "CODED_JOIN_ROWS_MAX": -1,
         "SHARED_BYTES_MAX": -1,
         "JOIN_FILTER_ROWS_MIN": _NEVER,
         "LEFT_FIRST_FACTOR": _NEVER,
@@ -211,6 +223,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
     {
         "JOIN_ORDER_ROWS_MIN": 0,
         "MEMBER_TABLE_BYTES_MAX": 1 << 23,
+        "CODE_TABLE_ROWS_MIN": 1,
         "JOIN_FILTER_ROWS_MIN": 0,
         "LEFT_FIRST_FACTOR": 0,
         "JOIN_FILTER_PASS_PERCENT_MAX": _NEVER,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.config import tuning
+from olapdb.execute.operators.join_outputs import restored
 from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.statistics import statistics_of
 from olapdb.plan import nodes
@@ -55,14 +57,14 @@ class JoinFilter:
     ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
         """Return the rows of both sides, the right one to be read first. `start(node)` runs a plan,
         `right` are the rows of the whole right side. The account counts left rows that are held."""
-        if not self._reduces_right():
+        if not self.reduces_right:
             return self.left_rows(start), right
         join, context = self._join, self._context
         left, held = start(join.left), RowBuffer(join.left.schema, account)
         bytes_max = min(tuning.HELD_LEFT_BYTES_MAX, context.memory.available_bytes // 8)
         for batch in left:
             context.check()
-            held.add(batch)
+            held.add(restored(batch, join.left.schema))
             if held.nbytes > bytes_max:  # the estimate was wrong
                 return chain(held.drain(), left), right
         batches = held.drain()
@@ -76,8 +78,9 @@ class JoinFilter:
             return iter(batches), right
         return iter(batches), self._with_answer(condition, lookup, start(filtered))
 
-    def _reduces_right(self) -> bool:
-        """Return whether the keys of the left side are expected to drop most rows of the right side,
+    @cached_property
+    def reduces_right(self) -> bool:
+        """Whether the keys of the left side are expected to drop most rows of the right side,
         which is larger, and to cost little."""
         join, context = self._join, self._context
         if not _needs_partners_only(join):

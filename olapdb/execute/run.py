@@ -22,6 +22,7 @@ from olapdb.execute.operators.files import file_batches
 from olapdb.execute.operators.fill import fill_batches
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join import join_batches
+from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
 from olapdb.execute.operators.late_rows import late_limit_batches, late_top_batches
 from olapdb.execute.operators.limit import limit_batches, limit_by_batches
 from olapdb.execute.operators.paste import paste_batches
@@ -37,8 +38,9 @@ from olapdb.execute.operators.subqueries import RunNode, answer_subqueries
 from olapdb.execute.operators.union import union_batches
 from olapdb.execute.operators.window import window_batches
 from olapdb.plan import nodes
+from olapdb.plan.expressions import columns_of
 from olapdb.plan.totals import totals_plan
-from olapdb.plan.tree import subqueries_of, walk_nodes
+from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.result import Result
 
 
@@ -114,6 +116,9 @@ def _operator(
             return scan_batches(node, context)
         case nodes.Filter(child=child):
             return filter_batches(node, run_child(child, context), context)
+        case nodes.Project(child=nodes.Join() as join):
+            rows = _joined(join, wanted_by(node, ()), context, run_child)
+            return project_batches(node, context.watched(rows, join), context)
         case nodes.Project(child=child):
             return project_batches(node, run_child(child, context), context)
         case nodes.Aggregate(child=child):
@@ -132,10 +137,8 @@ def _operator(
             return numbers_batches(node, context)
         case nodes.ArrayJoin(child=child):
             return array_join_batches(node, run_child(child, context), context)
-        case nodes.Join(right=right):
-            return join_batches(
-                node, lambda plan: run_child(plan, context), run_child(right, context), context
-            )
+        case nodes.Join():
+            return _joined(node, EVERYTHING, context, run_child)
         case nodes.Sort(child=child):
             late = late_top_batches(node, context)
             return late or sort_batches(node, run_child(child, context), context)
@@ -177,22 +180,51 @@ def _input(
 
     It is one batch without columns if only the number of rows matters. Text columns that are only
     keys come as dictionaries if they are stored so, others that the aggregation can take so if the
-    column cache has them so; both differ from the child's schema.
+    column cache or a join has them so; both differ from the child's schema.
     """
-    if not isinstance(child, nodes.Scan):
-        return run_child(child, context)
+    match child:
+        case nodes.Scan():
+            pass
+        case nodes.Join():
+            read = frozenset().union(*map(columns_of, expressions_of(node)))
+            wanted = Wanted(read, coded_keys(node) | shared_texts(node))
+            return context.watched(_joined(child, wanted, context, run_child), child)
+        case nodes.Project(child=nodes.Join() as join):
+            wanted = wanted_by(child, coded_keys(node) | shared_texts(node))
+            rows = context.watched(_joined(join, wanted, context, run_child), join)
+            return context.watched(project_batches(child, rows, context, wanted.coded), child)
+        case _:
+            return run_child(child, context)
     if (block := context.blocks.get(child.table.id)) is not None:
         if pa.DictionaryType not in map(type, block.schema.types):
             return run_child(child, context)
     elif (counted := counted_batch(child, context)) is not None:
         return context.watched(iter((counted,)), child)
-    coded = coded_keys(node, child)
-    shared = shared_texts(node, child)
+    coded = coded_keys(node)
+    shared = shared_texts(node)
     if not coded and not shared:
         return run_child(child, context)
     if coded:
         context.note(child, "Codes: text keys come as the parts' dictionaries have them")
     return context.watched(scan_batches(child, context, coded, shared), child)
+
+
+def _joined(
+    node: nodes.Join, wanted: Wanted, context: ExecutionContext, run_child: RunNode
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs of a join. They may lack columns that are not wanted, and so may the rows of
+    joins on its left side that neither the join nor anything above reads."""
+    left_names = {field.name for field in node.left.schema}
+    below = wanted.of_left(node)
+
+    def start(plan: nodes.Node) -> Iterator[pa.RecordBatch]:
+        """Run the left side, or a plan that stands in for a side."""
+        is_left = left_names == {field.name for field in plan.schema}
+        if below.columns is None or not is_left or not isinstance(plan, nodes.Join):
+            return run_child(plan, context)
+        return context.watched(_joined(plan, below, context, run_child), plan)
+
+    return join_batches(node, start, run_child(node.right, context), context, wanted)
 
 
 def _output(

@@ -55,6 +55,9 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_extremes": (None, (*_COLUMN, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_positions": (_LONG, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
+    "olapdb_mark_members": (None, (_INT, _POINTER, _LONG, _WORD, _POINTER)),
+    "olapdb_find_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
+    "olapdb_find_numbers": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
     "olapdb_combine_decimals": (
         _INT,
         (_INT, *[_INT, _POINTER, _INT, _LONG] * 2, _LONG, _INT, _POINTER),
@@ -89,7 +92,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 9
+ABI = 10
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

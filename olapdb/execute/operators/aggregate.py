@@ -70,13 +70,14 @@ def totals_batches(
     yield context.totals[id(node.aggregate)]
 
 
-def coded_keys(node: Aggregate, scan: Scan) -> frozenset[str]:
-    """Return the unique names of the scan's text columns that only keys read, unchanged.
+def coded_keys(node: Aggregate) -> frozenset[str]:
+    """Return the unique names of the child's text columns that only keys read, unchanged.
 
     They may come as dictionaries."""
     others = [e for _, e in node.keys if not isinstance(e, ColumnRef)]
     others += [argument for _, call in node.aggregates for argument in call.arguments]
-    others += [e for e in (scan.prewhere, scan.predicate) if e is not None]
+    if isinstance(node.child, Scan):
+        others += [e for e in (node.child.prewhere, node.child.predicate) if e is not None]
     read = frozenset().union(*(columns_of(e) for e in others))
     return frozenset(
         e.name

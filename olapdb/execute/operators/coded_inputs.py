@@ -18,18 +18,15 @@ from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_on
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Groups
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
-from olapdb.plan.nodes import Aggregate, Scan
+from olapdb.plan.nodes import Aggregate
 from olapdb.types import String, plain
 
 
-def shared_texts(node: Aggregate, scan: Scan) -> frozenset[str]:
-    """Return the unique names of the scan's text columns that the aggregation can take as codes of a
+def shared_texts(node: Aggregate) -> frozenset[str]:
+    """Return the unique names of the child's text columns that the aggregation can take as codes of a
     dictionary that batches share: its rows need no text of their own."""
-    texts = frozenset(
-        unique
-        for (unique, _), data_type in zip(scan.columns, scan.types, strict=True)
-        if isinstance(plain(data_type), String)
-    )
+    fields = node.child.schema
+    texts = frozenset(field.name for field in fields if isinstance(plain(field.type), String))
     served: set[str] = set()
     for _, key in node.keys:
         served |= _served(key, texts)

@@ -21,26 +21,32 @@ from olapdb.compute.spill.partitions import LEVELS_MAX
 from olapdb.errors import NotSupportedError
 from olapdb.execute.join_filters import JoinFilter, Start
 from olapdb.execute.operators.asof_join import asof_join_batches
+from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, restored
 from olapdb.execute.operators.join_pairs import Joiner, Matches, missing_value, sides
 from olapdb.execute.spill.joiner import IN_MEMORY, join_by_pieces, join_partitions
 from olapdb.plan.nodes import Join
 
 
 def join_batches(
-    node: Join, start: Start, right: Iterator[pa.RecordBatch], context: ExecutionContext
+    node: Join,
+    start: Start,
+    right: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    wanted: Wanted,
 ) -> Iterator[pa.RecordBatch]:
     """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
 
-    `start(plan)` runs the left side, or a plan that drops rows of a side that have no partner. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
+    `start(plan)` runs the left side, or a plan that drops rows of a side that have no partner; its rows may
+    lack columns that neither the join nor `wanted` has. So may the pairs. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
     order."""
     _refuse_unsupported(node)
     if not context.join_filters:
-        yield from _join(node, start(node.left), right, context)
+        yield from _join(node, start(node.left), right, context, wanted=wanted)
         return
     join_filter = JoinFilter(node, context)
     with context.memory.account("JOIN") as account:
         left, right = join_filter.sides(start, right, account)
-        yield from _join(node, left, right, context, on_built=join_filter.built)
+        yield from _join(node, left, right, context, wanted=wanted, on_built=join_filter.built)
 
 
 def _join(
@@ -49,9 +55,11 @@ def _join(
     right: Iterator[pa.RecordBatch],
     context: ExecutionContext,
     level: int = 0,
+    *,
+    wanted: Wanted = EVERYTHING,
     on_built: Callable[[Lookup], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the pairs. `level` is how often both sides have been partitioned before. `on_built` gets
+    """Yield the pairs, with the columns that are wanted. `level` is how often both sides have been partitioned before. `on_built` gets
     the right side's keys if memory takes them all, before any left row is read."""
     with context.memory.account("JOIN") as account:
         buffer = RowBuffer(node.right.schema, account)
@@ -62,7 +70,8 @@ def _join(
             if level < IN_MEMORY and buffer.would_exceed(budget, batch, key_types):
                 rest = chain(buffer.drain(), (batch,), right)
                 account.set(0)
-                yield from _join_on_disk(node, left, rest, context, level)
+                whole = (restored(batch, node.left.schema) for batch in left)
+                yield from _join_on_disk(node, whole, rest, context, level)
                 return
             buffer.add(batch)
         if node.strictness == "ASOF":
@@ -70,7 +79,7 @@ def _join(
             account.set(0)
             yield from asof_join_batches(node, left, iter(rows), context)
             return
-        joiner = _build(node, buffer, context, account)
+        joiner = _build(node, buffer, context, account, wanted)
         if on_built is not None:
             on_built(joiner.lookup)
         chunks = _chunks(left, node, joiner.left_chunk_rows, context)
@@ -138,7 +147,7 @@ def _refuse_unsupported(node: Join) -> None:
 
 
 def _build(
-    node: Join, buffer: RowBuffer, context: ExecutionContext, account: MemoryAccount
+    node: Join, buffer: RowBuffer, context: ExecutionContext, account: MemoryAccount, wanted: Wanted
 ) -> Joiner:
     """Return the joiner over the buffer's rows, which are the right side, with their keys hashed.
 
@@ -155,7 +164,7 @@ def _build(
     account.grow(needed)
     lookup = Lookup(keys, rows, keeps_rows=True, threads=context.threads)
     account.grow(lookup.nbytes - needed)
-    joiner = Joiner(node, right, rows, lookup, context)
+    joiner = Joiner(node, wanted.of_right(node, right), rows, lookup, context, wanted)
     account.grow(joiner.nbytes)
     return joiner
 
@@ -170,10 +179,14 @@ def _chunks(
         context.check()
         if not batch.num_rows:
             continue
-        batches.append(batch)
+        batches.append(batch if rows_min <= 1 else restored(batch, node.left.schema))
         rows += batch.num_rows
         if rows >= rows_min:
-            yield batch if len(batches) == 1 else single_batch(table_of(batches, node.left.schema))
+            yield (
+                batches[0]
+                if len(batches) == 1
+                else single_batch(table_of(batches, node.left.schema))
+            )
             batches, rows = [], 0
     if batches:
         yield single_batch(table_of(batches, node.left.schema))

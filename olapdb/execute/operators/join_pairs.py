@@ -8,21 +8,22 @@ right                5 4 6             5 n 4 6       n: the extra row, for "no p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import make_batch, take_rows
+from olapdb.compute.batches import make_batch, rows_only, take_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup
 from olapdb.errors import InternalError
+from olapdb.execute.operators.join_outputs import Wanted, may_be_narrowed
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
-from olapdb.plan.expressions import Expression
+from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Field, Join
 from olapdb.types import is_nullable
 
@@ -71,8 +72,12 @@ class Joiner:
         right_rows: int,
         lookup: Lookup,
         context: ExecutionContext,
+        wanted: Wanted,
     ) -> None:
+        """Take the right side's rows with the columns that are read of them."""
         self._node = node
+        self._columns = wanted.columns if may_be_narrowed(node) else None
+        self._compared = frozenset() if node.residual is None else columns_of(node.residual)
         self._context = context
         self._no_partner = right_rows
         self.lookup = lookup
@@ -212,14 +217,18 @@ class Joiner:
             pairs = self._unconditional_pairs(matches, start, stop)
             if self._keeps_right:
                 self._matched_right[pairs.right] = True
-            return pair_rows(self._node, matches.left, self._right, pairs)
+            return self._rows(matches.left, pairs)
         pairs = self._residual(matches, self._candidates(matches, start, stop))
         pairs = self._one_partner(matches, pairs)
         if self._keeps_right:
             self._matched_right[pairs.right] = True
         if self._keeps_left:
             pairs = _with_unmatched_left(pairs, start, stop, self._no_partner)
-        return pair_rows(self._node, matches.left, self._right, pairs)
+        return self._rows(matches.left, pairs)
+
+    def _rows(self, left: pa.RecordBatch, pairs: Pairs) -> pa.RecordBatch:
+        """Return the rows of pairs, with the columns that are read above the join."""
+        return pair_rows(self._node, left, self._right, pairs, self._columns)
 
     def _long_row(self, matches: Matches, row: int) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of one left row that has too many for a batch."""
@@ -232,12 +241,12 @@ class Joiner:
             if self._keeps_right:
                 self._matched_right[pairs.right] = True
             has_pair = True
-            yield pair_rows(self._node, matches.left, self._right, pairs)
+            yield self._rows(matches.left, pairs)
             if self._is_any and self._node.kind != "RIGHT":
                 return
         if self._keeps_left and not has_pair:
             unmatched = Pairs(np.array([row]), np.array([self._no_partner]))
-            yield pair_rows(self._node, matches.left, self._right, unmatched)
+            yield self._rows(matches.left, unmatched)
 
     # --- pairs
 
@@ -299,7 +308,7 @@ class Joiner:
             return pairs
         keep = evaluate_predicate(
             self._node.residual,
-            pair_rows(self._node, matches.left, self._right, pairs),
+            pair_rows(self._node, matches.left, self._right, pairs, self._compared),
             self._context.environment,
             self._context.subqueries,
         )
@@ -339,27 +348,45 @@ class Joiner:
                     has_partner[self._residual(matches, pairs).left] = True
         if self._node.strictness == "ANTI":
             has_partner = ~has_partner
-        rows = take_rows(matches.left, pa.array(np.flatnonzero(has_partner)))
-        return make_batch(rows.columns, self._node.fields, rows.num_rows)
+        names = [
+            field.name
+            for field in self._node.fields
+            if self._columns is None or field.name in self._columns
+        ]
+        return take_rows(matches.left.select(names), pa.array(np.flatnonzero(has_partner)))
 
 
 def pair_rows(
-    node: Join, left: pa.RecordBatch, right: pa.RecordBatch, pairs: Pairs
+    node: Join,
+    left: pa.RecordBatch,
+    right: pa.RecordBatch,
+    pairs: Pairs,
+    names: Collection[str] | None = None,
 ) -> pa.RecordBatch:
-    """Return the rows of the pairs: left columns, then right columns."""
+    """Return the rows of the pairs: left columns, then right columns; of those in `names`, None for all.
+
+    Dictionaries stay dictionaries."""
+    types = {field.name: field.type for side in sides(node) for field in side}
+    left_names = [name for name in left.schema.names if names is None or name in names]
+    right_names = [name for name in right.schema.names if names is None or name in names]
     if pairs.in_order and len(pairs.left):
-        columns = left.slice(int(pairs.left[0]), len(pairs.left)).columns
+        consecutive = left.slice(int(pairs.left[0]), len(pairs.left))
+        columns = [consecutive.column(name) for name in left_names]
     else:
         rows = pa.array(pairs.left)
-        columns = [column.take(rows) for column in left.columns]
+        columns = [left.column(name).take(rows) for name in left_names]
+    if not left_names and not right_names:
+        return rows_only(len(pairs.right))
     rows = pa.array(pairs.right)
-    columns += [column.take(rows) for column in right.columns]
-    fields = tuple(field for side in sides(node) for field in side)
+    columns += [right.column(name).take(rows) for name in right_names]
+    every = [*left_names, *right_names]
     typed = [
-        column if column.type == field.type.arrow else column.cast(field.type.arrow)
-        for column, field in zip(columns, fields, strict=True)
+        column
+        if column.type == types[name].arrow or isinstance(column, pa.DictionaryArray)
+        else column.cast(types[name].arrow)
+        for column, name in zip(columns, every, strict=True)
     ]
-    return make_batch(typed, fields, len(pairs.right))
+    return pa.RecordBatch.from_arrays(typed, names=every)
 
 
 def _first_occurrences(values: np.ndarray) -> np.ndarray:

@@ -208,7 +208,7 @@ def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
     (scan,) = scans
     for node in all_nodes(root):
         if isinstance(node, Aggregate) and node.child is scan:
-            coded_names = coded_keys(node, scan)
+            coded_names = coded_keys(node)
             return frozenset(name for unique, name in scan.columns if unique in coded_names)
     return frozenset()
 

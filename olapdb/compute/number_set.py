@@ -1,0 +1,134 @@
+"""Integers and days of a set that lie in a narrow span, to be found without hashing.
+
+`members` asks whether the set has a value: a bit for each number of the span. `codes` asks which value of the
+set it is: a number for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.config import tuning
+from olapdb.native import members as compiled
+from olapdb.native.library import library
+from olapdb.native.values import Values, values_of
+
+_WORDS = 1 << 64
+
+
+@dataclass(frozen=True)
+class NumberSet:
+    """Distinct integers or days without NULL, from `low` on: `values[i]` has the code i.
+
+    `span` is the number of integers from the least to the greatest."""
+
+    values: pa.Array
+    low: int
+    span: int
+
+    @staticmethod
+    def of(values: pa.Array) -> NumberSet | None:
+        """Return the set; None for other types, for no values, and with NULL."""
+        if not (pa.types.is_integer(values.type) or pa.types.is_date32(values.type)):
+            return None
+        if not len(values) or values.null_count:
+            return None
+        numbers = _numbers(values)
+        low, high = int(numbers.min()), int(numbers.max())
+        return NumberSet(values, low % _WORDS, high - low + 1)
+
+    def members(self) -> Members | None:
+        """Return a bit for each number of the span; None if it is too wide."""
+        if self.span > 8 * tuning.MEMBER_TABLE_BYTES_MAX:
+            return None
+        bits = np.zeros(self.span // 8 + 1, np.uint8)
+        if library() is not None:
+            compiled.mark_members(_described(self.values), self.low, bits)
+        else:
+            marks = np.zeros(8 * len(bits), bool)
+            marks[self._offsets(self.values)] = True
+            bits = np.packbits(marks, bitorder="little")
+        return Members(self, bits)
+
+    def codes(self, rows: int) -> Codes | None:
+        """Return a code for each number of the span; None if it is too wide for this many values, and
+        so many rows to find at a time."""
+        if 4 * self.span > tuning.CODE_TABLE_BYTES_MAX:
+            return None
+        if self.span > tuning.CODE_TABLE_FACTOR * max(rows, len(self.values)):
+            return None
+        table = np.full(self.span + 1, -1, np.int32)
+        table[self._offsets(self.values)] = np.arange(len(self.values), dtype=np.int32)
+        return Codes(self, table)
+
+    def _offsets(self, column: pa.Array) -> np.ndarray:
+        """Return how far each value lies above the least of the set; what is not in the span lies as far
+        as the span is wide."""
+        numbers = _numbers(column)
+        wide = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False)
+        offsets: np.ndarray = np.minimum(
+            wide.view(np.uint64) - np.uint64(self.low), np.uint64(self.span)
+        )
+        return offsets
+
+
+@dataclass(frozen=True)
+class Members:
+    """A bit for each number of a set's span, in bytes, the lowest first; the last number has none."""
+
+    numbers: NumberSet
+    bits: np.ndarray
+
+    def find(self, column: pa.Array) -> pa.BooleanArray:
+        """Return whether the set has each value of a column of the set's type; false for NULL."""
+        rows, numbers = len(column), self.numbers
+        if library() is not None and rows:
+            words = compiled.find_members(_described(column), numbers.low, numbers.span, self.bits)
+            return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(words)])
+        at = numbers._offsets(column)
+        found = (self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & 1 == 1
+        return pa.array(_without_null(found, column, absent=False))
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A code for each number of a set's span, -1 for those that it lacks; the last number is beyond."""
+
+    numbers: NumberSet
+    table: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size."""
+        return self.table.nbytes
+
+    def find(self, column: pa.Array) -> np.ndarray:
+        """Return the code of each value of a column of the set's type, -1 where it has none; int64."""
+        numbers = self.numbers
+        if library() is not None and len(column):
+            return compiled.find_numbers(_described(column), numbers.low, numbers.span, self.table)
+        codes = self.table[numbers._offsets(column)].astype(np.int64)
+        return _without_null(codes, column, absent=-1)
+
+
+def _described(column: pa.Array) -> Values:
+    """Return an integer or day column as kernels take it."""
+    values = values_of(column)
+    assert values is not None
+    return values
+
+
+def _numbers(column: pa.Array) -> np.ndarray:
+    """Return integers or days; those of NULL are undefined."""
+    return _described(column).numbers
+
+
+def _without_null(found: np.ndarray, column: pa.Array, *, absent: int) -> np.ndarray:
+    """Return `found` with `absent` for the rows that are NULL."""
+    if not column.null_count:
+        return found
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(valid, found, absent)

@@ -1,0 +1,33 @@
+"""Calls of the kernels that look integers up in sets of a narrow span. Each needs the library.
+
+The forms in numpy are in `compute/number_set.py`. A span begins with `low`, a 64-bit word, and has `span`
+numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from olapdb.native.library import kernels
+from olapdb.native.memory import empty
+from olapdb.native.values import Values
+
+_WORD_BITS = 64
+
+
+def mark_members(values: Values, low: int, bits: np.ndarray) -> None:
+    """Set the bit of each value, of which none is NULL or beyond the span, in the bytes `bits`."""
+    kernels().olapdb_mark_members(values.type, values.numbers, values.rows, low, bits)
+
+
+def find_members(values: Values, low: int, span: int, bits: np.ndarray) -> np.ndarray:
+    """Return a bit for each row in words of 64 bits: whether its value is marked; 0 for NULL."""
+    members = empty(-(-values.rows // _WORD_BITS), np.uint64)
+    kernels().olapdb_find_members(*values.column, values.rows, low, span, bits, members)
+    return members
+
+
+def find_numbers(values: Values, low: int, span: int, table: np.ndarray) -> np.ndarray:
+    """Return the entry of `table`, int32, for each row's value; -1 for NULL. int64."""
+    codes = empty(values.rows, np.int64)
+    kernels().olapdb_find_numbers(*values.column, values.rows, low, span, table, codes)
+    return codes

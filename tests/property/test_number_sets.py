@@ -1,0 +1,62 @@
+"""Sets of integers in a narrow span find what a search by value finds, compiled or not."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olapdb.compute.hash_table import Lookup
+from olapdb.config import tuning
+from olapdb.functions import parse_type
+from olapdb.native.library import without_kernels
+from tests.property.test_kernels import INTEGERS, array_of
+
+pytestmark = pytest.mark.feature("joins", "select")
+
+
+@st.composite
+def sets(draw: st.DrawFn) -> tuple[pa.Array, pa.Array]:
+    """Draw values of a set, and a column of values to find, some of them NULL, near to both ends of
+    the type or of the set."""
+    arrow = parse_type(draw(st.sampled_from([*INTEGERS, "Date32"]))).arrow
+    signed = not pa.types.is_unsigned_integer(arrow)
+    bits = arrow.bit_width
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    start = draw(st.one_of(st.just(low), st.just(high - 40), st.integers(low, high - 40)))
+    near = st.integers(start, start + 40)
+    anything = st.one_of(near, st.integers(low, high), st.sampled_from([low, high]), st.none())
+    members = draw(st.lists(near, min_size=1, max_size=30, unique=draw(st.booleans())))
+    skipped = draw(st.integers(0, 3))
+    found = draw(st.lists(anything, min_size=skipped, max_size=100))
+    return array_of(members, arrow), array_of(found, arrow).slice(skipped)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@given(drawn=sets())
+def test_codes_and_members(compiled: bool, drawn: tuple[pa.Array, pa.Array]) -> None:
+    values, column = drawn
+    rows = len(column)
+    with nullcontext() if compiled else without_kernels():
+        with patch.multiple(tuning, CODE_TABLE_ROWS_MIN=0, MEMBER_TABLE_BYTES_MAX=1 << 23):
+            lookup = Lookup([values], len(values), keeps_rows=True)
+            codes = lookup.find([column], rows)
+            members = lookup.contains([column], rows)
+        with patch.multiple(tuning, CODE_TABLE_ROWS_MIN=1 << 62, MEMBER_TABLE_BYTES_MAX=0):
+            expected = Lookup([values], len(values), keeps_rows=True).find([column], rows)
+    np.testing.assert_array_equal(codes, expected)
+    assert members.to_pylist() == (expected >= 0).tolist()
+
+
+def test_codes_of_many_distinct_values_in_the_order_of_their_hashes() -> None:
+    values = pa.array(np.random.default_rng(3).permutation(40_000).astype(np.int32))
+    column = pa.array(np.arange(-5, 45_000), pa.int32())
+    with patch.object(tuning, "CODE_TABLE_ROWS_MIN", 1 << 62):
+        expected = Lookup([values], len(values), keeps_rows=True).find([column], len(column))
+    codes = Lookup([values], len(values), keeps_rows=True).find([column], len(column))
+    np.testing.assert_array_equal(codes, expected)
