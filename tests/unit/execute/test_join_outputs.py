@@ -48,7 +48,7 @@ def connection() -> Iterator[olapdb.Connection]:
     with olapdb.connect() as opened:
         opened.execute(
             "CREATE TABLE l ENGINE = MergeTree ORDER BY c AS SELECT toInt32(number % 23) AS c, "
-            "number AS price, concat('name ', toString(number % 5)) AS text FROM numbers(2000)"
+            "number AS price, concat('name ', toString(number % 5)) AS text FROM numbers(400)"
         )
         opened.execute(
             "CREATE TABLE c ENGINE = MergeTree ORDER BY id AS SELECT toInt32(number % 19) AS id, "
@@ -57,7 +57,7 @@ def connection() -> Iterator[olapdb.Connection]:
         )
         opened.execute(
             "CREATE TABLE n ENGINE = MergeTree ORDER BY id AS SELECT number AS id, "
-            "concat('nation ', toString(number % 2)) AS name FROM numbers(3)"
+            "concat('nation ', toString(number % 2)) AS name FROM numbers(30)"
         )
         yield opened
 
