@@ -35,7 +35,7 @@ def test_import_builds_no_arrow_object() -> None:
 
 def test_a_query_loads_no_surface_it_does_not_need() -> None:
     loaded = modules_after("import olapdb\nolapdb.connect().execute('SELECT 1').fetchall()")
-    assert loaded.isdisjoint({"pyspark", "dbt", "agate", "rich"})
+    assert loaded.isdisjoint({"pyspark", "dbt", "agate", "rich", "sqlalchemy", "asyncio"})
 
 
 def test_public_names_resolve() -> None:
