@@ -1,7 +1,10 @@
 """`import olapdb` stays light: what is heavy is loaded at first use."""
 
+import ast
+import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +46,41 @@ def test_public_names_resolve() -> None:
 
     for name in olapdb.__all__:
         assert getattr(olapdb, name) is not None
+
+
+def deferred_modules(source: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what a file defers, as type checkers see it and as it runs: full names of modules by
+    the names that they are bound to."""
+    declared: dict[str, str] = {}
+    deferred: dict[str, str] = {}
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.If) or not node.orelse:
+            continue
+        for imported in node.body:
+            assert isinstance(imported, ast.ImportFrom)
+            for name in imported.names:
+                declared[name.asname or name.name] = f"{imported.module}.{name.name}"
+        for assigned in node.orelse:
+            assert isinstance(assigned, ast.Assign)
+            (target,), call = assigned.targets, assigned.value
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            assert isinstance(call, ast.Call)
+            first, *rest = (ast.literal_eval(argument) for argument in call.args)
+            modules = [f"{first}.{name}" for name in rest] or [first]
+            deferred.update(zip(map(ast.unparse, targets), modules, strict=True))
+    return declared, deferred
+
+
+def test_deferred_modules_are_those_that_type_checkers_see() -> None:
+    files = [
+        path
+        for path in (Path(__file__).parents[2] / "olapdb").rglob("*.py")
+        if "from olapdb.lazy import" in path.read_text()
+    ]
+    assert files
+    for path in files:
+        declared, deferred = deferred_modules(path.read_text())
+        assert deferred, path
+        assert deferred.items() <= declared.items(), path
+        for module in deferred.values():
+            assert importlib.util.find_spec(module) is not None, (path, module)
