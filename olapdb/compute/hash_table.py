@@ -26,6 +26,7 @@ from olapdb.compute.hash_index import (
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
 from olapdb.threads import cores
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 BUILD_BYTES_PER_ROW = 48
 BUILD_BYTES_PER_COLUMN = 8
@@ -83,7 +84,7 @@ class Lookup:
         self._at: np.ndarray | None = grouped.firsts  # the row of each code in the columns
         self._is_held_by_caller = keeps_rows
         if self.count < rows and not (keeps_rows and grouped.hashes is not None):
-            self._columns = [column.take(pa.array(self._at)) for column in columns]
+            self._columns = [column.take(from_numpy(self._at)) for column in columns]
             self._at, self._is_held_by_caller = None, False
         self._index: HashIndex | None = None
         self._steps: list[_LookupStep] | None = None
@@ -121,7 +122,7 @@ class Lookup:
         return (
             values
             if self._at is None or self.count == len(values)
-            else values.take(pa.array(self._at))
+            else values.take(from_numpy(self._at))
         )
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
@@ -215,15 +216,15 @@ class Lookup:
             return [_LookupStep(_Values(leaves[0]), len(leaves[0]), None)]
         for leaf in leaves:
             encoded = leaf.dictionary_encode("encode")
-            leaf_codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            leaf_codes = to_numpy(encoded.indices).astype(np.int64)
             values = encoded.dictionary
             if codes is None:
                 steps.append(_LookupStep(_Values(values), len(values), None))
                 codes = leaf_codes
                 continue
-            pairs = pa.array(codes * len(values) + leaf_codes).dictionary_encode("encode")
+            pairs = from_numpy(codes * len(values) + leaf_codes).dictionary_encode("encode")
             steps.append(_LookupStep(_Values(values), len(values), _Values(pairs.dictionary)))
-            codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            codes = to_numpy(pairs.indices).astype(np.int64)
         return steps
 
 
@@ -237,7 +238,7 @@ class _MemberTable:
 
 def _words(column: pa.Array) -> np.ndarray:
     """Return integers or days without NULL as 64-bit words, negative ones in two's complement."""
-    values = (column.view(pa.int32()) if pa.types.is_date32(column.type) else column).to_numpy()
+    values = to_numpy(column.view(pa.int32()) if pa.types.is_date32(column.type) else column)
     wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
     words: np.ndarray = wide.view(np.uint64)
     return words
@@ -265,7 +266,7 @@ class _LookupStep:
             return np.where(codes < 0, -1, positions)
         missing = (codes < 0) | (positions < 0)
         packed = np.where(missing, -1, codes * self.radix + positions)
-        return self.pairs.find(pa.array(packed))
+        return self.pairs.find(from_numpy(packed))
 
 
 @dataclass(frozen=True)
@@ -284,11 +285,11 @@ class _Values:
         if not len(self.values):
             return np.full(len(column), -1, np.int64)
         if pa.types.is_null(self.values.type):
-            return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
+            return np.where(to_numpy(column.is_null()), 0, -1)
         if column.type != self.values.type:
             column = column.cast(self.values.type)
         matches = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
-        positions: np.ndarray = matches.to_numpy(zero_copy_only=False).astype(np.int64)
+        positions: np.ndarray = to_numpy(matches).astype(np.int64)
         return positions
 
 
@@ -310,12 +311,12 @@ def _grouped(
         if grouped is not None:
             return grouped
     if only is not None:
-        columns = [column.take(pa.array(only)) for column in columns]
+        columns = [column.take(from_numpy(only)) for column in columns]
         rows = len(only)
     groups = factorise(columns, rows, threads=threads)
     codes, hashes = groups.codes, None
     if is_hashed and groups.count >= tuning.INDEXED_VALUES_MIN:
-        firsts = pa.array(groups.first)
+        firsts = from_numpy(groups.first)
         hashes = row_hashes(
             _hashed_leaves([group_column.take(firsts) for group_column in columns]), groups.count
         )
@@ -349,7 +350,7 @@ def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
     null = np.zeros(rows, bool)
     for column in columns:
         if column.null_count:
-            null |= column.is_null().to_numpy(zero_copy_only=False)
+            null |= to_numpy(column.is_null())
     return null
 
 

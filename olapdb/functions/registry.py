@@ -17,6 +17,7 @@ from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.modules import all_modules, by_name, definitions_of, table_of
 from olapdb.functions.refused import REFUSED
 from olapdb.functions.scalar import ScalarDefinition, standard_call
+from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
 from olapdb.types import Nothing, plain
 
@@ -55,10 +56,10 @@ def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
 
 def _is_indexed(name: str) -> bool:
     """Return whether the name is known without the modules of all functions: it is in the index,
-    or that of an aggregate."""
+    or that of an aggregate or a window function."""
     places = _places()
     known = name in places or f"\0{name.lower()}" in places or name in LAMBDAS
-    return known or is_aggregate(name)
+    return known or is_aggregate(name) or find_window(name) is not None
 
 
 def find(name: str) -> ScalarDefinition | None:

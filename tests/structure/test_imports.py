@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import olapdb
+
 pytestmark = pytest.mark.feature("house")
 
 HEAVY = ("sqlglot", "sqlalchemy", "pandas", "pyspark", "dbt", "numpy", "agate", "rich")
@@ -36,9 +38,27 @@ def test_import_builds_no_arrow_object() -> None:
     modules_after(code)
 
 
-def test_a_query_loads_no_surface_it_does_not_need() -> None:
-    loaded = modules_after("import olapdb\nolapdb.connect().execute('SELECT 1').fetchall()")
-    assert loaded.isdisjoint({"pyspark", "dbt", "agate", "rich", "sqlalchemy", "asyncio"})
+UNWANTED = {"pandas", "sqlalchemy", "asyncio", "pyspark", "dbt", "agate", "rich"}
+QUERIES = (
+    "SELECT 1",
+    "SELECT a, count(), sum(x), min(s), avg(x) FROM t GROUP BY a ORDER BY a",
+    "SELECT count() FROM t WHERE a = 1 AND x > 0.5 AND s IN ('a', 'b')",
+    "SELECT toDate('2020-01-01') + a, if(a > 1, 'x', s) FROM t ORDER BY ALL",
+    "SHOW TABLES",
+)
+
+
+def test_queries_load_no_surface_and_no_pandas(tmp_path: Path) -> None:
+    """pyarrow imports pandas for values of Python and numpy; `types.arrow_values` does not."""
+    folder = str(tmp_path / "warehouse")
+    with olapdb.connect(folder) as connection:
+        connection.execute("CREATE TABLE t (a UInt8, x Float64, s String) ORDER BY a")
+        connection.execute("INSERT INTO t SELECT number % 100, number, 'a' FROM numbers(20000)")
+    loaded = modules_after(
+        f"import olapdb\nconnection = olapdb.connect({folder!r})\n"
+        f"for query in {QUERIES!r}:\n    connection.execute(query).fetchall()"
+    )
+    assert loaded.isdisjoint(UNWANTED), sorted(loaded & UNWANTED)
 
 
 def test_public_names_resolve() -> None:

@@ -25,6 +25,7 @@ from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field, Join
 from olapdb.types import is_nullable
+from olapdb.types.arrow_values import from_numpy
 
 LEFT_ROWS_MAX = 1_048_576
 """Left batches are concatenated up to this, where each lookup passes over all keys of the right
@@ -339,7 +340,7 @@ class Joiner:
                     has_partner[self._residual(matches, pairs).left] = True
         if self._node.strictness == "ANTI":
             has_partner = ~has_partner
-        rows = take_rows(matches.left, pa.array(np.flatnonzero(has_partner)))
+        rows = take_rows(matches.left, from_numpy(np.flatnonzero(has_partner)))
         return make_batch(rows.columns, self._node.fields, rows.num_rows)
 
 
@@ -350,9 +351,9 @@ def pair_rows(
     if pairs.in_order and len(pairs.left):
         columns = left.slice(int(pairs.left[0]), len(pairs.left)).columns
     else:
-        rows = pa.array(pairs.left)
+        rows = from_numpy(pairs.left)
         columns = [column.take(rows) for column in left.columns]
-    rows = pa.array(pairs.right)
+    rows = from_numpy(pairs.right)
     columns += [column.take(rows) for column in right.columns]
     fields = tuple(field for side in sides(node) for field in side)
     typed = [
@@ -364,7 +365,7 @@ def pair_rows(
 
 def _first_occurrences(values: np.ndarray) -> np.ndarray:
     """Return the position of the first row of each distinct value."""
-    return factorise([pa.array(values)], len(values)).first
+    return factorise([from_numpy(values)], len(values)).first
 
 
 def _take_pairs(pairs: Pairs, positions: np.ndarray) -> Pairs:

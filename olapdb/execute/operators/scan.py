@@ -40,6 +40,7 @@ from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, columns_of, inputs_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
+from olapdb.types.arrow_values import FALSE, from_numpy
 
 _NARROWED_SHARE = 0.5
 """Select the rows that remain before the next condition if they are fewer than this part."""
@@ -195,7 +196,7 @@ class TaskReader:
             return make_batch(empty, self._node.schema, 0)
         if keep is not None and keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
             kept_rows = true_positions(keep)
-            first = first.take(pa.array(kept_rows))
+            first = first.take(from_numpy(kept_rows))
             rest = read_rows(task, kept_rows, self._other_columns, table, context, self._coded)
             keep = None
         else:
@@ -246,17 +247,17 @@ def _mask(
                 positions = chosen if positions is None else positions[chosen]
                 used = frozenset().union(*(inputs_of(part) for part in parts[at:]))
                 names = [name for name in remaining.schema.names if name in used]
-                taken = remaining.select(names).take(pa.array(chosen))
+                taken = remaining.select(names).take(from_numpy(chosen))
                 remaining = taken if names else rows_only(count)
                 kept = None
         meets = evaluate_predicate(condition, remaining, context.environment, context.subqueries)
-        mask = meets.fill_null(False) if meets.null_count else meets
+        mask = meets.fill_null(FALSE) if meets.null_count else meets
         kept = mask if kept is None else pc.and_(kept, mask)
     if kept is None or positions is None:
         return kept
     full = np.zeros(batch.num_rows, bool)
     full[positions[true_positions(kept)]] = True
-    return pa.array(full)
+    return from_numpy(full)
 
 
 def _block_batches(
