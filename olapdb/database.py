@@ -10,28 +10,37 @@ import threading
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from olapdb.catalog.protocol import CATALOG_FILE, Catalog
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.compute.spill.files import remove_leftovers
 from olapdb.config import Settings
-from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
+from olapdb.lazy import LazyModule
 from olapdb.maintenance.refresh_thread import RefreshThread
 from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.failpoint import Durability
+from olapdb.model.schema import MaterializedView
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.session import Session
 from olapdb.statements.context import OpenWarehouse, PlanCache
-from olapdb.statements.introspect.show import require_database
+from olapdb.statements.databases import require_database
 from olapdb.storage.column_cache import process_columns
 from olapdb.storage.store import LocalStore, MemoryStore, Store
-from olapdb.system.all_tables import SYSTEM_TABLES
 from olapdb.threads import end_with_process
-from olapdb.views.definition.judgement import judge_older_views
-from olapdb.views.jobs.executor import Executor
-from olapdb.views.jobs.job import default_executor
+
+if TYPE_CHECKING:
+    from olapdb.commit.origin import CommitOrigin
+    from olapdb.dml import ttl
+    from olapdb.views.definition import judgement
+    from olapdb.views.jobs import job
+    from olapdb.views.jobs.executor import Executor
+else:
+    ttl = LazyModule("olapdb.dml.ttl")
+    judgement = LazyModule("olapdb.views.definition.judgement")
+    job = LazyModule("olapdb.views.jobs.job")
 
 MEMORY = ":memory:"
 
@@ -64,15 +73,15 @@ class Database:
         if not read_only:
             if self._store.temporary_folder is not None:
                 remove_leftovers(self._store.temporary_folder)
-            judge_older_views(self.services)
-            self._scheduler = MergeScheduler(self.services, expire=apply_ttl)
+            if any(self._catalog.snapshot().objects_of(MaterializedView)):
+                judgement.judge_older_views(self.services)
+            self._scheduler = MergeScheduler(self.services, expire=_apply_ttl)
             self._scheduler.start()
         end_with_process(self)
         self.engine = OpenWarehouse(
             services=self.services,
             executor=self.executor,
             background=self._scheduler,
-            system=SYSTEM_TABLES,
             plans=PlanCache(),
         )
         self._refreshes: RefreshThread | None = None
@@ -142,7 +151,7 @@ class Database:
         the entry point group `olapdb.executors`, so that the engine never imports them. Raises
         BadArguments for these in memory, ExternalToolMissing if none is installed."""
         if name == "in_process":
-            return default_executor(self.services, settings)
+            return job.default_executor(self.services, settings)
         if self.location == MEMORY:
             raise BadArguments(
                 f"engine = '{name}' needs a warehouse in a folder; this one is in memory.",
@@ -215,6 +224,11 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
         failpoint=failpoint,
     )
     return catalog, store
+
+
+def _apply_ttl(origin: CommitOrigin, table_id: str) -> None:
+    """Remove what expired from a table, see `olapdb.dml.ttl`."""
+    ttl.apply_ttl(origin, table_id)
 
 
 def _make_folder(folder: Path) -> None:

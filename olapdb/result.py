@@ -39,6 +39,7 @@ from olapdb.types import (
     WideNumber,
 )
 from olapdb.types.arrow import arrow_schema
+from olapdb.types.arrow_values import array_of
 
 
 @dataclass
@@ -308,7 +309,7 @@ def from_columns(
     names: Sequence[str], types: Sequence[DataType], columns: Sequence[Sequence[object]]
 ) -> Result:
     """Return a result of a few Python values, given column by column (SHOW, DESCRIBE, EXPLAIN)."""
-    arrays = [pa.array(c, type=t.arrow) for c, t in zip(columns, types, strict=True)]
+    arrays = [array_of(c, t.arrow) for c, t in zip(columns, types, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names, types))
     return Result(names, types, [batch])
 

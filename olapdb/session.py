@@ -17,13 +17,14 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, SupportsInt, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsInt, TypeVar
 
 from olapdb import errors
 from olapdb.bind.placeholders import positional_count, refuse_surplus
 from olapdb.catalog.read_retry import retry_read
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
+from olapdb.lazy import LazyModule, lazy_modules
 from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, QueryStatistics, Result
@@ -32,29 +33,56 @@ from olapdb.runtime.python_code import PYTHON_OPTIONS, LocalFunction, PythonOpti
 from olapdb.runtime.tracking import QueryTracker
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse, parse_table_name
-from olapdb.statements.admin import check, kill, refresh, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
-from olapdb.statements.ddl import (
-    alter,
-    create,
-    dictionaries,
-    drop,
-    functions,
-    refreshable_definition,
-    rename,
-    undrop,
-    views,
-)
-from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_rows
+from olapdb.statements.databases import require_database
 from olapdb.statements.expansion import with_functions
-from olapdb.statements.introspect import show
-from olapdb.statements.query import explain, output, select
+from olapdb.statements.query import output, select
 from olapdb.statements.session_parameters import SessionParameters, is_parameter
 from olapdb.statements.temporary_routing import for_table, routed
 from olapdb.statements.temporary_tables import TemporaryTables
 from olapdb.threads import park_if_ending
 from olapdb.types import DataType, quote_identifier
+
+if TYPE_CHECKING:
+    from olapdb.statements.admin import check, kill, refresh, system_view
+    from olapdb.statements.ddl import (
+        alter,
+        create,
+        dictionaries,
+        drop,
+        functions,
+        refreshable_definition,
+        rename,
+        undrop,
+        views,
+    )
+    from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_rows
+    from olapdb.statements.introspect import show
+    from olapdb.statements.query import explain
+else:
+    check, kill, refresh, system_view = lazy_modules(
+        "olapdb.statements.admin", "check", "kill", "refresh", "system_view"
+    )
+    alter, create, dictionaries, drop, functions, refreshable_definition, rename, undrop, views = (
+        lazy_modules(
+            "olapdb.statements.ddl",
+            "alter",
+            "create",
+            "dictionaries",
+            "drop",
+            "functions",
+            "refreshable_definition",
+            "rename",
+            "undrop",
+            "views",
+        )
+    )
+    insert, mutations, optimize_truncate, replace_rows = lazy_modules(
+        "olapdb.statements.dml", "insert", "mutations", "optimize_truncate", "replace_rows"
+    )
+    show = LazyModule("olapdb.statements.introspect.show")
+    explain = LazyModule("olapdb.statements.query.explain")
 
 _Rows = TypeVar("_Rows", bound=SupportsInt)
 
@@ -446,7 +474,7 @@ class Session:
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
         """Make the database the session's current one. Raise UnknownDatabase if it does not
         exist."""
-        show.require_database(statement.database, context.snapshot(), statement.position)
+        require_database(statement.database, context.snapshot(), statement.position)
         self.database = statement.database
         return Result()
 

@@ -23,7 +23,7 @@ from olapdb.functions.kernels.columns import from_scalars, single, structs_from,
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
 
-_NULL = pa.scalar(None, pa.uint8())
+_NULL = pa.nulls(1, pa.uint8())[0]
 
 
 def bind_in(binder: Binder, node: sql.In) -> Expression:

@@ -19,6 +19,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Constant
 from olapdb.sql import nodes as sql
 from olapdb.types import FLOAT64, DataType, Integer
+from olapdb.types.arrow_values import scalar_of
 
 SAMPLE_FACTOR = "_sample_factor"
 """The virtual column by which a count of sampled rows is multiplied."""
@@ -38,7 +39,7 @@ class Sample:
     def factor(self) -> Constant:
         """The value of `_sample_factor`."""
         value = 1.0 / float(self.size) if self.size else 1.0
-        return Constant(FLOAT64, pa.scalar(value, pa.float64()))
+        return Constant(FLOAT64, scalar_of(value, pa.float64()))
 
     def condition(self, key: sql.Expression, data_type: DataType) -> sql.Expression | None:
         """Return the condition on the sampling key, an unsigned integer; None if all rows meet it."""

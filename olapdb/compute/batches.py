@@ -12,6 +12,7 @@ from olapdb.functions.base import Column
 from olapdb.functions.kernels.columns import as_array, true_positions
 from olapdb.plan.nodes import Node, Schema
 from olapdb.types import DataType
+from olapdb.types.arrow_values import from_numpy
 
 
 def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
@@ -103,7 +104,7 @@ def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
         return batch.slice(0, 0)
     if not batch.num_columns:
         return rows_only(rows)
-    return batch.take(pa.array(true_positions(keep)))
+    return batch.take(from_numpy(true_positions(keep)))
 
 
 def checked(batches: Iterable[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
@@ -124,4 +125,4 @@ def overwritten(
     positions = np.arange(len(values))
     positions[offsets] = len(values) + np.arange(len(offsets))
     replacement = single_chunk(new).cast(values.type)
-    return pa.concat_arrays([single_chunk(values), replacement]).take(pa.array(positions))
+    return pa.concat_arrays([single_chunk(values), replacement]).take(from_numpy(positions))

@@ -14,6 +14,7 @@ from olapdb.compute.dictionary_tree import lists
 from olapdb.compute.hash_table import any_null
 from olapdb.functions.base import Column
 from olapdb.plan.expressions import Constant, DictionaryCall, Expression
+from olapdb.types.arrow_values import from_numpy
 
 Evaluate = Callable[[Expression, pa.RecordBatch], Column]
 
@@ -38,7 +39,7 @@ def dictionary_value(
         result = _walk(call, arguments, length, rows)
         null = any_null(arguments, length)
         if null.any():
-            result = pc.if_else(pa.array(null), pa.scalar(None, result.type), result)
+            result = pc.if_else(from_numpy(null), pa.scalar(None, result.type), result)
     return result[0] if is_constant else result
 
 
@@ -48,9 +49,9 @@ def _walk(
     """Return what a call says about keys: whether they exist, and keys above and below them."""
     match call.kind:
         case "has":
-            return pa.array((rows.find(arguments, length) >= 0).astype(np.uint8))
+            return from_numpy((rows.find(arguments, length) >= 0).astype(np.uint8))
         case "is_in":
-            return pa.array(rows.tree.is_below(arguments[0], arguments[1]).astype(np.uint8))
+            return from_numpy(rows.tree.is_below(arguments[0], arguments[1]).astype(np.uint8))
         case "hierarchy":
             return lists(*rows.tree.paths(arguments[0]), length)
         case _:
@@ -69,15 +70,15 @@ def _attribute(
     at = rows.find(arguments, length)
     missing = (at < 0) & ~any_null(arguments, length)
     column = rows.columns[call.attribute]
-    values = column.take(pa.array(at, mask=at < 0))
+    values = column.take(from_numpy(at, null=at < 0))
     if call.default is None or not missing.any():
         return values
     lacking = np.flatnonzero(missing)
-    sub_batch = batch if isinstance(call.default, Constant) else batch.take(pa.array(lacking))
+    sub_batch = batch if isinstance(call.default, Constant) else batch.take(from_numpy(lacking))
     default = evaluate(call.default, sub_batch)
     defaults = single_chunk(broadcast(default, len(lacking), call.default.type))
     if len(lacking) == length:
         return defaults
     choice = np.arange(length)
     choice[lacking] = length + np.arange(len(lacking))
-    return pa.concat_arrays([values, defaults]).take(pa.array(choice))
+    return pa.concat_arrays([values, defaults]).take(from_numpy(choice))

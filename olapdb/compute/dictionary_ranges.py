@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from olapdb.types.arrow_values import from_numpy, to_numpy
+
 
 class Ranges:
     """The ranges of the keys, as codes from 0; `bounds` are the first and last values, both within
@@ -47,11 +49,11 @@ class Ranges:
     def find(self, codes: np.ndarray, values: pa.Array) -> np.ndarray:
         """Return the row of the range that holds each value, -1 where none does; int64."""
         found = np.full(len(codes), -1, np.int64)
-        known = np.flatnonzero((codes >= 0) & ~values.is_null().to_numpy(zero_copy_only=False))
+        known = np.flatnonzero((codes >= 0) & ~to_numpy(values.is_null()))
         if not len(known):
             return found
         codes = codes[known]
-        wanted = _numbers(values.take(pa.array(known)))
+        wanted = _numbers(values.take(from_numpy(known)))
         begun = codes * (len(self._firsts) + 1) + np.searchsorted(self._firsts, wanted, "right")
         end = np.searchsorted(self._begun, begun, "right") - 1
         needed = np.searchsorted(self._lasts, wanted, "left")
@@ -91,5 +93,5 @@ def _numbers(values: pa.Array) -> np.ndarray:
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(arrow):
         values = values.view(pa.int64())
-    numbers: np.ndarray = values.to_numpy(zero_copy_only=False)
+    numbers: np.ndarray = to_numpy(values)
     return numbers

@@ -18,6 +18,7 @@ from olapdb.compute.dictionary_tree import Tree
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.ordering import OrderColumn, sort_indices
 from olapdb.plan.expressions import DictionaryShape
+from olapdb.types.arrow_values import TRUE, from_numpy, to_numpy
 
 
 class DictionaryRows:
@@ -62,15 +63,15 @@ class DictionaryRows:
     def tree(self) -> Tree:
         """The hierarchy of a dictionary with one key column and a parent."""
         positions = np.sort(self._row_of_code)
-        rows = pa.array(positions)
+        rows = from_numpy(positions)
         keys = self.columns[0].take(rows)
         parents = self.columns[self.shape.parent].take(rows)
         if self.shape.root is not None:
             is_root = pc.equal(parents, pa.scalar(self.shape.root, parents.type))
-            ends = pc.or_kleene(pc.is_null(parents), pc.fill_null(is_root, True))
+            ends = pc.or_kleene(pc.is_null(parents), pc.fill_null(is_root, TRUE))
         else:
             ends = pc.is_null(parents)
-        return Tree(keys, parents, ends.to_numpy(zero_copy_only=False))
+        return Tree(keys, parents, to_numpy(ends))
 
     def _codes_of_rows(self) -> np.ndarray:
         """Return the code of each row's key; int64."""
@@ -96,5 +97,5 @@ class DictionaryRows:
         """Return the position of each row in the order of all columns, NULL first; int64."""
         columns = [OrderColumn(column, nulls_first=True) for column in self.columns]
         ranks = np.empty(self.rows, np.int64)
-        ranks[sort_indices(columns, self.rows).to_numpy()] = np.arange(self.rows)
+        ranks[to_numpy(sort_indices(columns, self.rows))] = np.arange(self.rows)
         return ranks

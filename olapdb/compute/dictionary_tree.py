@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.hash_table import Lookup
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _STEPS_MAX = 1000
 """The most steps up or down a hierarchy, as in ClickHouse."""
@@ -18,15 +19,15 @@ class Tree:
 
     def __init__(self, keys: pa.Array, parents: pa.Array, ends: np.ndarray) -> None:
         self._keys = keys
-        self._key_values = keys.to_numpy(zero_copy_only=False)
+        self._key_values = to_numpy(keys)
         self._parents = parents
         self._ends = ends
         self._lookup = Lookup([keys], len(keys))
         codes = self._lookup.find([keys], len(keys))
         self._row_of_code = np.empty(len(keys), np.int64)
         self._row_of_code[codes] = np.arange(len(keys))
-        has_parent = np.flatnonzero(~parents.is_null().to_numpy(zero_copy_only=False))
-        below = parents.take(pa.array(has_parent))
+        has_parent = np.flatnonzero(~to_numpy(parents.is_null()))
+        below = parents.take(from_numpy(has_parent))
         self._parent_lookup = Lookup([below], len(below))
         parent_codes = self._parent_lookup.find([below], len(below))
         order = np.lexsort((self._key_values[has_parent], parent_codes))
@@ -46,7 +47,7 @@ class Tree:
         rows = self._rows(keys)
         owners = np.flatnonzero(rows >= 0)
         rows = rows[owners]
-        levels: list[tuple[np.ndarray, pa.Array]] = [(owners, self._keys.take(pa.array(rows)))]
+        levels: list[tuple[np.ndarray, pa.Array]] = [(owners, self._keys.take(from_numpy(rows)))]
         met = np.full((len(keys), 0), -1, np.int64)
         for _ in range(_STEPS_MAX):
             if not len(owners):
@@ -56,10 +57,10 @@ class Tree:
             met = np.concatenate([met, column], axis=1)
             climbs = ~self._ends[rows]
             owners, rows = owners[climbs], rows[climbs]
-            above = self._parents.take(pa.array(rows))
+            above = self._parents.take(from_numpy(rows))
             rows = self._rows(above)
             is_new = (rows < 0) | ~(met[owners] == rows[:, None]).any(axis=1)
-            levels.append((owners[is_new], above.filter(pa.array(is_new))))
+            levels.append((owners[is_new], above.filter(from_numpy(is_new))))
             goes_on = is_new & (rows >= 0)
             owners, rows = owners[goes_on], rows[goes_on]
         return _by_owner(levels, self._keys.type)
@@ -67,8 +68,8 @@ class Tree:
     def is_below(self, keys: pa.Array, ancestors: pa.Array) -> np.ndarray:
         """Return whether each ancestor is on the path of its key, the key itself included; bool."""
         owners, path = self.paths(keys)
-        wanted = ancestors.take(pa.array(owners))
-        equal = path.to_numpy(zero_copy_only=False) == wanted.to_numpy(zero_copy_only=False)
+        wanted = ancestors.take(from_numpy(owners))
+        equal = to_numpy(path) == to_numpy(wanted)
         result = np.zeros(len(keys), bool)
         result[owners[equal]] = True
         return result
@@ -78,7 +79,7 @@ class Tree:
 
         The result is as of `paths`: nearer keys first, then by value."""
         distinct = keys.dictionary_encode()
-        at = distinct.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        at = to_numpy(distinct.indices).astype(np.int64)
         count = max(1, len(self._key_values))
         owners = np.arange(len(distinct.dictionary))
         frontier = distinct.dictionary
@@ -94,7 +95,7 @@ class Tree:
             if not levels or step == levels:
                 collected.append((owners, rows))
             seen = np.union1d(seen, pairs) if not levels else seen
-            frontier = self._keys.take(pa.array(rows))
+            frontier = self._keys.take(from_numpy(rows))
         return self._repeated(at, len(distinct.dictionary), collected)
 
     def _children_of(self, owners: np.ndarray, keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +112,7 @@ class Tree:
     ) -> tuple[np.ndarray, pa.Array]:
         """Return the rows below `count` distinct keys, for each of the keys at positions `at`."""
         levels = [
-            (owners[order], self._keys.take(pa.array(rows[order])))
+            (owners[order], self._keys.take(from_numpy(rows[order])))
             for owners, rows in collected
             for order in [np.lexsort((self._key_values[rows], owners))]
         ]
@@ -121,7 +122,7 @@ class Tree:
         repeated = sizes[at]
         offsets = np.cumsum(repeated) - repeated
         taken = np.arange(repeated.sum()) + np.repeat(starts[at] - offsets, repeated)
-        return np.repeat(np.arange(len(at)), repeated), values.take(pa.array(taken))
+        return np.repeat(np.arange(len(at)), repeated), values.take(from_numpy(taken))
 
 
 def _by_owner(
@@ -131,11 +132,11 @@ def _by_owner(
     owners = np.concatenate([np.zeros(0, np.int64), *(level[0] for level in levels)])
     values = pa.concat_arrays([pa.array([], arrow), *(level[1].cast(arrow) for level in levels)])
     order = np.argsort(owners, kind="stable")
-    return owners[order], values.take(pa.array(order))
+    return owners[order], values.take(from_numpy(order))
 
 
 def lists(owners: np.ndarray, values: pa.Array, rows: int) -> pa.ListArray:
     """Return the values as one list for each of `rows` owners."""
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(np.bincount(owners, minlength=rows), out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
+    return pa.ListArray.from_arrays(from_numpy(offsets), values)

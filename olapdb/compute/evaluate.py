@@ -26,6 +26,7 @@ from olapdb.functions import cast_column
 from olapdb.functions.base import Column, Environment
 from olapdb.plan import expressions
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
+from olapdb.types.arrow_values import FALSE, from_numpy
 
 _COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
     "equals": pc.equal,
@@ -250,7 +251,7 @@ def _lambda_function(
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
         """Return the lambda's values for elements, each with the outer row that `owners` gives."""
-        rows = pa.array(owners)
+        rows = from_numpy(owners)
         outer_columns = [single_chunk(batch.column(name)).take(rows) for name in captured]
         element_batch = pa.RecordBatch.from_arrays(
             [*elements, *outer_columns], names=[*names, *captured]
@@ -283,7 +284,7 @@ def _in_values(
     column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)
     if pa.types.is_nested(column.type):
         values = single_chunk(expression.values)
-        is_member = pa.array(Lookup([values], len(values)).find([column], len(column)) >= 0)
+        is_member = from_numpy(Lookup([values], len(values)).find([column], len(column)) >= 0)
     else:
         is_member = pc.is_in(column, value_set=expression.values)
     is_member = _in_with_nulls(is_member, [column], expression.negated)
@@ -316,7 +317,7 @@ def _in_with_nulls(is_member: pa.Array, columns: list[pa.Array], negated: bool) 
     if negated:
         is_member = pc.invert(is_member)
     if any(column.null_count for column in columns):
-        null = pa.array(any_null(columns, len(is_member)))
+        null = from_numpy(any_null(columns, len(is_member)))
         is_member = pc.if_else(null, pa.scalar(None, pa.bool_()), is_member)
     return is_member
 
@@ -324,7 +325,7 @@ def _in_with_nulls(is_member: pa.Array, columns: list[pa.Array], negated: bool) 
 def _to_numbers(value: Column, data_type: DataType) -> Column:
     """Return booleans in the condition's own type (UInt8, or Nullable of it)."""
     if not is_nullable(data_type) and isinstance(value, pa.Array) and value.null_count:
-        value = pc.fill_null(value, False)
+        value = pc.fill_null(value, FALSE)
     return value if isinstance(plain(data_type), Boolean) else value.cast(data_type.arrow)
 
 

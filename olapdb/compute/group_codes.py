@@ -18,9 +18,11 @@ from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.arrow_buffers import empty, progression
+from olapdb.functions.kernels.columns import from_values
 from olapdb.native import grouping
 from olapdb.native.library import library
 from olapdb.threads import ThreadPool, cores
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 RADIX_MAX = 1 << 62
 """Codes of several columns are packed into one integer below this bound."""
@@ -77,7 +79,7 @@ def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
         codes, count = _combine(codes, count, leaf_codes, leaf_count)
     if count <= max(len(codes), tuning.DENSE_RADIX_MIN):
         return number_by_table(codes, count)
-    return number(pa.array(codes))
+    return number(from_numpy(codes))
 
 
 def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
@@ -87,7 +89,7 @@ def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
     a period (Weyl); every n-th row might all be equal."""
     fractions = np.arange(min(rows, tuning.SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
     positions = (fractions >> np.uint64(32)) * np.uint64(rows) >> np.uint64(32)
-    sample = pa.array(np.unique(positions).view(np.int64))
+    sample = from_values(np.unique(positions), pa.int64())
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
 
 
@@ -99,7 +101,7 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
     slice_of = _slice_numbers(leaves, rows)
     order = np.argsort(slice_of, kind="stable")
     ends = np.cumsum(np.bincount(slice_of))
-    partitioned = [leaf.take(pa.array(order)) for leaf in leaves]
+    partitioned = [leaf.take(from_numpy(order)) for leaf in leaves]
 
     def group(start: int, stop: int) -> Factorised:
         """Group the rows of one slice; the first rows are numbers in the original order."""
@@ -204,7 +206,7 @@ def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
         leaf = leaf.view(pa.int64())
     elif not pa.types.is_integer(arrow):
         return None
-    numbers: np.ndarray = leaf.to_numpy(zero_copy_only=False)
+    numbers: np.ndarray = to_numpy(leaf)
     return numbers
 
 
@@ -229,7 +231,7 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
 def _encode_by_arrow(column: pa.Array) -> tuple[np.ndarray, int]:
     """Return what `encode` does, by Arrow's hash table."""
     encoded = column.dictionary_encode("encode")
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = to_numpy(encoded.indices).astype(np.int64)
     return codes, len(encoded.dictionary)
 
 
@@ -239,7 +241,7 @@ def _combine(
     """Return one code for each pair of codes. The left ones are renumbered first if the product
     would not fit."""
     if left_count * max(right_count, 1) >= RADIX_MAX:
-        left, left_count = encode(pa.array(left))
+        left, left_count = encode(from_numpy(left))
     return left * right_count + right, left_count * right_count
 
 
@@ -266,7 +268,7 @@ def lists_as_bytes(column: pa.Array, number: Callable[[pa.Array], np.ndarray]) -
     if pa.types.is_map(column.type):
         entry = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
         column = column.cast(pa.list_(entry))
-    offsets = column.offsets.to_numpy().astype(np.int64)
+    offsets = to_numpy(column.offsets).astype(np.int64)
     start = int(offsets[0]) if len(offsets) else 0
     stop = int(offsets[-1]) if len(offsets) else 0
     elements = column.values.slice(start, stop - start)

@@ -21,6 +21,7 @@ from olapdb.config import tuning
 from olapdb.native import hashes as compiled_hashes
 from olapdb.native.library import library
 from olapdb.threads import ThreadPool
+from olapdb.types.arrow_values import from_numpy
 
 BUCKETED_GROUPS = 1 << 20
 
@@ -153,7 +154,7 @@ def _equal_rows(
     equal = np.ones(len(our_rows), bool)
     for our_leaf, their_leaf in zip(ours, theirs, strict=True):
         equal &= equal_values(
-            our_leaf.take(pa.array(our_rows)), their_leaf.take(pa.array(their_rows))
+            our_leaf.take(from_numpy(our_rows)), their_leaf.take(from_numpy(their_rows))
         )
     return equal
 

@@ -27,6 +27,7 @@ from olapdb.compute.number_set import Codes, Members, NumberSet
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
 from olapdb.threads import cores
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 BUILD_BYTES_PER_ROW = 48
 BUILD_BYTES_PER_COLUMN = 8
@@ -84,7 +85,7 @@ class Lookup:
         self._at: np.ndarray | None = grouped.firsts  # the row of each code in the columns
         self._is_held_by_caller = keeps_rows
         if self.count < rows and not (keeps_rows and grouped.hashes is not None):
-            self._columns = [column.take(pa.array(self._at)) for column in columns]
+            self._columns = [column.take(from_numpy(self._at)) for column in columns]
             self._at, self._is_held_by_caller = None, False
         self._codes: Codes | None = None
         self._has_looked_for_codes = False
@@ -124,7 +125,7 @@ class Lookup:
         return (
             values
             if self._at is None or self.count == len(values)
-            else values.take(pa.array(self._at))
+            else values.take(from_numpy(self._at))
         )
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
@@ -157,7 +158,7 @@ class Lookup:
         """Return whether the set has each row. A NULL is in no set."""
         members = self._members
         if members is None or columns[0].type != members.numbers.values.type:
-            return pa.array(self.find(columns, rows) >= 0)
+            return from_numpy(self.find(columns, rows) >= 0)
         return members.find(columns[0])
 
     @cached_property
@@ -179,7 +180,7 @@ class Lookup:
             self._codes = None
             if not self.has_null and len(self._columns) == 1:
                 (values,) = self._columns
-                by_code = values if self._at is None else values.take(pa.array(self._at))
+                by_code = values if self._at is None else values.take(from_numpy(self._at))
                 numbers = NumberSet.of(by_code)
                 self._codes = None if numbers is None else numbers.codes(rows)
             self._has_looked_for_codes = True
@@ -225,15 +226,15 @@ class Lookup:
             return [_LookupStep(_Values(leaves[0]), len(leaves[0]), None)]
         for leaf in leaves:
             encoded = leaf.dictionary_encode("encode")
-            leaf_codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            leaf_codes = to_numpy(encoded.indices).astype(np.int64)
             values = encoded.dictionary
             if codes is None:
                 steps.append(_LookupStep(_Values(values), len(values), None))
                 codes = leaf_codes
                 continue
-            pairs = pa.array(codes * len(values) + leaf_codes).dictionary_encode("encode")
+            pairs = from_numpy(codes * len(values) + leaf_codes).dictionary_encode("encode")
             steps.append(_LookupStep(_Values(values), len(values), _Values(pairs.dictionary)))
-            codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            codes = to_numpy(pairs.indices).astype(np.int64)
         return steps
 
 
@@ -259,7 +260,7 @@ class _LookupStep:
             return np.where(codes < 0, -1, positions)
         missing = (codes < 0) | (positions < 0)
         packed = np.where(missing, -1, codes * self.radix + positions)
-        return self.pairs.find(pa.array(packed))
+        return self.pairs.find(from_numpy(packed))
 
 
 @dataclass(frozen=True)
@@ -278,11 +279,11 @@ class _Values:
         if not len(self.values):
             return np.full(len(column), -1, np.int64)
         if pa.types.is_null(self.values.type):
-            return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
+            return np.where(to_numpy(column.is_null()), 0, -1)
         if column.type != self.values.type:
             column = column.cast(self.values.type)
         matches = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
-        positions: np.ndarray = matches.to_numpy(zero_copy_only=False).astype(np.int64)
+        positions: np.ndarray = to_numpy(matches).astype(np.int64)
         return positions
 
 
@@ -304,12 +305,12 @@ def _grouped(
         if grouped is not None:
             return grouped
     if only is not None:
-        columns = [column.take(pa.array(only)) for column in columns]
+        columns = [column.take(from_numpy(only)) for column in columns]
         rows = len(only)
     groups = factorise(columns, rows, threads=threads)
     codes, hashes = groups.codes, None
     if is_hashed and groups.count >= tuning.INDEXED_VALUES_MIN:
-        firsts = pa.array(groups.first)
+        firsts = from_numpy(groups.first)
         hashes = row_hashes(
             _hashed_leaves([group_column.take(firsts) for group_column in columns]), groups.count
         )
@@ -343,7 +344,7 @@ def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
     null = np.zeros(rows, bool)
     for column in columns:
         if column.null_count:
-            null |= column.is_null().to_numpy(zero_copy_only=False)
+            null |= to_numpy(column.is_null())
     return null
 
 

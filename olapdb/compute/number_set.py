@@ -15,6 +15,7 @@ from olapdb.config import tuning
 from olapdb.native import members as compiled
 from olapdb.native.library import library
 from olapdb.native.values import Values, values_of
+from olapdb.types.arrow_values import from_numpy
 
 _WORDS = 1 << 64
 
@@ -90,7 +91,7 @@ class Members:
             return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(words)])
         at = numbers._offsets(column)
         found = (self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & 1 == 1
-        return pa.array(_without_null(found, column, absent=False))
+        return from_numpy(_without_null(found, column, absent=False))
 
 
 @dataclass(frozen=True)

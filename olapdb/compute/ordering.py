@@ -15,6 +15,7 @@ from olapdb.functions.kernels.columns import single, true_positions
 from olapdb.native.library import library
 from olapdb.native.selection import positions_within
 from olapdb.native.sorting import SortColumn, sort_order
+from olapdb.types.arrow_values import FALSE, TRUE, from_numpy, to_numpy
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ def sort_indices(columns: Sequence[OrderColumn], rows: int) -> pa.Array:
         for leaf in _sortable(column.values)
     ]
     if not leaves or rows <= 1:
-        return pa.array(np.arange(rows, dtype=np.uint64))
+        return from_numpy(np.arange(rows, dtype=np.uint64))
     if rows >= tuning.RADIX_SORT_ROWS_MIN and library() is not None:
         order = sort_order(leaves, rows)
         if order is not None:
-            return pa.array(order)
+            return from_numpy(order)
     return _sort_by_arrow(leaves)
 
 
@@ -73,9 +74,9 @@ def rows_within(column: OrderColumn, bound: pa.Scalar) -> np.ndarray:
             return found
     keep = (pc.greater_equal if column.descending else pc.less_equal)(values, bound)
     if column.nulls_first:
-        keep = pc.fill_null(keep, True)
+        keep = pc.fill_null(keep, TRUE)
         if pa.types.is_floating(bound.type):
-            keep = pc.or_(keep, pc.fill_null(pc.is_nan(values), False))
+            keep = pc.or_(keep, pc.fill_null(pc.is_nan(values), FALSE))
     return true_positions(keep)
 
 
@@ -97,7 +98,7 @@ def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:
     integer_type = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
     if not pa.types.is_integer(arrow):
         values = values.view(integer_type)
-    numbers = values.to_numpy()
+    numbers = to_numpy(values)
     return bool((numbers[1:] >= numbers[:-1]).all())
 
 
@@ -124,7 +125,7 @@ def dense_ranks(columns: Sequence[OrderColumn], rows: int) -> np.ndarray:
     order = sort_indices(columns, rows)
     is_new_rank = ~equal_to_previous([column.values.take(order) for column in columns], rows)
     ranks = np.empty(rows, np.int64)
-    ranks[order.to_numpy()] = np.cumsum(is_new_rank) - 1
+    ranks[to_numpy(order)] = np.cumsum(is_new_rank) - 1
     return ranks
 
 
@@ -152,6 +153,6 @@ def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
         equal = pc.or_(equal, both_nan)
     if left.null_count or right.null_count:
         both_null = pc.and_(left.is_null(), right.is_null())
-        equal = pc.or_(pc.fill_null(equal, False), both_null)
-    mask: np.ndarray = equal.to_numpy(zero_copy_only=False)
+        equal = pc.or_(pc.fill_null(equal, FALSE), both_null)
+    mask: np.ndarray = to_numpy(equal)
     return mask

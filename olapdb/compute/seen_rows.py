@@ -10,6 +10,7 @@ import pyarrow as pa
 from olapdb.compute.context import MemoryAccount
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup, build_bytes, estimate_build_bytes
+from olapdb.types.arrow_values import from_numpy
 
 
 class SeenRows:
@@ -52,10 +53,10 @@ class SeenRows:
         for _, lookup in self._levels:
             if not len(new_rows):
                 return new_rows
-            taken = [column.take(pa.array(new_rows)) for column in columns]
+            taken = [column.take(from_numpy(new_rows)) for column in columns]
             new_rows = new_rows[lookup.find(taken, len(new_rows)) < 0]
         if len(new_rows):
-            self._insert([column.take(pa.array(new_rows)) for column in columns], len(new_rows))
+            self._insert([column.take(from_numpy(new_rows)) for column in columns], len(new_rows))
         return new_rows
 
     def _insert(self, columns: list[pa.Array], rows: int) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from olapdb.compute.group_codes import RADIX_MAX, Factorised, encode, factorise, number_by_table
 from olapdb.config import tuning
+from olapdb.types.arrow_values import from_numpy
 
 HELD_BYTES_MAX = 256 << 20
 
@@ -78,7 +79,7 @@ class SharedCodes:
         for column_codes, count in encoded[1:]:
             codes = codes * count + column_codes
         if radix > tuning.RENUMBER_RADIX_MAX:
-            return factorise([pa.array(codes)], rows)
+            return factorise([from_numpy(codes)], rows)
         return number_by_table(codes, radix)
 
     def _encode(self, column: pa.Array, key: Hashable) -> tuple[np.ndarray, int]:

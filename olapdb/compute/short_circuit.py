@@ -18,6 +18,7 @@ from olapdb.functions import default_value
 from olapdb.functions.base import Column, Environment
 from olapdb.plan import expressions
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
+from olapdb.types.arrow_values import FALSE, from_numpy, to_numpy
 
 Evaluate = Callable[[expressions.Expression, pa.RecordBatch], Column]
 
@@ -171,14 +172,14 @@ def _spread(
         return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
     inputs = expressions.inputs_of(expression)
     names = [name for name in batch.schema.names if name in inputs]
-    needed_rows = filter_rows(batch.select(names), pa.array(needed))
+    needed_rows = filter_rows(batch.select(names), from_numpy(needed))
     value = broadcast(evaluate(expression, needed_rows), count, expression.type)
     positions = np.cumsum(needed) - 1
     if nullable:
-        return value.take(pa.array(positions, mask=~needed))
+        return value.take(from_numpy(positions, null=~needed))
     filler = pa.repeat(default_value(expression.type), 1).cast(value.type)
     positions[~needed] = count
-    return pa.concat_arrays([value, filler]).take(pa.array(positions))
+    return pa.concat_arrays([value, filler]).take(from_numpy(positions))
 
 
 def _is_true(value: Column, rows: int) -> np.ndarray:
@@ -192,7 +193,7 @@ def _is_true(value: Column, rows: int) -> np.ndarray:
         if pa.types.is_boolean(value.type)
         else pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
     )
-    mask: np.ndarray = pc.fill_null(as_bool, False).to_numpy(zero_copy_only=False)
+    mask: np.ndarray = to_numpy(pc.fill_null(as_bool, FALSE))
     return mask
 
 
@@ -200,5 +201,5 @@ def _is_null(value: Column, rows: int) -> np.ndarray:
     """Return a mask of the rows whose value is NULL."""
     if isinstance(value, pa.Scalar):
         return np.full(rows, not value.is_valid)
-    mask: np.ndarray = value.is_null().to_numpy(zero_copy_only=False)
+    mask: np.ndarray = to_numpy(value.is_null())
     return mask

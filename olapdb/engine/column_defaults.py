@@ -27,6 +27,7 @@ from olapdb.sql.parser import parse_expression
 from olapdb.storage.cache import BoundedCache
 from olapdb.storage.reader import PartReader
 from olapdb.types import Array, DataType
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 Made = TypeVar("Made")
 
@@ -229,11 +230,11 @@ def cached_defaults(
 
 def _arrays_of_defaults(data_type: Array, like: pa.Array) -> pa.Array:
     """Return arrays as long as those of `like`, filled with the default of the element's type."""
-    sizes = like.value_lengths().to_numpy(zero_copy_only=False)
+    sizes = to_numpy(like.value_lengths())
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     values = as_array(default_value(data_type.inner), int(offsets[-1]))
-    return pa.ListArray.from_arrays(pa.array(offsets), values).cast(data_type.arrow)
+    return pa.ListArray.from_arrays(from_numpy(offsets), values).cast(data_type.arrow)
 
 
 def _value(

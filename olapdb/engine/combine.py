@@ -35,6 +35,7 @@ from olapdb.types import (
     SimpleAggregateFunction,
     is_nullable,
 )
+from olapdb.types.arrow_values import from_numpy
 
 Combine = Callable[[TableLayout, pa.Table, Groups], pa.Table]
 
@@ -164,10 +165,10 @@ def _last_valid(values: pa.Array, groups: Groups) -> pa.Array:
     """Return the row of each group's last value that is not NULL, of its last row if all are."""
     last = np.append(groups.starts[1:], len(values)) - 1
     if not values.null_count:
-        return pa.array(last)
+        return from_numpy(last)
     rows = np.where(np.asarray(values.is_valid()), np.arange(len(values)), -1)
     latest = np.maximum.reduceat(rows, groups.starts)
-    return pa.array(np.where(latest < 0, last, latest))
+    return from_numpy(np.where(latest < 0, last, latest))
 
 
 _METHODS: Mapping[str, Combine] = {
@@ -183,7 +184,7 @@ _METHODS: Mapping[str, Combine] = {
 
 def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict[str, pa.Array]:
     """Return each column with merged states, or the first value of each group, by name."""
-    first_rows = pa.array(groups.starts)
+    first_rows = from_numpy(groups.starts)
     types = {
         stored_column.name: stored_column.type for stored_column in layout.table.stored_columns
     }
@@ -246,4 +247,4 @@ def _without_zero_rows(layout: TableLayout, rows: pa.Table, summed: set[str]) ->
         if column.name in summed:
             values = single_chunk(rows.column(column.name))
             zero &= is_default(values, is_nullable(column.type))
-    return rows if not zero.any() else rows.filter(pa.array(~zero))
+    return rows if not zero.any() else rows.filter(from_numpy(~zero))

@@ -38,6 +38,7 @@ from olapdb.types import (
     Tuple,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 UNPARTITIONED = "all"
 
@@ -201,7 +202,7 @@ class TableLayout:
         for code, first in enumerate(partitions.first):
             identity, value = self._identify(values, int(first))
             positions = order[groups.starts[code] : ends[code]]
-            pieces.append((identity, value, rows.take(pa.array(positions))))
+            pieces.append((identity, value, rows.take(from_numpy(positions))))
         return pieces
 
     def _slices(

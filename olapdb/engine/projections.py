@@ -40,6 +40,7 @@ from olapdb.sql.parser import parse
 from olapdb.storage.part_plan import ProjectedRows
 from olapdb.storage.projections import column_types
 from olapdb.types import DataType
+from olapdb.types.arrow_values import from_numpy
 
 KEY, STATE = "key", "state"
 """How the columns of an aggregating projection are named: key0, key1, …, state0, …"""
@@ -95,7 +96,7 @@ class BoundProjection:
         """Return the groups of a batch as rows of the shape, and their keys."""
         if keys:
             codes = factorise(keys, batch.num_rows)
-            groups, first = codes.groups, pa.array(codes.first)
+            groups, first = codes.groups, from_numpy(codes.first)
             keys = [key.take(first) for key in keys]
         else:
             groups = Groups(np.zeros(batch.num_rows, np.int64), 1)

@@ -16,6 +16,7 @@ from olapdb.engine.layout import TableLayout
 from olapdb.errors import IncorrectData
 from olapdb.functions.base import Groups
 from olapdb.model.schema import Table
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -30,7 +31,7 @@ def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     version = layout.table.engine.version
     if version is not None:
         last_rows = _last_greatest(_comparable(rows, version), groups)
-    return rows.take(pa.array(last_rows))
+    return rows.take(from_numpy(last_rows))
 
 
 def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -144,7 +145,7 @@ def _comparable(rows: pa.Table, name: str) -> np.ndarray:
         column = column.view(pa.int32())
     elif pa.types.is_timestamp(arrow):
         column = column.view(pa.int64())
-    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    values: np.ndarray = to_numpy(column)
     if not pa.types.is_floating(arrow):
         return values
     # The bits of floats order as their values do, once those of negative floats are inverted.
@@ -156,13 +157,13 @@ def _comparable(rows: pa.Table, name: str) -> np.ndarray:
 def _signs(table: Table, rows: pa.Table) -> np.ndarray:
     """Return the rows' values of the engine's sign column."""
     assert table.engine.sign is not None
-    signs: np.ndarray = single_chunk(rows.column(table.engine.sign)).to_numpy()
+    signs: np.ndarray = to_numpy(single_chunk(rows.column(table.engine.sign)))
     return signs
 
 
 def _take(rows: pa.Table, positions: np.ndarray) -> pa.Table:
     """Return the rows at the positions, or `rows` unchanged if there are as many positions."""
-    return rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
+    return rows if len(positions) == rows.num_rows else rows.take(from_numpy(positions))
 
 
 def _filtered(rows: pa.Table, keep: pa.BooleanArray) -> pa.Table:

@@ -11,6 +11,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.errors import DecimalOverflow
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.decimal_width import decimal_bits, decimal_within_bits, with_precision
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
@@ -18,35 +19,33 @@ def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
 
     Raises DecimalOverflow if a decimal does not fit 32 or 64 bits."""
     arrow = column.type
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    valid = to_numpy(column.is_valid())
     if pa.types.is_decimal(arrow):
         table = pa.table({"code": groups.codes, "value": column})
         sums = table.group_by("code", use_threads=False).aggregate([("value", "sum")])
         return _narrowed(single_chunk(sums.column("value_sum")), arrow)
     filled = pc.fill_null(column, _zero(arrow))
-    ordered = filled.to_numpy(zero_copy_only=False)[groups.order]
+    ordered = to_numpy(filled)[groups.order]
     if pa.types.is_boolean(arrow):
         any_valid = np.logical_or.reduceat(valid[groups.order], groups.starts)
-        return pa.array(np.logical_or.reduceat(ordered, groups.starts), mask=~any_valid)
+        return from_numpy(np.logical_or.reduceat(ordered, groups.starts), null=~any_valid)
     sum_type: type = np.float64 if pa.types.is_floating(arrow) else ordered.dtype.type
     totals = np.add.reduceat(ordered, groups.starts, dtype=sum_type)
     any_valid = np.add.reduceat(valid[groups.order].astype(np.int64), groups.starts) > 0
-    return pa.array(totals.astype(ordered.dtype), mask=~any_valid).cast(arrow)
+    return from_numpy(totals.astype(ordered.dtype), null=~any_valid).cast(arrow)
 
 
 def is_default(column: pa.Array, nullable: bool) -> np.ndarray:
     """Return a mask of the sums that count as empty: NULL if `nullable`, else zero or NULL."""
     if nullable:
-        null: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
+        null: np.ndarray = to_numpy(column.is_null())
         return null
     return is_zero(column)
 
 
 def is_zero(column: pa.Array) -> np.ndarray:
     """Return a mask of the sums that are zero or NULL."""
-    zero: np.ndarray = pc.fill_null(pc.equal(column, _zero(column.type)), True).to_numpy(
-        zero_copy_only=False
-    )
+    zero: np.ndarray = to_numpy(pc.fill_null(pc.equal(column, _zero(column.type)), True))
     return zero
 
 

@@ -23,6 +23,7 @@ from olapdb.errors import DecimalOverflow, SizesOfArraysDoNotMatch
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.model.schema import Column
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _KEY_TYPES = (
     types.Integer,
@@ -115,19 +116,19 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
     entry_numbers = np.arange(owners.size) if several_keys else np.zeros(owners.size, np.int64)
     entry_numbers[groups.sizes[owners] > 1] = 0
     order = sort_indices(
-        [OrderColumn(pa.array(owners)), OrderColumn(pa.array(entry_numbers))]
+        [OrderColumn(from_numpy(owners)), OrderColumn(from_numpy(entry_numbers))]
         + [OrderColumn(entries[name]) for name in nested_map.keys],
         owners.size,
     )
     sorted_keys = [entries[name].take(order) for name in nested_map.keys]
-    positions = order.to_numpy(zero_copy_only=False)
+    positions = to_numpy(order)
     owners, entry_numbers = owners[positions], entry_numbers[positions]
     begins_group = ~equal_to_previous(
-        [pa.array(owners), pa.array(entry_numbers), *sorted_keys], owners.size
+        [from_numpy(owners), from_numpy(entry_numbers), *sorted_keys], owners.size
     )
     merged = Groups(np.cumsum(begins_group) - 1, int(begins_group.sum()))
     columns = {
-        name: values.take(pa.array(merged.starts))
+        name: values.take(from_numpy(merged.starts))
         for name, values in zip(nested_map.keys, sorted_keys, strict=True)
     }
     is_zero_entry = merged.sizes > 1 if several_keys else np.ones(merged.count, bool)
@@ -135,9 +136,9 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
         values = entries[name].take(order)
         columns[name] = _within_precision(wrapping_sums(values, merged)) if merged.count else values
         is_zero_entry = is_zero_entry & is_zero(columns[name])
-    remaining = pa.array(np.flatnonzero(~is_zero_entry))
+    remaining = from_numpy(np.flatnonzero(~is_zero_entry))
     sizes = np.bincount(owners[merged.starts][~is_zero_entry], minlength=groups.count)
-    offsets = pa.array(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32))
+    offsets = from_numpy(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32))
     return {
         name: pa.ListArray.from_arrays(offsets, values.take(remaining), type=map_columns[name].type)
         for name, values in columns.items()
@@ -147,9 +148,9 @@ def merge_map(nested_map: NestedMap, rows: pa.Table, groups: Groups) -> Mapping[
 def _lengths(nested_map: NestedMap, lists: Mapping[str, pa.Array]) -> np.ndarray:
     """Return the number of entries of each row; raise SizesOfArraysDoNotMatch if arrays differ."""
     first_name, *other_names = nested_map.names
-    lengths: np.ndarray = lists[first_name].value_lengths().to_numpy(zero_copy_only=False)
+    lengths: np.ndarray = to_numpy(lists[first_name].value_lengths())
     for name in other_names:
-        if not np.array_equal(lengths, lists[name].value_lengths().to_numpy(zero_copy_only=False)):
+        if not np.array_equal(lengths, to_numpy(lists[name].value_lengths())):
             raise SizesOfArraysDoNotMatch(
                 f"Arrays of {first_name} and {name}, columns of one map, differ in length.",
                 hint="DELETE these rows, or UPDATE the shorter arrays.",

@@ -1,4 +1,5 @@
-"""The table of all scalar functions by name, built at the first lookup."""
+"""Scalar functions by name. `index` says which module defines a name; that is imported at the first
+lookup of the name."""
 
 from __future__ import annotations
 
@@ -6,52 +7,79 @@ import difflib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from olapdb.errors import IllegalTypeOfArgument, NotSupportedError, UnknownFunction
-from olapdb.functions import arrays, casts, datetime, introspection, json, numeric, strings
-from olapdb.functions.aggregates.name_parts import aggregate_names
-from olapdb.functions.arrays.lambdas import LambdaDefinition
+from olapdb.functions.aggregates.name_parts import aggregate_names, is_aggregate
 from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.index import CASE_INSENSITIVE, LAMBDAS, NAMES
 from olapdb.functions.kernels.supertypes import NULL_TYPE
+from olapdb.functions.modules import all_modules, by_name, definitions_of, table_of
 from olapdb.functions.refused import REFUSED
 from olapdb.functions.scalar import ScalarDefinition, standard_call
+from olapdb.functions.windows import find_window
+from olapdb.lazy import LazyModule
 from olapdb.types import Nothing, plain
+
+if TYPE_CHECKING:
+    from olapdb.functions.arrays import lambda_functions
+    from olapdb.functions.arrays.lambdas import LambdaDefinition
+else:
+    lambda_functions = LazyModule("olapdb.functions.arrays.lambda_functions")
 
 
 @cache
 def definitions() -> tuple[ScalarDefinition, ...]:
     """Return the definitions of all scalar functions, package by package."""
-    packages = (numeric, introspection, casts, datetime, strings, arrays, json)
-    return tuple(definition for package in packages for definition in package.definitions())
+    return tuple(d for module in all_modules() for d in definitions_of(module))
 
 
 @cache
 def _definitions_by_name() -> Mapping[str, ScalarDefinition]:
-    """Return the definitions by name and alias; a case-insensitive name in lower case behind \\0."""
-    table: dict[str, ScalarDefinition] = {}
-    for definition in definitions():
-        for name in (definition.name, *definition.aliases):
-            table[name] = definition
-            if definition.case_insensitive:
-                table.setdefault(f"\0{name.lower()}", definition)
-    return MappingProxyType(table)
+    """Return the definitions of all scalar functions, see `by_name`."""
+    return by_name(iter(definitions()))
+
+
+@cache
+def _places() -> Mapping[str, str]:
+    """Return the module that defines a name, for each name of the index as `by_name` has it."""
+    places = {name: module for module, names in NAMES.items() for name in names.split()}
+    caseless = CASE_INSENSITIVE.items()
+    places.update((f"\0{name}", module) for module, names in caseless for name in names.split())
+    return MappingProxyType(places)
 
 
 def _lambda_definitions() -> Mapping[str, LambdaDefinition]:
     """Return the functions that take a lambda, by name."""
-    from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS  # it needs this module
+    return lambda_functions.LAMBDA_DEFINITIONS
 
-    return LAMBDA_DEFINITIONS
+
+def _is_indexed(name: str) -> bool:
+    """Return whether the name is known without the modules of all functions: it is in the index,
+    or that of an aggregate or a window function."""
+    places = _places()
+    known = name in places or f"\0{name.lower()}" in places or name in LAMBDAS
+    return known or is_aggregate(name) or find_window(name) is not None
 
 
 def find(name: str) -> ScalarDefinition | None:
-    """Return the definition of a name, in any case where ClickHouse ignores it; None if unknown."""
+    """Return the definition of a name, in any case where ClickHouse ignores it; None if unknown.
+
+    Imports the module that the index names; all of them for a name that the index lacks."""
+    places = _places()
+    for key in (name, f"\0{name.lower()}"):
+        if key in places:
+            return table_of(places[key])[key]
+    if _is_indexed(name):
+        return None
     table = _definitions_by_name()
     return table.get(name) or table.get(f"\0{name.lower()}")
 
 
 def find_lambda(name: str) -> LambdaDefinition | None:
     """Return the form of a function that takes a lambda, or None if it has none."""
+    if name not in LAMBDAS and _is_indexed(name):
+        return None
     return _lambda_definitions().get(name)
 
 

@@ -11,17 +11,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict
+from olapdb.lazy import LazyModule
 from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
-from olapdb.maintenance.merge_planner import BACKGROUND_THREADS, merge_worthwhile, recompress
-from olapdb.maintenance.merger import MergeResult
 from olapdb.maintenance.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
 from olapdb.model.schema import Table
 from olapdb.runtime.services import Services
 from olapdb.threads import is_ending
+
+if TYPE_CHECKING:
+    from olapdb.maintenance import merge_planner
+    from olapdb.maintenance.merger import MergeResult
+else:
+    merge_planner = LazyModule("olapdb.maintenance.merge_planner")
 
 SWEEP_SECONDS = 30.0
 """How often all tables are examined: parts become worth merging by age alone."""
@@ -224,7 +230,7 @@ class MergeScheduler:
         conflicts = 0
         while self._may_merge(table_id):
             try:
-                done = merge_worthwhile(
+                done = merge_planner.merge_worthwhile(
                     self._services, table_id, wanted=partial(self._may_merge, table_id)
                 )
             except CommitConflict:  # the policy chooses again, from the present parts
@@ -257,9 +263,9 @@ class MergeScheduler:
                 return
             self._expired_at[table_id] = now
             self._expire(CommitOrigin(self._services), table_id)
-            settings = {"max_threads": BACKGROUND_THREADS}
+            settings = {"max_threads": merge_planner.BACKGROUND_THREADS}
             origin = CommitOrigin(self._services, "MERGE", settings=settings)
-            self.merges.extend(recompress(origin, table_id))
+            self.merges.extend(merge_planner.recompress(origin, table_id))
         except CommitConflict:  # it has been retried; the next round tries again
             self._expired_at.pop(table_id)
         except FAILURES as error:

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from olapdb.errors import Error
-from olapdb.maintenance.vacuum import vacuum
+from olapdb.lazy import LazyModule
 from olapdb.runtime.services import Services
+
+if TYPE_CHECKING:
+    from olapdb.maintenance import vacuum as vacuums
+else:
+    vacuums = LazyModule("olapdb.maintenance.vacuum")
 
 ROUND_SECONDS = 30.0
 PAUSE_SECONDS = 0.02
@@ -66,6 +72,8 @@ class VacuumThread:
         """Vacuum after each pause of `_round_seconds` until `stopping` is set; record failures."""
         while not stopping.wait(self._round_seconds):
             try:
-                vacuum(self._services, may_continue=lambda: not stopping.wait(PAUSE_SECONDS))
+                vacuums.vacuum(
+                    self._services, may_continue=lambda: not stopping.wait(PAUSE_SECONDS)
+                )
             except FAILURES as error:
                 self._failed(error)

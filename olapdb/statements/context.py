@@ -18,6 +18,7 @@ from olapdb.errors import IncorrectQuery
 from olapdb.execute import ExecutionContext, SystemReader
 from olapdb.functions.base import Environment
 from olapdb.functions.scalar import ScalarDefinition
+from olapdb.lazy import lazy_modules
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE, SessionSnapshot, temporary_ids
 from olapdb.model.snapshot import Snapshot
@@ -30,14 +31,16 @@ from olapdb.sql.parser import parse_query
 from olapdb.statements.temporary_tables import TemporaryTables
 from olapdb.storage.session_store import SessionStore
 from olapdb.storage.store import Store
-from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SystemContext, SystemTable
 
 if TYPE_CHECKING:
-    from olapdb.bind import BindScope
-    from olapdb.execute import ExecutionContext, SystemReader
     from olapdb.result import QueryStatistics
+    from olapdb.system import all_tables, information_schema, registry
+    from olapdb.system.registry import SystemTable
     from olapdb.views.jobs.executor import Executor
+else:
+    all_tables, information_schema, registry = lazy_modules(
+        "olapdb.system", "all_tables", "information_schema", "registry"
+    )
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 Progress: TypeAlias = Callable[[Any], None]
@@ -67,15 +70,19 @@ class Background(Protocol):
 class OpenWarehouse:
     """An open warehouse, as statements see it.
 
-    `executor(name, settings)` returns the executor for SETTINGS engine = name. `system` has the
-    system tables by name. `background` is None for a read-only warehouse.
+    `executor(name, settings)` returns the executor for SETTINGS engine = name. `background` is None for a
+    read-only warehouse.
     """
 
     services: Services
     executor: Callable[[str, Settings], Executor]
     background: Background | None
-    system: Mapping[str, SystemTable]
     plans: PlanCache
+
+    @property
+    def system(self) -> Mapping[str, SystemTable]:
+        """The system tables by name."""
+        return all_tables.SYSTEM_TABLES
 
 
 @dataclass
@@ -349,7 +356,11 @@ class StatementContext:
         none."""
         if database == "system":
             return self.engine.system.get(name)
-        return information_tables().get(name.lower()) if _is_single_case(name) else None
+        return (
+            information_schema.information_tables().get(name.lower())
+            if _is_single_case(name)
+            else None
+        )
 
     def _system_fields(self, database: str, name: str) -> Any:
         """Return the columns of a system table as a tuple of `Field`; None if there is no such
@@ -367,14 +378,16 @@ class StatementContext:
         """Return a function that reads columns of a system table; see `SystemReader`.
 
         The name of an information_schema table has its database in front."""
-        context = SystemContext(
-            snapshot, self.engine.services, self.settings, self.database, self.engine.system
-        )
 
         def read(name: str, columns: Sequence[str], values: Mapping[str, frozenset[str]]) -> Any:
             """Return these columns of the system table, at least its rows of these values."""
             database, _, table_name = name.rpartition(".")
-            system_tables = information_tables() if database else self.engine.system
+            system_tables = (
+                information_schema.information_tables() if database else self.engine.system
+            )
+            context = registry.SystemContext(
+                snapshot, self.engine.services, self.settings, self.database, self.engine.system
+            )
             return system_tables[table_name].read(context, columns, values)
 
         return read

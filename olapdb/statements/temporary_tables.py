@@ -13,12 +13,12 @@ import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.compute.context import memory_limit
 from olapdb.config import Settings
-from olapdb.maintenance.merge_planner import merge_worthwhile
-from olapdb.maintenance.vacuum import vacuum
+from olapdb.lazy import lazy_modules
 from olapdb.model.changes import Commit, CreateDatabase
 from olapdb.model.schema import DatabaseEntry
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
@@ -26,6 +26,12 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.services import Services
 from olapdb.storage.session_store import TemporaryStore
+
+if TYPE_CHECKING:
+    from olapdb.maintenance import merge_planner
+    from olapdb.maintenance import vacuum as vacuums
+else:
+    merge_planner, vacuums = lazy_modules("olapdb.maintenance", "merge_planner", "vacuum")
 
 MERGES_MAX = 100
 """The most merges after one statement; what is left waits for the next."""
@@ -79,9 +85,9 @@ class TemporaryTables:
             while self._written:
                 table_id = self._written.pop()
                 for _ in range(MERGES_MAX):
-                    if not merge_worthwhile(self._services, table_id):
+                    if not merge_planner.merge_worthwhile(self._services, table_id):
                         break
-            vacuum(self._services, lifetime_seconds=0)
+            vacuums.vacuum(self._services, lifetime_seconds=0)
             self._settled = self._services.catalog.snapshot().number
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 from olapdb.types import Array, DataType, Map, Nullable, String
 from olapdb.types.arrow import arrow_schema
+from olapdb.types.arrow_values import array_of
 
 _COMMA = re.compile(r",\s*(?![^()]*\))")
 
@@ -116,7 +117,7 @@ class SystemTable:
         rows = self.row_tuples(replace(context, columns=frozenset(columns), values=values))
         position = {name: i for i, (name, _) in enumerate(self.fields)}
         types = dict(self.fields)
-        arrays = [pa.array([r[position[c]] for r in rows], type=types[c].arrow) for c in columns]
+        arrays = [array_of([r[position[c]] for r in rows], types[c].arrow) for c in columns]
         schema = arrow_schema(columns, [types[c] for c in columns])
         if not columns:
             return pa.table({"": pa.nulls(len(rows))}).select([])

@@ -1,9 +1,14 @@
 """`import olapdb` stays light: what is heavy is loaded at first use."""
 
+import ast
+import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import olapdb
 
 pytestmark = pytest.mark.feature("house")
 
@@ -33,9 +38,27 @@ def test_import_builds_no_arrow_object() -> None:
     modules_after(code)
 
 
-def test_a_query_loads_no_surface_it_does_not_need() -> None:
-    loaded = modules_after("import olapdb\nolapdb.connect().execute('SELECT 1').fetchall()")
-    assert loaded.isdisjoint({"pyspark", "dbt", "agate", "rich"})
+UNWANTED = {"pandas", "sqlalchemy", "asyncio", "pyspark", "dbt", "agate", "rich"}
+QUERIES = (
+    "SELECT 1",
+    "SELECT a, count(), sum(x), min(s), avg(x) FROM t GROUP BY a ORDER BY a",
+    "SELECT count() FROM t WHERE a = 1 AND x > 0.5 AND s IN ('a', 'b')",
+    "SELECT toDate('2020-01-01') + a, if(a > 1, 'x', s) FROM t ORDER BY ALL",
+    "SHOW TABLES",
+)
+
+
+def test_queries_load_no_surface_and_no_pandas(tmp_path: Path) -> None:
+    """pyarrow imports pandas for values of Python and numpy; `types.arrow_values` does not."""
+    folder = str(tmp_path / "warehouse")
+    with olapdb.connect(folder) as connection:
+        connection.execute("CREATE TABLE t (a UInt8, x Float64, s String) ORDER BY a")
+        connection.execute("INSERT INTO t SELECT number % 100, number, 'a' FROM numbers(20000)")
+    loaded = modules_after(
+        f"import olapdb\nconnection = olapdb.connect({folder!r})\n"
+        f"for query in {QUERIES!r}:\n    connection.execute(query).fetchall()"
+    )
+    assert loaded.isdisjoint(UNWANTED), sorted(loaded & UNWANTED)
 
 
 def test_public_names_resolve() -> None:
@@ -43,3 +66,41 @@ def test_public_names_resolve() -> None:
 
     for name in olapdb.__all__:
         assert getattr(olapdb, name) is not None
+
+
+def deferred_modules(source: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what a file defers, as type checkers see it and as it runs: full names of modules by
+    the names that they are bound to."""
+    declared: dict[str, str] = {}
+    deferred: dict[str, str] = {}
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.If) or not node.orelse:
+            continue
+        for imported in node.body:
+            assert isinstance(imported, ast.ImportFrom)
+            for name in imported.names:
+                declared[name.asname or name.name] = f"{imported.module}.{name.name}"
+        for assigned in node.orelse:
+            assert isinstance(assigned, ast.Assign)
+            (target,), call = assigned.targets, assigned.value
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            assert isinstance(call, ast.Call)
+            first, *rest = (ast.literal_eval(argument) for argument in call.args)
+            modules = [f"{first}.{name}" for name in rest] or [first]
+            deferred.update(zip(map(ast.unparse, targets), modules, strict=True))
+    return declared, deferred
+
+
+def test_deferred_modules_are_those_that_type_checkers_see() -> None:
+    files = [
+        path
+        for path in (Path(__file__).parents[2] / "olapdb").rglob("*.py")
+        if "from olapdb.lazy import" in path.read_text()
+    ]
+    assert files
+    for path in files:
+        declared, deferred = deferred_modules(path.read_text())
+        assert deferred, path
+        assert deferred.items() <= declared.items(), path
+        for module in deferred.values():
+            assert importlib.util.find_spec(module) is not None, (path, module)

@@ -13,7 +13,7 @@ from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.connections import Connections
 from olapdb.catalog.sqlite.errors import catalog_error
 from olapdb.catalog.sqlite.open import table_names
-from olapdb.catalog.sqlite.tables import FORMAT_VERSION, damaged_parts
+from olapdb.catalog.sqlite.tables import FORMAT_VERSION
 from olapdb.errors import CannotOpenWarehouse
 from olapdb.model.encoding import decode_part
 from olapdb.model.part import Part
@@ -106,7 +106,7 @@ def _purge_history(copy: sqlite3.Connection) -> None:
     ):
         forget(copy, up_to=number)
     sql.purge_all_leases(copy)
-    if damaged_parts.name in table_names(copy):  # format 1 has no such list
+    if "damaged_parts" in table_names(copy):  # format 1 has no such list
         sql.clear_all_damaged(copy)  # the copy's files are its own
     copy.execute("COMMIT")
     # One file without a log beside it, so that it can be moved.

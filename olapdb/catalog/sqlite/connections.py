@@ -292,7 +292,7 @@ def _add_missing_tables(connection: sqlite3.Connection) -> None:
     """Give a catalog of format 1, which is read without migration, empty temporary tables for those
     that came later. They live in the connection's memory: nothing is written to the warehouse."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
-    missing = [table for table in TABLES_OF_FORMAT_2 if table.name not in names]
+    missing = [table for table in TABLES_OF_FORMAT_2 if table not in names]
     if "blocks" in names and missing:
         connection.execute("PRAGMA temp_store = MEMORY")
         for text in create_statements(missing):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from olapdb.compute.batches import take_rows
 from olapdb.compute.spill.files import Extent, SpillFile
 from olapdb.functions.kernels.hashing import hash_values, mix
+from olapdb.types.arrow_values import from_numpy
 
 PARTITION_BITS = 5
 PARTITIONS = 1 << PARTITION_BITS
@@ -59,7 +60,7 @@ class PartitionedRows:
             return
         numbers = partition_numbers(keys, rows, self.level)
         ends = np.cumsum(np.bincount(numbers, minlength=PARTITIONS))
-        order = pa.array(np.argsort(numbers, kind="stable"))
+        order = from_numpy(np.argsort(numbers, kind="stable"))
         partitioned = take_rows(batch, order)
         start = 0
         for extents, end in zip(self._extents, ends.tolist(), strict=True):

@@ -20,10 +20,12 @@ from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, to
 from olapdb.execute.operators.partials import Partial, empty_group, finalized
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions.base import AceroAggregation
+from olapdb.functions.kernels.columns import from_values
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
 from olapdb.types import String, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def aggregate_batches(
@@ -126,7 +128,7 @@ class _Grouping:
             decoded = [_decoded(c, key) for c, key in zip(partial.keys, keys, strict=True)]
             return Partial(decoded, partial.states, partial.groups)
         groups = factorise(codes, batch.num_rows)
-        first = pa.array(groups.first)
+        first = from_values(groups.first, pa.int64())
         decoded = [_decoded(c.take(first), key) for c, key in zip(codes, keys, strict=True)]
         return Partial(decoded, self._states(groups, arguments), groups.count)
 
@@ -137,10 +139,10 @@ class _Grouping:
 
         Acero groups by one code faster than by several keys.
         """
-        first = pa.array(groups.first)
+        first = from_values(groups.first, pa.int64())
         group_keys = [key.take(first) for key in keys]
         if self._passes is not None:
-            partial = self._by_acero([pa.array(groups.codes)], arguments, self._passes)
+            partial = self._by_acero([from_numpy(groups.codes)], arguments, self._passes)
             return Partial(group_keys, partial.states, partial.groups)
         return Partial(group_keys, self._states(groups, arguments), groups.count)
 

@@ -19,6 +19,7 @@ from olapdb.errors import SizesOfArraysDoNotMatch
 from olapdb.functions import default_value
 from olapdb.plan.nodes import ArrayJoin
 from olapdb.types import DataType
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 BYTES_PER_ROW = 24
 """Row numbers for each row; LEFT needs as many bytes for each element too."""
@@ -66,12 +67,12 @@ def _join_batch(
     for start in range(0, total, context.batch_rows):
         context.check()
         stop = min(start + context.batch_rows, total)
-        rows = pa.array(_row_numbers(ends, counts, start, stop))
+        rows = from_numpy(_row_numbers(ends, counts, start, stop))
         columns = [column.take(rows) for column in kept_columns]
         if positions is None:
             columns += [column.slice(start, stop - start) for column in elements]
         else:
-            chosen = pa.array(positions[start:stop])
+            chosen = from_numpy(positions[start:stop])
             columns += [column.take(chosen) for column in elements]
         yield make_batch(columns, node.schema, stop - start)
 
@@ -95,7 +96,7 @@ def _common_counts(arrays: Sequence[pa.Array]) -> np.ndarray:
 def _counts(array: pa.Array) -> np.ndarray:
     """Return the number of elements of each list, 0 for NULL; int64."""
     lengths = pc.fill_null(pc.list_value_length(array), 0)
-    counts: np.ndarray = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    counts: np.ndarray = to_numpy(lengths).astype(np.int64)
     return counts
 
 
@@ -105,7 +106,7 @@ def _list(array: pa.Array, data_type: DataType) -> pa.Array:
     if array.type == list_type:
         return array
     if pa.types.is_map(array.type) and not len(array.keys):  # {} has another type of key
-        offsets = pa.array(np.zeros(len(array) + 1, np.int32))
+        offsets = from_numpy(np.zeros(len(array) + 1, np.int32))
         return pa.ListArray.from_arrays(offsets, pa.array([], data_type.arrow))
     return array.cast(list_type)
 

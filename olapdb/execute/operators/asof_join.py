@@ -22,6 +22,7 @@ from olapdb.errors import InternalError
 from olapdb.execute.operators.join_pairs import Pairs, missing_value, pair_rows, sides
 from olapdb.plan.expressions import Call, Expression
 from olapdb.plan.nodes import Join
+from olapdb.types.arrow_values import to_numpy
 
 _BYTES_PER_ROW = 24
 """What sorting needs for each right row: a code, a value and a position."""
@@ -137,7 +138,7 @@ class _Comparable:
 
 def _comparable(column: pa.Array) -> _Comparable:
     """Return the column's values as numbers that compare as they do."""
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    valid = to_numpy(column.is_valid())
     arrow = column.type
     if pa.types.is_decimal(arrow):
         return _Comparable(_decimal_numbers(column), valid)
@@ -146,7 +147,7 @@ def _comparable(column: pa.Array) -> _Comparable:
         column = column.cast(pa.int32() if width == 32 else pa.int64())
     elif pa.types.is_boolean(arrow):
         column = column.cast(pa.uint8())
-    numbers = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    numbers = to_numpy(pc.fill_null(column, 0))
     if pa.types.is_floating(column.type):
         valid = valid & ~np.isnan(numbers)
     return _Comparable(numbers, valid)

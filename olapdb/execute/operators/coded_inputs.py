@@ -20,6 +20,7 @@ from olapdb.functions.base import Groups
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
 from olapdb.plan.nodes import Aggregate
 from olapdb.types import String, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def shared_texts(node: Aggregate) -> frozenset[str]:
@@ -105,6 +106,6 @@ def state_of(call: AggregateCall, arguments: Sequence[pa.Array], groups: Groups)
     (column,) = arguments if len(arguments) == 1 else (None,)
     if isinstance(column, pa.DictionaryArray) and not call.aggregate.takes_dictionaries:
         offsets, codes = group_kernels.distinct_codes(column, groups)
-        arguments = [column.dictionary.take(pa.array(codes))]
+        arguments = [column.dictionary.take(from_numpy(codes))]
         groups = Groups(np.repeat(np.arange(groups.count), np.diff(offsets)), groups.count)
     return single_chunk(call.aggregate.state(arguments, groups))

@@ -16,6 +16,7 @@ from olapdb.functions.kernels import columns as arrow_columns
 from olapdb.plan import expressions
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of, walk
 from olapdb.types import is_nullable
+from olapdb.types.arrow_values import from_numpy
 
 _DICTIONARIES_MAX = 32
 """Dictionaries whose values an operator keeps: those that its threads read now, and some more."""
@@ -98,7 +99,7 @@ class TextValues:
         if len(codes) == len(texts) and codes[-1] == len(texts) - 1:
             inputs = texts
         else:
-            inputs = texts.take(pa.array(codes, mask=codes == len(texts)))
+            inputs = texts.take(from_numpy(codes, null=codes == len(texts)))
         batch = pa.RecordBatch.from_arrays([inputs], list(columns_of(expression)))
         try:
             return evaluate_array(
@@ -141,7 +142,7 @@ class _Computed:
         """Add the values of codes, unless another thread did."""
         is_new = self.positions[codes] < 0
         if not is_new.all():
-            codes, values = codes[is_new], values.filter(pa.array(is_new))
+            codes, values = codes[is_new], values.filter(from_numpy(is_new))
         if not len(codes):
             return
         known = len(self.values)
@@ -162,9 +163,9 @@ class _Computed:
         positions = codes if by_code and not is_text else self.positions[codes]
         values = self.values
         if is_text:
-            return pa.DictionaryArray.from_arrays(pa.array(positions), values, safe=False)
+            return pa.DictionaryArray.from_arrays(from_numpy(positions), values, safe=False)
         if values.null_count or values.type != pa.uint8():
-            return values.take(pa.array(positions))
+            return values.take(from_numpy(positions))
         numbers = arrow_columns.numpy_values(values)[positions]
         return arrow_columns.from_values(np.asarray(numbers), pa.uint8())
 

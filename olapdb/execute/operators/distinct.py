@@ -19,6 +19,7 @@ from olapdb.execute.operators.limit import ranks_in_groups
 from olapdb.execute.spill.distinct import distinct_rows
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Distinct, SetDifference
+from olapdb.types.arrow_values import from_numpy
 
 
 def distinct_batches(
@@ -102,7 +103,7 @@ def _difference(
         matched = codes >= 0 if node.distinct else unmatched.match(codes)
         positions = np.flatnonzero(matched if node.operator == "INTERSECT" else ~matched)
         if len(positions):
-            yield take_rows(batch, pa.array(positions))
+            yield take_rows(batch, from_numpy(positions))
 
 
 def _difference_on_disk(

@@ -22,6 +22,7 @@ from olapdb.compute.row_buffer import RowBuffer
 from olapdb.errors import InvalidWithFillExpression
 from olapdb.execute.operators.join_pairs import missing_value
 from olapdb.plan.nodes import Fill
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _POINTS_MAX = 2.0**56
 """A number of points that no memory holds; larger numbers are accounted as this one."""
@@ -176,20 +177,20 @@ class _Filled:
         group, and defaults."""
         rows, node = self._rows, self._node
         is_point = order >= rows
-        default_or_row = pa.array(np.where(is_point, rows, order))
+        default_or_row = from_numpy(np.where(is_point, rows, order))
         points = order[is_point] - rows
         first_of_prefix = np.full(len(order), rows)
         first_of_prefix[~is_point] = order[~is_point]
         if node.prefix:
             first_of_prefix[is_point] = self._first_rows[groups[points]]
-        prefix_row = pa.array(first_of_prefix)
+        prefix_row = from_numpy(first_of_prefix)
         prefix = {key.name for key in node.prefix}
         columns = []
         for field, column in zip(node.schema, rows_and_default.columns, strict=True):
             if field.name == node.key.name:
                 own = _of_numbers(values * self._direction, column.type)
                 at = np.where(is_point, order + 1, order)  # the default row is between them
-                columns.append(pa.concat_arrays([column, own]).take(pa.array(at)))
+                columns.append(pa.concat_arrays([column, own]).take(from_numpy(at)))
             else:
                 columns.append(column.take(prefix_row if field.name in prefix else default_or_row))
         return make_batch(columns, node.schema, len(order))
@@ -217,9 +218,9 @@ def _interpolated(node: Fill, filled: _Filled, context: ExecutionContext) -> pa.
     for end in ends:
         context.check()
         at, own_runs = points[by_depth[begin:end]], runs[by_depth[begin:end]]
-        before = sources.take(pa.array(np.where(at > 0, at - 1, rows)))
+        before = sources.take(from_numpy(np.where(at > 0, at - 1, rows)))
         if begin:  # those of the last step whose run goes on
-            goes_on = pa.array(np.searchsorted(last_runs, own_runs))
+            goes_on = from_numpy(np.searchsorted(last_runs, own_runs))
             before = _with_columns(before, {n: last[n].take(goes_on) for n in last})
         last = {
             name: evaluate_array(e, before, context.environment, context.subqueries)
@@ -230,7 +231,7 @@ def _interpolated(node: Fill, filled: _Filled, context: ExecutionContext) -> pa.
         begin, last_runs = end, own_runs
     at_source = np.arange(rows)
     at_source[points[by_depth]] = rows + np.arange(len(points))
-    taken = pa.array(at_source)
+    taken = from_numpy(at_source)
     return _with_columns(
         filled.batch,
         {
@@ -248,14 +249,14 @@ def _with_columns(batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Rec
 
 def _numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return a column as int64 or float64, and which rows have a value: neither NULL nor NaN."""
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    valid = to_numpy(column.is_valid())
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
     is_float = pa.types.is_floating(column.type)
     if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) > np.iinfo(np.int64).max:
         raise _too_wide()
     column = pc.fill_null(column.cast(pa.float64() if is_float else pa.int64()), 0)
-    numbers = column.to_numpy(zero_copy_only=False)
+    numbers = to_numpy(column)
     if is_float:
         valid = valid & np.isfinite(numbers)
     return numbers, valid
@@ -272,5 +273,5 @@ def _too_wide() -> InvalidWithFillExpression:
 def _of_numbers(values: np.ndarray, arrow: pa.DataType) -> pa.Array:
     """Return numbers of `_numbers` as values of the column's type."""
     if pa.types.is_temporal(arrow) and arrow.bit_width == 32:
-        return pa.array(values.astype(np.int32)).cast(arrow)
-    return pa.array(values).cast(arrow)
+        return from_numpy(values.astype(np.int32)).cast(arrow)
+    return from_numpy(values).cast(arrow)

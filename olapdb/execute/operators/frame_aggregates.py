@@ -23,6 +23,7 @@ import pyarrow as pa
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.window_definitions import Frames
+from olapdb.types.arrow_values import from_numpy
 
 FRAMES_AT_ONCE = 65_536
 """The number of frames whose states are gathered at once; it bounds memory."""
@@ -40,11 +41,11 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     if whole:
         codes = np.cumsum(frames.partition_starts == frames.positions) - 1
         states = aggregate.state(arguments, Groups(codes, int(codes[-1]) + 1))
-        return aggregate.finalize(states).take(pa.array(codes))
+        return aggregate.finalize(states).take(from_numpy(codes))
     starts, ends, row_frames = _distinct_frames(frames)
     states = _by_running_sums(aggregate, arguments, starts, ends)
     if states is not None:
-        return aggregate.finalize(states).take(pa.array(row_frames))
+        return aggregate.finalize(states).take(from_numpy(row_frames))
     tree = _StateTree.of(aggregate, arguments, rows)
     pieces = [
         aggregate.finalize(
@@ -52,7 +53,7 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
         )
         for at in range(0, len(starts), FRAMES_AT_ONCE)
     ]
-    return pa.concat_arrays(pieces).take(pa.array(row_frames))
+    return pa.concat_arrays(pieces).take(from_numpy(row_frames))
 
 
 def _distinct_frames(frames: Frames) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -83,7 +84,7 @@ def _by_running_sums(
             return None
         with np.errstate(over="ignore"):
             running = np.concatenate((np.zeros(1, summands.dtype), np.cumsum(summands)))
-            totals.append(pa.array(running[ends] - running[starts]))
+            totals.append(from_numpy(running[ends] - running[starts]))
     return aggregate.from_acero(totals)
 
 
@@ -143,7 +144,7 @@ class _StateTree:
         positions = np.concatenate((positions, np.full(len(empty_frames), self.empty_state)))
         firsts = np.concatenate((firsts, np.zeros(len(empty_frames), np.int64)))
         order = np.lexsort((firsts, frames))
-        states = self.states.take(pa.array(positions[order]))
+        states = self.states.take(from_numpy(positions[order]))
         return self.aggregate.merge(states, Groups(frames[order], count))
 
     def _pieces(

@@ -19,6 +19,7 @@ from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.expressions import AggregateCall
 from olapdb.plan.nodes import Aggregate
 from olapdb.types import DataType, is_nullable
+from olapdb.types.arrow_values import from_numpy
 
 Groups = Callable[[], Iterable[Partial]]
 """Gives the groups by all keys, again at each call."""
@@ -86,7 +87,7 @@ def _having(
         return groups
     rows = finalized(node, groups, positions)
     mask = evaluate_predicate(having, rows, context.environment, context.subqueries)
-    kept = pa.array(true_positions(mask))
+    kept = from_numpy(true_positions(mask))
     states = [state.take(kept) for state in groups.states]
     return Partial([key.take(kept) for key in groups.keys], states, len(kept))
 
@@ -115,7 +116,7 @@ def _with_all_keys(node: Aggregate, merged: Partial, number: int) -> Partial:
         next(set_keys) if name in members else _absent_key(node.key_type(key), merged.groups)
         for name, key in node.keys
     ]
-    set_column = (pa.array(np.full(merged.groups, number, np.uint64)),)
+    set_column = (from_numpy(np.full(merged.groups, number, np.uint64)),)
     return Partial(keys, merged.states, merged.groups, set_column)
 
 

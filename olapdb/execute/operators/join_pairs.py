@@ -26,6 +26,7 @@ from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Field, Join
 from olapdb.types import is_nullable
+from olapdb.types.arrow_values import from_numpy
 
 LEFT_ROWS_MAX = 1_048_576
 """Left batches are concatenated up to this, where each lookup passes over all keys of the right
@@ -353,7 +354,7 @@ class Joiner:
             for field in self._node.fields
             if self._columns is None or field.name in self._columns
         ]
-        return take_rows(matches.left.select(names), pa.array(np.flatnonzero(has_partner)))
+        return take_rows(matches.left.select(names), from_numpy(np.flatnonzero(has_partner)))
 
 
 def pair_rows(
@@ -373,11 +374,11 @@ def pair_rows(
         consecutive = left.slice(int(pairs.left[0]), len(pairs.left))
         columns = [consecutive.column(name) for name in left_names]
     else:
-        rows = pa.array(pairs.left)
+        rows = from_numpy(pairs.left)
         columns = [left.column(name).take(rows) for name in left_names]
     if not left_names and not right_names:
         return rows_only(len(pairs.right))
-    rows = pa.array(pairs.right)
+    rows = from_numpy(pairs.right)
     columns += [right.column(name).take(rows) for name in right_names]
     every = [*left_names, *right_names]
     typed = [
@@ -391,7 +392,7 @@ def pair_rows(
 
 def _first_occurrences(values: np.ndarray) -> np.ndarray:
     """Return the position of the first row of each distinct value."""
-    return factorise([pa.array(values)], len(values)).first
+    return factorise([from_numpy(values)], len(values)).first
 
 
 def _take_pairs(pairs: Pairs, positions: np.ndarray) -> Pairs:

@@ -28,12 +28,14 @@ from olapdb.execute.operators.project import project_batches
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_tasks
 from olapdb.execute.operators.sort import is_bound, not_after, order_columns, sort_batches
 from olapdb.execute.pruning.interval_analysis import ValueInterval, interval_of_bounds
+from olapdb.functions.kernels.columns import from_values
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds
 from olapdb.optimize.conditions import is_repeatable
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Limit, Project, Scan, Sort, SortKey
 from olapdb.types import UINT64
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 TASK_BITS = 32
 """The bits of an address below the task's number: the position in the task."""
@@ -162,14 +164,14 @@ class _AddressReader:
 
     def _addressed(self, batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
         """Return the rows of a task with addresses in place of positions."""
-        positions = batch.column(TASK_ROW).to_numpy()
+        positions = to_numpy(batch.column(TASK_ROW))
         return self._with_addresses(batch.columns[:-1], number, positions)
 
     def _with_addresses(
         self, columns: Sequence[pa.Array], number: int, positions: np.ndarray
     ) -> pa.RecordBatch:
         """Return the columns and the addresses of positions in a task."""
-        addresses = pa.array(positions | np.uint64(number << TASK_BITS))
+        addresses = from_values(positions | np.uint64(number << TASK_BITS), pa.uint64())
         return make_batch([*columns, addresses], self._scan.schema, len(positions))
 
 
@@ -304,14 +306,16 @@ class _KeyIntervals:
         groups = slice(self.starts[task], self.starts[task + 1])
         best = self._best[groups.start : groups.stop]
         reaches = (pc.greater_equal if self.key.descending else pc.less_equal)(best, bound)
-        mask: np.ndarray = reaches.to_numpy(zero_copy_only=False) | self._may_be_first[groups]
+        mask: np.ndarray = to_numpy(reaches) | self._may_be_first[groups]
         return mask
 
     def task_order(self) -> Sequence[int]:
         """Return the numbers of the tasks, those with the best values first; stable."""
-        order = pc.array_sort_indices(
-            self._best, order="descending" if self.key.descending else "ascending"
-        ).to_numpy()
+        order = to_numpy(
+            pc.array_sort_indices(
+                self._best, order="descending" if self.key.descending else "ascending"
+            )
+        )
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         rank[self._may_be_first] = -1
@@ -340,7 +344,7 @@ def _completed(
         account.grow(rows.nbytes)
         columns = {name: rows.column(name) for name in rows.schema.names}
         if others:
-            addresses = rows.column(TASK_ROW).to_numpy()
+            addresses = to_numpy(rows.column(TASK_ROW))
             fetched = _fetch(addresses, others, scan, tasks, context, account)
             columns.update((name, fetched.column(name)) for name in fetched.schema.names)
         arrays = [columns[unique] for unique, _ in scan.columns]
@@ -375,4 +379,4 @@ def _fetch(
     rows = single_batch(pa.Table.from_batches(batches))
     original = np.empty(len(order), np.int64)
     original[order] = np.arange(len(order))
-    return take_rows(rows, pa.array(original))
+    return take_rows(rows, from_numpy(original))

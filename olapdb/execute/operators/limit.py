@@ -20,6 +20,7 @@ from olapdb.execute.operators.sort import order_columns
 from olapdb.execute.spill.limit_by import limit_by_on_disk
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Limit, LimitBy
+from olapdb.types.arrow_values import from_numpy
 
 
 def limit_batches(
@@ -120,7 +121,7 @@ def _first_ranks(
         ranks = ranks_in_groups(groups)
         if from_end:
             ranks = groups.sizes[groups.codes] - 1 - ranks
-        yield filter_rows(batch, pa.array(ranks < abs(node.offset + node.count)))
+        yield filter_rows(batch, from_numpy(ranks < abs(node.offset + node.count)))
 
 
 def _limited(
@@ -136,11 +137,11 @@ def _limited(
     ranks = ranks_in_groups(groups)
     if min(node.offset, node.count) >= 0:  # no bound by row is needed
         end = min(node.offset + node.count, len(ranks))
-        positions = pa.array(np.flatnonzero((ranks >= node.offset) & (ranks < end)))
+        positions = from_numpy(np.flatnonzero((ranks >= node.offset) & (ranks < end)))
     else:
         account.grow(2 * ranks.nbytes)
         first, ends = (bound[groups.codes] for bound in _ranks_kept(node, groups.sizes))
-        positions = pa.array(np.flatnonzero((ranks >= first) & (ranks < ends)))
+        positions = from_numpy(np.flatnonzero((ranks >= first) & (ranks < ends)))
     for start in range(0, len(positions), context.batch_rows):
         yield take_rows(rows, positions.slice(start, context.batch_rows))
 

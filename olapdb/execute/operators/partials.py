@@ -11,8 +11,10 @@ import pyarrow as pa
 from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.group_codes import factorise
 from olapdb.functions.base import Groups
+from olapdb.functions.kernels.columns import from_values
 from olapdb.plan.expressions import AggregateCall
 from olapdb.plan.nodes import Aggregate
+from olapdb.types.arrow_values import from_numpy
 
 MERGE_BYTES_PER_GROUP = 40
 MERGE_COPIES = 4
@@ -63,7 +65,7 @@ def merge_partials(
         for at in range(len(partials[0].keys))
     ]
     union = factorise(keys, rows, threads=threads)
-    first = pa.array(union.first)
+    first = from_values(union.first, pa.int64())
     states = [
         single_chunk(
             call.aggregate.merge(
@@ -83,7 +85,7 @@ def group_by_some(
         return finest
     keys = [finest.keys[at] for at in positions]
     coarse = factorise(keys, finest.groups)
-    first = pa.array(coarse.first)
+    first = from_numpy(coarse.first)
     states = [
         single_chunk(call.aggregate.merge(states, coarse.groups))
         for call, states in zip(calls, finest.states, strict=True)

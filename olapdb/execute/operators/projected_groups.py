@@ -29,6 +29,7 @@ from olapdb.functions.base import Groups
 from olapdb.plan.conditions import all_of_any
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Aggregate, Node, Project, Scan
+from olapdb.types.arrow_values import from_numpy
 
 KnownGroups: TypeAlias = Callable[[Sequence[AggregateCall]], Iterator[Partial]]
 """Gives groups with the states of these calls."""
@@ -152,7 +153,7 @@ class _ProjectedQuery:
         keys = [single_chunk(evaluate_array(key, batch, context.environment)) for key in self.keys]
         if keys:
             codes = factorise(keys, batch.num_rows)
-            groups, first = codes.groups, pa.array(codes.first)
+            groups, first = codes.groups, from_numpy(codes.first)
             keys = [key.take(first) for key in keys]
         else:
             groups = Groups(np.zeros(batch.num_rows, np.int64), 1)

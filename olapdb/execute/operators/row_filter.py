@@ -26,6 +26,7 @@ from olapdb.native.library import library
 from olapdb.native.memory import empty
 from olapdb.plan.conditions import conjuncts, disjuncts
 from olapdb.plan.expressions import Expression, inputs_of
+from olapdb.types.arrow_values import FALSE, from_numpy
 
 _NARROWED_SHARE = 0.5
 """Select the rows that remain before the next condition if they are fewer than this part."""
@@ -98,7 +99,7 @@ class RowFilter:
             return kept
         full = np.zeros(batch.num_rows, bool)
         full[positions[true_positions(kept)]] = True
-        return pa.array(full)
+        return from_numpy(full)
 
     def _meets(self, condition: Expression, rows: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the rows for which the condition is true, without NULL."""
@@ -109,7 +110,7 @@ class RowFilter:
                 return reduce(pc.or_, [mask for mask in masks if mask is not None])
         context = self._context
         meets = evaluate_predicate(condition, rows, context.environment, context.subqueries)
-        return meets.fill_null(False) if meets.null_count else meets
+        return meets.fill_null(FALSE) if meets.null_count else meets
 
 
 def _within(ranges: Sequence[ValueRange], batch: pa.RecordBatch) -> pa.BooleanArray | None:
@@ -135,4 +136,4 @@ def _taken(
     """Return the chosen rows, and of them the columns that the conditions read."""
     used = frozenset().union(*(inputs_of(condition) for condition in conditions))
     names = [name for name in rows.schema.names if name in used]
-    return rows.select(names).take(pa.array(chosen)) if names else rows_only(len(chosen))
+    return rows.select(names).take(from_numpy(chosen)) if names else rows_only(len(chosen))

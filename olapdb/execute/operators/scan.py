@@ -38,6 +38,7 @@ from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, columns_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def scan_batches(
@@ -190,7 +191,7 @@ class TaskReader:
             return make_batch(empty, self._node.schema, 0)
         if keep is not None and keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
             kept_rows = true_positions(keep)
-            first = first.take(pa.array(kept_rows))
+            first = first.take(from_numpy(kept_rows))
             rest = read_rows(task, kept_rows, self._other_columns, table, context, self._coded)
             keep = None
         else:

@@ -15,6 +15,7 @@ from olapdb.compute.ordering import OrderColumn, rows_within
 from olapdb.config import tuning
 from olapdb.execute.spill.sorter import Sorter
 from olapdb.plan.nodes import Sort, SortKey
+from olapdb.types.arrow_values import from_numpy
 
 
 def sort_batches(
@@ -68,7 +69,7 @@ def not_after(
     if not is_bound(bound):
         return batch
     positions = rows_within(order_columns([key], batch, context)[0], bound)
-    return batch if len(positions) == batch.num_rows else take_rows(batch, pa.array(positions))
+    return batch if len(positions) == batch.num_rows else take_rows(batch, from_numpy(positions))
 
 
 def is_bound(value: pa.Scalar) -> bool:

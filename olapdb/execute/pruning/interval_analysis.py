@@ -39,6 +39,7 @@ from olapdb.plan.expressions import (
     ScalarSubquery,
 )
 from olapdb.types import DataType, Float, Integer, is_nullable, plain
+from olapdb.types.arrow_values import TRUE, array_of, scalar_of, to_numpy
 
 _INCREASING = frozenset({"greater", "greaterOrEquals"})
 _ORDERED = _INCREASING | {"less", "lessOrEquals"}
@@ -95,8 +96,8 @@ def interval_of_bounds(
     if filler is None:
         arrow = pa.nulls(count, data_type.arrow)
         return ValueInterval(arrow, arrow, known, has_values, nulls)
-    low = pa.array([filler if v is None else v for v in lows], type=data_type.arrow)
-    high = pa.array([filler if v is None else v for v in highs], type=data_type.arrow)
+    low = array_of([filler if v is None else v for v in lows], data_type.arrow)
+    high = array_of([filler if v is None else v for v in highs], data_type.arrow)
     return ValueInterval(low, high, known, has_values, nulls)
 
 
@@ -264,8 +265,8 @@ class _Analysis:
             return self._anything
         starts = pc.binary_slice(columns.binary(interval.low), 0, len(prefix))
         can = pc.and_(
-            pc.less_equal(starts, pa.scalar(prefix)),
-            pc.greater_equal(columns.binary(interval.high), pa.scalar(prefix)),
+            pc.less_equal(starts, scalar_of(prefix, pa.binary())),
+            pc.greater_equal(columns.binary(interval.high), scalar_of(prefix, pa.binary())),
         )
         return self._within(interval, _booleans(can), self._anything.false)
 
@@ -459,7 +460,7 @@ def _booleans(value: pa.Array) -> np.ndarray:
     """Return a comparison's UInt8 (or Bool) as numpy booleans; NULL, which is unknown, as true."""
     if not pa.types.is_boolean(value.type):
         value = value.cast(pa.bool_())
-    mask: np.ndarray = pc.fill_null(value, True).to_numpy(zero_copy_only=False)
+    mask: np.ndarray = to_numpy(pc.fill_null(value, TRUE))
     return mask
 
 
@@ -489,5 +490,5 @@ def _whole_numbers(values: pa.Array) -> np.ndarray:
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
-    numbers: np.ndarray = values.fill_null(0).to_numpy(zero_copy_only=False)
+    numbers: np.ndarray = to_numpy(values.fill_null(scalar_of(0, values.type)))
     return numbers

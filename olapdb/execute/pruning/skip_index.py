@@ -39,6 +39,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.storage.skip_indexes import bloom_contains, indexed_type
 from olapdb.storage.text_index import blocks_of
+from olapdb.types.arrow_values import FALSE, to_numpy
 
 
 def conditions_on(
@@ -111,14 +112,14 @@ def _by_bounds(
 ) -> np.ndarray:
     """Return a mask of the blocks for which the condition can be true within their bounds."""
     low, high = batch.column("low"), batch.column("high")
-    has_values = pc.is_valid(low).to_numpy(zero_copy_only=False)
+    has_values = to_numpy(pc.is_valid(low))
     known = np.ones(batch.num_rows, bool)
     if pa.types.is_floating(low.type):
         known &= has_values  # no bounds may mean NaN
     filler = pc.drop_null(low)
     if len(filler):
         low, high = pc.fill_null(low, filler[0]), pc.fill_null(high, filler[0])
-    nulls = pc.greater(batch.column("nulls"), 0).to_numpy(zero_copy_only=False)
+    nulls = to_numpy(pc.greater(batch.column("nulls"), 0))
     interval = ValueInterval(low, high, known, has_values, nulls)
     candidates = Candidates(batch.num_rows, {INDEXED: interval})
     keep = keep_candidates(condition, candidates, environment)
@@ -134,7 +135,7 @@ def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Envir
         answer = evaluate_array(condition, row, environment)
     except Error:  # the filter will raise it, if a row is read
         return True
-    return bool(pc.fill_null(pc.cast(answer, pa.bool_()), False)[0].as_py())
+    return bool(pc.fill_null(pc.cast(answer, pa.bool_()), FALSE)[0].as_py())
 
 
 def _by_values(
@@ -145,7 +146,7 @@ def _by_values(
     A block without a set stays; all blocks stay if the evaluation raises.
     """
     lists = batch.column("values")
-    unknown: np.ndarray = pc.is_null(lists).to_numpy(zero_copy_only=False)
+    unknown: np.ndarray = to_numpy(pc.is_null(lists))
     values = pc.list_flatten(lists)
     if not len(values):
         return unknown
@@ -154,8 +155,8 @@ def _by_values(
         answers = evaluate_array(condition, rows, environment)
     except Error:  # the filter will raise it, if a row is read
         return np.ones(batch.num_rows, bool)
-    true = pc.fill_null(pc.cast(answers, pa.bool_()), False).to_numpy(zero_copy_only=False)
-    owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
+    true = to_numpy(pc.fill_null(pc.cast(answers, pa.bool_()), FALSE))
+    owners = to_numpy(pc.list_parent_indices(lists))
     keep: np.ndarray = unknown | (np.bincount(owners[true], minlength=batch.num_rows) > 0)
     return keep
 

@@ -14,6 +14,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.compute.seen_rows import SeenRows
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
+from olapdb.types.arrow_values import from_numpy
 
 Item = tuple[bool, pa.RecordBatch]
 """Whether the batch is keys whose rows were yielded before; else it is rows."""
@@ -48,7 +49,7 @@ def _distinct(
                 return
             new_rows = seen.add(keys, batch.num_rows)
             if len(new_rows) and not is_seen:
-                yield take_rows(batch, pa.array(new_rows))
+                yield take_rows(batch, from_numpy(new_rows))
 
 
 def _is_too_large(seen: SeenRows, keys: Sequence[pa.Array], budget: SpillBudget) -> bool:
@@ -76,7 +77,7 @@ def _distinct_on_disk(
                 seen_keys.add(batch, batch.columns)
                 continue
             keys = [batch.column(at) for at in key_columns]
-            first = pa.array(factorise(keys, batch.num_rows).first)
+            first = from_numpy(factorise(keys, batch.num_rows).first)
             waiting.add(take_rows(batch, first), [key.take(first) for key in keys])
         for number in range(PARTITIONS):
             if waiting.rows(number):

@@ -22,6 +22,7 @@ from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedR
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field, Join, Schema, Values
 from olapdb.types import UINT8, UINT64
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 IN_MEMORY = LEVELS_MAX + 1
 """The level of a join whose right side is small enough by its making."""
@@ -158,18 +159,18 @@ def _left_rows(
         numbers = np.arange(start, first, dtype=np.uint64)
         batch = _with_column(file.read(extent), numbered.numbered.left.schema, numbers)
         if one_is_enough:
-            batch = filter_rows(batch, pa.array(~is_matched[start:first]))
+            batch = filter_rows(batch, from_numpy(~is_matched[start:first]))
         yield batch
 
 
 def _mark(numbered: _NumberedJoin, batch: pa.RecordBatch, is_matched: np.ndarray) -> np.ndarray:
     """Mark the left rows that have a partner in the batch; return a mask of the rows that are final:
     pairs, and right rows without a partner."""
-    rows = batch.column(numbered.row_at).fill_null(0).to_numpy()
+    rows = to_numpy(batch.column(numbered.row_at).fill_null(0))
     if numbered.is_semi:
         is_matched[rows] = True
         return np.ones(len(rows), bool)
-    has_right: np.ndarray = batch.column(numbered.partner_at).fill_null(0).to_numpy() > 0
+    has_right: np.ndarray = to_numpy(batch.column(numbered.partner_at).fill_null(0)) > 0
     is_matched[rows[has_right]] = True
     return has_right
 
@@ -178,7 +179,7 @@ def _without_columns(
     node: Join, numbered: _NumberedJoin, batch: pa.RecordBatch, keep: np.ndarray
 ) -> Batches:
     """Yield the rows to keep, with the columns of the node's own schema."""
-    rows = filter_rows(batch, pa.array(keep))
+    rows = filter_rows(batch, from_numpy(keep))
     if rows.num_rows:
         dropped = (numbered.row_at, numbered.partner_at)
         columns = [column for at, column in enumerate(rows.columns) if at not in dropped]
@@ -199,7 +200,7 @@ def _left_alone(
         for extent in extents:
             has_partner = is_matched[first : first + extent.rows]
             keep = has_partner if node.strictness == "SEMI" else ~has_partner
-            yield filter_rows(file.read(extent), pa.array(keep))
+            yield filter_rows(file.read(extent), from_numpy(keep))
             first += extent.rows
 
     if node.strictness in ("SEMI", "ANTI"):

@@ -18,6 +18,7 @@ from olapdb.execute.spill.sorter import Sorter
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Field, LimitBy, Schema, SortKey
 from olapdb.types import UINT64
+from olapdb.types.arrow_values import from_numpy
 
 NUMBER = "-number"
 
@@ -53,7 +54,7 @@ def numbered_batches(rows: Batches, schema: Schema) -> Batches:
     """Yield the batches with a column of row numbers, from 0, behind their own."""
     first = 0
     for batch in rows:
-        numbers = pa.array(np.arange(first, first + batch.num_rows, dtype=np.uint64))
+        numbers = from_numpy(np.arange(first, first + batch.num_rows, dtype=np.uint64))
         first += batch.num_rows
         yield make_batch([*batch.columns, numbers], schema, batch.num_rows)
 

@@ -24,6 +24,7 @@ from olapdb.compute.spill.files import Extent, SpillFile
 from olapdb.errors import MemoryLimitExceeded
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Schema, SortKey
+from olapdb.types.arrow_values import to_numpy
 
 SORT_BYTES_PER_ROW = 48
 """Row numbers, packed keys, and two copies of both to sort them."""
@@ -263,9 +264,9 @@ class Sorter:
         order = sort_indices(self._order_columns(blocks), int(ends[-1]))
         if bound is not None:
             last_row = int(ends[list(cursors).index(bound)]) - 1
-            positions = order.to_numpy()
+            positions = to_numpy(order)
             order = order.slice(0, int(np.flatnonzero(positions == last_row)[0]) + 1)
-        owners = np.searchsorted(ends, order.to_numpy(), side="right")
+        owners = np.searchsorted(ends, to_numpy(order), side="right")
         rows = pa.Table.from_batches(blocks).combine_chunks().to_batches()[0].take(order)
         for cursor, count in zip(
             cursors, np.bincount(owners, minlength=len(cursors)).tolist(), strict=True

@@ -6,100 +6,121 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from olapdb.functions.aggregates.average_times import average_of_any
-from olapdb.functions.aggregates.concatenation import group_concat
-from olapdb.functions.aggregates.counted_values import entropy, top_k
-from olapdb.functions.aggregates.covariance import covariance
-from olapdb.functions.aggregates.distinct import group_bitmap, uniq
-from olapdb.functions.aggregates.events import delta_sum, retention, window_funnel
-from olapdb.functions.aggregates.exact_quantile import exact_quantile, interpolated_quantile
-from olapdb.functions.aggregates.extremes import extreme, extreme_argument
+from olapdb.functions.aggregates.deferred import deferred
 from olapdb.functions.aggregates.families import FAMILIES
-from olapdb.functions.aggregates.gathered import intervals, moving_sum, rank_correlation
-from olapdb.functions.aggregates.higher_moments import higher_moment
-from olapdb.functions.aggregates.limited_arrays import limited_array
-from olapdb.functions.aggregates.ordered import group_array, positional, positional_with_nulls
-from olapdb.functions.aggregates.quantile import deterministic_quantile, quantile
-from olapdb.functions.aggregates.regression import REGRESSIONS, regression
 from olapdb.functions.aggregates.signatures import ResolveAggregate
-from olapdb.functions.aggregates.sums import average, bitwise, count, total, weighted_average
-from olapdb.functions.aggregates.variance import variance
-from olapdb.functions.aggregates.weighted_quantile import weighted_quantile
 
+_average_of_any = deferred("average_times.average_of_any")
+_group_concat = deferred("concatenation.group_concat")
+_entropy = deferred("counted_values.entropy")
+_top_k = deferred("counted_values.top_k")
+_covariance = deferred("covariance.covariance")
+_group_bitmap = deferred("distinct.group_bitmap")
+_uniq = deferred("distinct.uniq")
+_delta_sum = deferred("events.delta_sum")
+_retention = deferred("events.retention")
+_window_funnel = deferred("events.window_funnel")
+_exact_quantile = deferred("exact_quantile.exact_quantile")
+_interpolated_quantile = deferred("exact_quantile.interpolated_quantile")
+_extreme = deferred("extremes.extreme")
+_extreme_argument = deferred("extremes.extreme_argument")
+_intervals = deferred("gathered.intervals")
+_moving_sum = deferred("gathered.moving_sum")
+_rank_correlation = deferred("gathered.rank_correlation")
+_higher_moment = deferred("higher_moments.higher_moment")
+_limited_array = deferred("limited_arrays.limited_array")
+_group_array = deferred("ordered.group_array")
+_positional = deferred("ordered.positional")
+_positional_with_nulls = deferred("ordered.positional_with_nulls")
+_deterministic_quantile = deferred("quantile.deterministic_quantile")
+_quantile = deferred("quantile.quantile")
+_regression = deferred("regression.regression")
+_average = deferred("sums.average")
+_bitwise = deferred("sums.bitwise")
+_count = deferred("sums.count")
+_total = deferred("sums.total")
+_weighted_average = deferred("sums.weighted_average")
+_variance = deferred("variance.variance")
+_weighted_quantile = deferred("weighted_quantile.weighted_quantile")
+
+REGRESSIONS = (
+    *("regr_slope", "regr_intercept", "regr_r2", "regr_count", "regr_avgx", "regr_avgy"),
+    *("regr_sxx", "regr_syy", "regr_sxy", "simpleLinearRegression"),
+)
 _QUANTILE_KINDS: Mapping[str, ResolveAggregate] = MappingProxyType(
     {
-        "": quantile,
-        "TDigest": quantile,
-        "Timing": quantile,
-        "Exact": exact_quantile,
-        "ExactLow": exact_quantile,
-        "ExactHigh": exact_quantile,
-        "ExactInclusive": interpolated_quantile,
-        "ExactExclusive": interpolated_quantile,
-        "ExactWeighted": weighted_quantile,
-        "Deterministic": deterministic_quantile,
+        "": _quantile,
+        "TDigest": _quantile,
+        "Timing": _quantile,
+        "Exact": _exact_quantile,
+        "ExactLow": _exact_quantile,
+        "ExactHigh": _exact_quantile,
+        "ExactInclusive": _interpolated_quantile,
+        "ExactExclusive": _interpolated_quantile,
+        "ExactWeighted": _weighted_quantile,
+        "Deterministic": _deterministic_quantile,
     }
 )
-"""What follows `quantile` or `quantiles` in a name."""
+"""What follows `_quantile` or `quantiles` in a name."""
 
 FACTORIES: Mapping[str, ResolveAggregate] = MappingProxyType(
     {
-        "count": count,
-        "sum": total,
-        "sumWithOverflow": total,
-        "avg": average_of_any,
-        "min": extreme,
-        "max": extreme,
-        "any": extreme,
-        "argMin": extreme_argument,
-        "argMax": extreme_argument,
-        "anyLast": positional,
-        "any_respect_nulls": positional_with_nulls,
-        "anyLast_respect_nulls": positional_with_nulls,
-        "first_value": positional,
-        "last_value": positional,
-        "uniq": uniq,
-        "uniqExact": uniq,
-        "groupArray": group_array,
-        "groupUniqArray": group_array,
-        "groupConcat": group_concat,
-        "topK": top_k,
-        "topKWeighted": top_k,
-        "entropy": entropy,
-        "uniqCombined": uniq,
-        "uniqCombined64": uniq,
-        "uniqHLL12": uniq,
-        "groupBitmap": group_bitmap,
+        "count": _count,
+        "sum": _total,
+        "sumWithOverflow": _total,
+        "avg": _average_of_any,
+        "min": _extreme,
+        "max": _extreme,
+        "any": _extreme,
+        "argMin": _extreme_argument,
+        "argMax": _extreme_argument,
+        "anyLast": _positional,
+        "any_respect_nulls": _positional_with_nulls,
+        "anyLast_respect_nulls": _positional_with_nulls,
+        "first_value": _positional,
+        "last_value": _positional,
+        "uniq": _uniq,
+        "uniqExact": _uniq,
+        "groupArray": _group_array,
+        "groupUniqArray": _group_array,
+        "groupConcat": _group_concat,
+        "topK": _top_k,
+        "topKWeighted": _top_k,
+        "entropy": _entropy,
+        "uniqCombined": _uniq,
+        "uniqCombined64": _uniq,
+        "uniqHLL12": _uniq,
+        "groupBitmap": _group_bitmap,
         **{
-            f"{name}{suffix}": variance
+            f"{name}{suffix}": _variance
             for name in ("stddevPop", "stddevSamp", "varPop", "varSamp")
             for suffix in ("", "Stable")
         },
-        "skewPop": higher_moment,
-        "skewSamp": higher_moment,
-        "kurtPop": higher_moment,
-        "kurtSamp": higher_moment,
-        "groupBitAnd": bitwise,
-        "groupBitOr": bitwise,
-        "groupBitXor": bitwise,
-        "sumCount": average,
-        "avgWeighted": weighted_average,
+        "skewPop": _higher_moment,
+        "skewSamp": _higher_moment,
+        "kurtPop": _higher_moment,
+        "kurtSamp": _higher_moment,
+        "groupBitAnd": _bitwise,
+        "groupBitOr": _bitwise,
+        "groupBitXor": _bitwise,
+        "sumCount": _average,
+        "avgWeighted": _weighted_average,
         **{
-            f"{name}{suffix}": covariance
+            f"{name}{suffix}": _covariance
             for name in ("covarPop", "covarSamp", "corr")
             for suffix in ("", "Stable")
         },
-        "retention": retention,
-        "windowFunnel": window_funnel,
-        "deltaSum": delta_sum,
-        **dict.fromkeys(("groupArrayMovingSum", "groupArrayMovingAvg"), moving_sum),
+        "retention": _retention,
+        "windowFunnel": _window_funnel,
+        "deltaSum": _delta_sum,
+        **dict.fromkeys(("groupArrayMovingSum", "groupArrayMovingAvg"), _moving_sum),
         **dict.fromkeys(
-            ("maxIntersections", "maxIntersectionsPosition", "intervalLengthSum"), intervals
+            ("maxIntersections", "maxIntersectionsPosition", "intervalLengthSum"), _intervals
         ),
-        "rankCorr": rank_correlation,
-        "groupArraySorted": limited_array,
-        "groupArrayLast": limited_array,
-        **dict.fromkeys(REGRESSIONS, regression),
+        "rankCorr": _rank_correlation,
+        "groupArraySorted": _limited_array,
+        "groupArrayLast": _limited_array,
+        **dict.fromkeys(REGRESSIONS, _regression),
         **FAMILIES,
         **{
             f"{plural}{kind}": factory

@@ -5,56 +5,72 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from olapdb.functions.aggregates.approximate_top import approximate_top
-from olapdb.functions.aggregates.arg_and import arg_and_extreme
-from olapdb.functions.aggregates.bounding import bounding_ratio, delta_sum_timestamp
-from olapdb.functions.aggregates.compensated import kahan_sum
-from olapdb.functions.aggregates.contingency import DEPENDENCES, dependence
-from olapdb.functions.aggregates.counted_quantiles import KINDS, counted_quantile
-from olapdb.functions.aggregates.downsampling import largest_triangles
-from olapdb.functions.aggregates.event_patterns import sequence_match
-from olapdb.functions.aggregates.frequent import any_heavy, single_value, uniq_up_to
-from olapdb.functions.aggregates.histogram import histogram
-from olapdb.functions.aggregates.inequality import gini, information_value
-from olapdb.functions.aggregates.matrices import MATRICES, covariance_matrix
-from olapdb.functions.aggregates.mean_tests import mean_test
-from olapdb.functions.aggregates.moving_average import exponential_moving_average
-from olapdb.functions.aggregates.placed_arrays import array_sample, insert_at
-from olapdb.functions.aggregates.rank_tests import rank_test
-from olapdb.functions.aggregates.set_operations import array_intersection, bitmap_operation
+from olapdb.functions.aggregates.deferred import deferred
 from olapdb.functions.aggregates.signatures import ResolveAggregate
-from olapdb.functions.aggregates.sparkbar import sparkbar
-from olapdb.functions.aggregates.variance_tests import analysis_of_variance, one_sample_test
 
+_approximate_top = deferred("approximate_top.approximate_top")
+_arg_and_extreme = deferred("arg_and.arg_and_extreme")
+_bounding_ratio = deferred("bounding.bounding_ratio")
+_delta_sum_timestamp = deferred("bounding.delta_sum_timestamp")
+_kahan_sum = deferred("compensated.kahan_sum")
+_dependence = deferred("contingency.dependence")
+_counted_quantile = deferred("counted_quantiles.counted_quantile")
+_largest_triangles = deferred("downsampling.largest_triangles")
+_sequence_match = deferred("event_patterns.sequence_match")
+_any_heavy = deferred("frequent.any_heavy")
+_single_value = deferred("frequent.single_value")
+_uniq_up_to = deferred("frequent.uniq_up_to")
+_histogram = deferred("histogram.histogram")
+_gini = deferred("inequality.gini")
+_information_value = deferred("inequality.information_value")
+_covariance_matrix = deferred("matrices.covariance_matrix")
+_mean_test = deferred("mean_tests.mean_test")
+_exponential_moving_average = deferred("moving_average.exponential_moving_average")
+_array_sample = deferred("placed_arrays.array_sample")
+_insert_at = deferred("placed_arrays.insert_at")
+_rank_test = deferred("rank_tests.rank_test")
+_array_intersection = deferred("set_operations.array_intersection")
+_bitmap_operation = deferred("set_operations.bitmap_operation")
+_sparkbar = deferred("sparkbar.sparkbar")
+_analysis_of_variance = deferred("variance_tests.analysis_of_variance")
+_one_sample_test = deferred("variance_tests.one_sample_test")
+
+DEPENDENCES = ("cramersV", "cramersVBiasCorrected", "contingency", "theilsU")
+MATRICES = ("covarPopMatrix", "covarSampMatrix", "corrMatrix")
+QUANTILE_KINDS = (
+    *("BFloat16", "BFloat16Weighted", "TimingWeighted", "TDigestWeighted"),
+    *("InterpolatedWeighted", "ExactWeightedInterpolated", "GK", "DD"),
+)
+"""What follows `quantile` or `quantiles` in a name."""
 PLURALS = ("quantile", "quantiles")
 
 FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
     {
-        "anyHeavy": any_heavy,
-        **dict.fromkeys(("groupBitmapAnd", "groupBitmapOr", "groupBitmapXor"), bitmap_operation),
-        "groupArrayIntersect": array_intersection,
-        **dict.fromkeys(("sequenceMatch", "sequenceCount"), sequence_match),
-        **dict.fromkeys(("argAndMin", "argAndMax"), arg_and_extreme),
-        "groupArrayInsertAt": insert_at,
-        "groupArraySample": array_sample,
-        "uniqUpTo": uniq_up_to,
-        **dict.fromkeys(DEPENDENCES, dependence),
-        "sparkbar": sparkbar,
-        **dict.fromkeys(("studentTTest", "welchTTest", "meanZTest"), mean_test),
-        **dict.fromkeys(("mannWhitneyUTest", "kolmogorovSmirnovTest"), rank_test),
-        **dict.fromkeys(MATRICES, covariance_matrix),
-        "exponentialMovingAverage": exponential_moving_average,
-        "largestTriangleThreeBuckets": largest_triangles,
-        **dict.fromkeys(("approx_top_k", "approx_top_sum"), approximate_top),
-        **{f"{plural}{kind}": counted_quantile for plural in PLURALS for kind in KINDS},
-        "histogram": histogram,
-        "gini": gini,
-        "categoricalInformationValue": information_value,
-        "analysisOfVariance": analysis_of_variance,
-        "studentTTestOneSample": one_sample_test,
-        "boundingRatio": bounding_ratio,
-        "deltaSumTimestamp": delta_sum_timestamp,
-        "singleValueOrNull": single_value,
-        "sumKahan": kahan_sum,
+        "anyHeavy": _any_heavy,
+        **dict.fromkeys(("groupBitmapAnd", "groupBitmapOr", "groupBitmapXor"), _bitmap_operation),
+        "groupArrayIntersect": _array_intersection,
+        **dict.fromkeys(("sequenceMatch", "sequenceCount"), _sequence_match),
+        **dict.fromkeys(("argAndMin", "argAndMax"), _arg_and_extreme),
+        "groupArrayInsertAt": _insert_at,
+        "groupArraySample": _array_sample,
+        "uniqUpTo": _uniq_up_to,
+        **dict.fromkeys(DEPENDENCES, _dependence),
+        "sparkbar": _sparkbar,
+        **dict.fromkeys(("studentTTest", "welchTTest", "meanZTest"), _mean_test),
+        **dict.fromkeys(("mannWhitneyUTest", "kolmogorovSmirnovTest"), _rank_test),
+        **dict.fromkeys(MATRICES, _covariance_matrix),
+        "exponentialMovingAverage": _exponential_moving_average,
+        "largestTriangleThreeBuckets": _largest_triangles,
+        **dict.fromkeys(("approx_top_k", "approx_top_sum"), _approximate_top),
+        **{f"{plural}{kind}": _counted_quantile for plural in PLURALS for kind in QUANTILE_KINDS},
+        "histogram": _histogram,
+        "gini": _gini,
+        "categoricalInformationValue": _information_value,
+        "analysisOfVariance": _analysis_of_variance,
+        "studentTTestOneSample": _one_sample_test,
+        "boundingRatio": _bounding_ratio,
+        "deltaSumTimestamp": _delta_sum_timestamp,
+        "singleValueOrNull": _single_value,
+        "sumKahan": _kahan_sum,
     }
 )

@@ -201,7 +201,7 @@ def extreme_texts(
 
 def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
     """Return the values of these rows; null where the row is -1."""
-    return array.take(pa.array(rows, mask=rows == _NO_ROW))
+    return array.take(columns.from_values(rows, pa.int64(), rows != _NO_ROW))
 
 
 def sortable_bits(values: np.ndarray) -> np.ndarray:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates.map_combinators import MappedArrays, mapped_arrays
+from olapdb.functions.aggregates.names import MAPPED_ARRAYS
 from olapdb.functions.aggregates.signatures import (
     ResolveAggregate,
     illegal_argument,
@@ -21,18 +21,6 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import DataType, Tuple, plain
-
-MAPPED_ARRAYS: Mapping[str, str] = MappingProxyType(
-    {
-        "sumMappedArrays": "sum",
-        "minMappedArrays": "min",
-        "maxMappedArrays": "max",
-        "sumMapWithOverflow": "sumWithOverflow",
-        "sumMapFiltered": "sum",
-        "sumMapFilteredWithOverflow": "sumWithOverflow",
-    }
-)
-"""The aggregate of the values of each key, by name."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from olapdb.functions.aggregates.factories import FACTORIES
-from olapdb.functions.aggregates.mapped_arrays import MAPPED_ARRAYS
-from olapdb.functions.aggregates.names import CANONICAL, CASE_INSENSITIVE, COMBINED, REFUSED
+from olapdb.functions.aggregates.names import (
+    CANONICAL,
+    CASE_INSENSITIVE,
+    COMBINED,
+    MAPPED_ARRAYS,
+    REFUSED,
+)
 
 ELEMENT_COMBINATORS = ("ForEach", "Resample", "Array", "Map", "Tuple")
 """Combinators over the elements of arrays, maps and tuples, or over ranges of a key."""

@@ -11,6 +11,18 @@ _GRID_STEPS = (
     *("TimestampOfMax", "TimestampOfMin"),
 )
 
+MAPPED_ARRAYS: Mapping[str, str] = MappingProxyType(
+    {
+        "sumMappedArrays": "sum",
+        "minMappedArrays": "min",
+        "maxMappedArrays": "max",
+        "sumMapWithOverflow": "sumWithOverflow",
+        "sumMapFiltered": "sum",
+        "sumMapFilteredWithOverflow": "sumWithOverflow",
+    }
+)
+"""sumMap of arrays under other names: the aggregate of the values of each key, by name."""
+
 CANONICAL = MappingProxyType(
     {
         "any_value": "any",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from olapdb.errors import (
     BadArguments,
@@ -15,33 +15,24 @@ from olapdb.errors import (
     NumberOfArgumentsDoesntMatch,
     UnknownAggregateFunction,
 )
-from olapdb.functions.aggregates import combinators
-from olapdb.functions.aggregates.arg_extreme_combinators import resolve_arg_extreme_combinator
-from olapdb.functions.aggregates.array_combinators import (
-    resolve_array_combinator,
-    resolve_for_each_combinator,
-    resolve_resample_combinator,
-)
 from olapdb.functions.aggregates.factories import FACTORIES
-from olapdb.functions.aggregates.map_combinators import resolve_map_combinator
-from olapdb.functions.aggregates.mapped_arrays import MAPPED_ARRAYS, resolve_mapped_arrays
 from olapdb.functions.aggregates.name_parts import (
     ARG_EXTREMES,
+    ELEMENT_COMBINATORS,
     aggregate_names,
     base_name,
     canonical_name,
     split_combinator,
 )
-from olapdb.functions.aggregates.names import REFUSED
-from olapdb.functions.aggregates.set_operations import SetOperation
+from olapdb.functions.aggregates.names import MAPPED_ARRAYS, REFUSED
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
     illegal_argument,
     require_count,
     state_type_of,
 )
-from olapdb.functions.aggregates.tuple_combinator import resolve_tuple_combinator
 from olapdb.functions.base import Aggregate
+from olapdb.lazy import lazy_modules
 from olapdb.types import (
     BOOL,
     NOTHING,
@@ -60,15 +51,35 @@ from olapdb.types import (
     plain,
 )
 
-_ELEMENT_COMBINATORS = MappingProxyType(
-    {
-        "ForEach": resolve_for_each_combinator,
-        "Resample": resolve_resample_combinator,
-        "Array": resolve_array_combinator,
-        "Map": resolve_map_combinator,
-        "Tuple": resolve_tuple_combinator,
-    }
-)
+if TYPE_CHECKING:
+    from olapdb.functions.aggregates import (
+        arg_extreme_combinators,
+        array_combinators,
+        combinators,
+        map_combinators,
+        mapped_arrays,
+        set_operations,
+        tuple_combinator,
+    )
+else:
+    (
+        combinators,
+        set_operations,
+        arg_extreme_combinators,
+        array_combinators,
+        map_combinators,
+        mapped_arrays,
+        tuple_combinator,
+    ) = lazy_modules(
+        "olapdb.functions.aggregates",
+        "combinators",
+        "set_operations",
+        "arg_extreme_combinators",
+        "array_combinators",
+        "map_combinators",
+        "mapped_arrays",
+        "tuple_combinator",
+    )
 
 
 def resolve_aggregate(
@@ -116,7 +127,7 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     """
     base = canonical_name(name)
     if base is not None and base in MAPPED_ARRAYS:
-        return resolve_mapped_arrays(base, parameters, types, _resolve)
+        return mapped_arrays.resolve_mapped_arrays(base, parameters, types, _resolve)
     if base is not None:
         return _nullable(base, parameters, types)
     split = split_combinator(name)
@@ -126,10 +137,10 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         return _merge(inner_name, parameters, types, keep_state=suffix == "MergeState")
     if suffix == "If":
         return _if(inner_name, parameters, types)
-    if suffix in _ELEMENT_COMBINATORS:
-        return _ELEMENT_COMBINATORS[suffix](inner_name, parameters, types, _resolve)
+    if suffix in ELEMENT_COMBINATORS:
+        return _of_elements(suffix)(inner_name, parameters, types, _resolve)
     if suffix in ARG_EXTREMES:
-        return resolve_arg_extreme_combinator(
+        return arg_extreme_combinators.resolve_arg_extreme_combinator(
             inner_name,
             parameters,
             types,
@@ -139,7 +150,9 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         )
     inner = _resolve(inner_name, parameters, types)
     match suffix:
-        case "State" if isinstance(inner, SetOperation) and inner.result_type == UINT64:
+        case "State" if (
+            isinstance(inner, set_operations.SetOperation) and inner.result_type == UINT64
+        ):
             return inner.as_state(types)
         case "State":
             return _wrap(combinators.State, inner, types, result=inner.state_type)
@@ -149,6 +162,21 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
             return _distinct(inner, types)
         case _:
             return _optional(inner, types, suffix)
+
+
+def _of_elements(suffix: str) -> Callable[..., Aggregate]:
+    """Return what resolves one of ELEMENT_COMBINATORS."""
+    match suffix:
+        case "ForEach":
+            return array_combinators.resolve_for_each_combinator
+        case "Resample":
+            return array_combinators.resolve_resample_combinator
+        case "Array":
+            return array_combinators.resolve_array_combinator
+        case "Map":
+            return map_combinators.resolve_map_combinator
+        case _:
+            return tuple_combinator.resolve_tuple_combinator
 
 
 def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:

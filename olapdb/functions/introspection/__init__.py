@@ -2,29 +2,5 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from olapdb.functions.scalar import ScalarDefinition
-
-
-def definitions() -> tuple[ScalarDefinition, ...]:
-    """Return the definitions of all functions of this package."""
-    # imported at the call: these modules import `olapdb.functions.registry`, which imports this one
-    from olapdb.functions.introspection import (
-        blocks,
-        composed,
-        environment,
-        error_names,
-        evaluation,
-        values,
-    )
-
-    return (
-        *evaluation.DEFINITIONS,
-        *environment.DEFINITIONS,
-        *blocks.DEFINITIONS,
-        *values.DEFINITIONS,
-        *composed.DEFINITIONS,
-        *error_names.DEFINITIONS,
-    )
+MODULES = ("evaluation", "environment", "blocks", "values", "composed", "error_names")
+"""The modules with `DEFINITIONS`, in their order."""

@@ -2,18 +2,5 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from olapdb.functions.scalar import ScalarDefinition
-
-
-def definitions() -> tuple[ScalarDefinition, ...]:
-    """Return the definitions of all functions of this package.
-
-    The modules are imported at the first call: `import olapdb` and a process that only inserts do
-    not need them.
-    """
-    from olapdb.functions.json import extract, merge, sql_json, write
-
-    return (*extract.DEFINITIONS, *write.DEFINITIONS, *sql_json.DEFINITIONS, *merge.DEFINITIONS)
+MODULES = ("extract", "write", "sql_json", "merge")
+"""The modules with `DEFINITIONS`, in their order."""

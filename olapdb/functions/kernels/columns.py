@@ -18,6 +18,9 @@ from olapdb.functions.kernels.arrow_buffers import converted
 from olapdb.native import selection
 from olapdb.native.library import library
 
+_SCALARS_MAX = 64
+"""The most scalars that are joined one by one: `pa.array` imports pandas (see `types.arrow_values`)."""
+
 
 def as_array(column: Column, rows: int) -> pa.Array:
     """Return the column as an array of `rows` values; a constant is repeated."""
@@ -36,6 +39,8 @@ def as_array(column: Column, rows: int) -> pa.Array:
 
 def _array_of_one(column: pa.Scalar) -> pa.Array:
     """Return a constant as an array of one value, nested types included."""
+    if not pa.types.is_nested(column.type):
+        return pa.repeat(column, 1)
     try:
         return pa.array([column], column.type)
     except pa.ArrowNotImplementedError:  # a nested value of Arrow's null type
@@ -54,6 +59,10 @@ def from_scalars(values: Iterable[pa.Scalar], arrow: pa.DataType) -> pa.Array:
     """
     present = [value if value.is_valid else None for value in values]
     typed = [v if v is None or v.type == arrow else v.cast(arrow) for v in present]
+    if not pa.types.is_nested(arrow) and 0 < len(typed) <= _SCALARS_MAX:
+        return pa.concat_arrays(
+            [pa.nulls(1, arrow) if v is None else pa.repeat(v, 1) for v in typed]
+        )
     return pa.array(typed, arrow)
 
 
@@ -306,7 +315,7 @@ def truth(column: Column) -> Column:
         return column
     if pa.types.is_null(column.type):
         return column.cast(pa.bool_())
-    return pc.not_equal(column, pa.scalar(0, column.type))
+    return pc.not_equal(column, from_values(np.zeros(1, np.int8), column.type)[0])
 
 
 def true_positions(keep: pa.BooleanArray) -> np.ndarray:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from olapdb import types
 from olapdb.errors import CannotInsertNull, InternalError
+from olapdb.types.arrow_values import scalar_of
 
 
 def constant(value: object, data_type: types.DataType) -> pa.Scalar:
@@ -23,12 +24,12 @@ def constant(value: object, data_type: types.DataType) -> pa.Scalar:
         value = (value - data_type.minimum) % width + data_type.minimum
     if isinstance(value, tuple) and isinstance(data_type, types.Tuple):
         value = dict(zip(data_type.field_names, value, strict=True))
-    return pa.array([value], data_type.arrow)[0]
+    return scalar_of(value, data_type.arrow)
 
 
 def default_value(data_type: types.DataType) -> pa.Scalar:
     """Return the default of a column without a value: 0, '', [], NULL, the empty state."""
-    return pa.array([_default(data_type)], data_type.arrow)[0]
+    return scalar_of(_default(data_type), data_type.arrow)
 
 
 def _default(data_type: types.DataType) -> object:

@@ -48,6 +48,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.replace import (
@@ -60,7 +61,6 @@ from olapdb.statements.ddl.replace import (
 from olapdb.statements.ddl.table_definition import build_table, template_table
 from olapdb.statements.ddl.view_parameters import named_objects, view_with_parameters
 from olapdb.statements.dml.insert import query_blocks, result_blocks
-from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 from olapdb.views.definition.replaced_view import followers_of, redefine_followers
 

@@ -26,9 +26,9 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.create import commit_object
-from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 
 _OTHER_LAYOUTS = ("IP_TRIE", "REGEXP_TREE", "POLYGON", "POLYGON_SIMPLE", "POLYGON_INDEX_EACH")

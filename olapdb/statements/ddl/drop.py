@@ -33,10 +33,10 @@ from olapdb.statements.context import (
     is_dictionary_over,
     refuse_dependents,
 )
+from olapdb.statements.databases import require_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.functions import drop_of_database
 from olapdb.statements.ddl.refreshable_views import drop_draft as drop_refreshable
-from olapdb.statements.introspect.show import require_database
 from olapdb.statements.temporary_routing import split_drop
 from olapdb.views.definition.create import drop_view
 from olapdb.views.definition.drop_attach import drop_draft

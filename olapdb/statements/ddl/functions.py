@@ -27,8 +27,8 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
+from olapdb.statements.databases import require_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
-from olapdb.statements.introspect.show import require_database
 
 _PARSED_NAMES = frozenset({"cast", "_cast", "grouping", "arrayjoin", "untuple", "columns"})
 """Functions that the binder knows without a definition."""

@@ -13,9 +13,9 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.merge_tables import MergedTables, merged_tables
 from olapdb.statements.context import StatementContext
+from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.engines import refuse_clauses
 from olapdb.statements.ddl.table_definition import columns_from, template_table
-from olapdb.statements.introspect.show import require_own_database
 
 
 def is_merge_table(statement: nodes.CreateTable) -> bool:

@@ -24,6 +24,7 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.admin import refresh
 from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import retry_on_conflict
 from olapdb.statements.ddl.refreshable_definition import (
     bound,
@@ -33,7 +34,6 @@ from olapdb.statements.ddl.refreshable_definition import (
     schedule_text,
     unchanged,
 )
-from olapdb.statements.introspect.show import require_own_database
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.definition import columns_of_plan
 from olapdb.views.refresh.refreshing import awaited_views

@@ -28,9 +28,9 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
+from olapdb.statements.databases import require_database, require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.functions import functions_in_renamed_databases
-from olapdb.statements.introspect.show import require_database, require_own_database
 from olapdb.views.definition.create import rewrite_references
 
 Name = tuple[str, str]

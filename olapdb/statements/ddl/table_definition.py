@@ -20,13 +20,13 @@ from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
+from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.column_checks import check_columns, constraint_from
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.ddl.indexes import add_indexes
 from olapdb.statements.ddl.projections import add_projections, check_projections_of_engine
 from olapdb.statements.ddl.sampling import check_sampling, sampling_key_of
 from olapdb.statements.ddl.ttl import check_column_ttls, column_ttl_text, ttl_text
-from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 from olapdb.statements.temporary_routing import for_table
 

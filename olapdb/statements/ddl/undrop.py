@@ -12,8 +12,8 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
-from olapdb.statements.introspect.show import require_own_database
 
 
 def undrop(statement: nodes.Undrop, context: StatementContext) -> Result:

@@ -18,12 +18,12 @@ from olapdb.model.schema import Table
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.databases import require_database
 from olapdb.statements.ddl import dictionaries, refreshable_views
 from olapdb.statements.ddl.drop import drop_all
 from olapdb.statements.dml.mutations import deduplicate
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.statements.dml.quarantine import quarantine
-from olapdb.statements.introspect.show import require_database
 from olapdb.statements.introspect.show_filters import matches
 from olapdb.types import STRING, UINT64
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_lines
 from olapdb.sql.parser import parse_one, parse_query
 from olapdb.statements.context import StatementContext
+from olapdb.statements.databases import require_database
 from olapdb.statements.introspect.show_filters import (
     Listing,
     camel_case,
@@ -36,31 +36,6 @@ from olapdb.system.ddl import create_database, create_statement
 from olapdb.system.information_schema import information_tables
 from olapdb.types import STRING, UINT8
 from olapdb.types.indented import indented_name
-
-
-def require_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """Raise UnknownDatabase, with the nearest name, unless the database exists."""
-    if name in snapshot.databases or name in SYSTEM_DATABASES:
-        return
-    similar_names = difflib.get_close_matches(name, snapshot.databases, n=1)
-    hint = (
-        f"Did you mean {similar_names[0]}?"
-        if similar_names
-        else "SHOW DATABASES lists those there are."
-    )
-    raise errors.UnknownDatabase(f"Database {name} does not exist.", hint=hint, position=position)
-
-
-def require_own_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
-    """Raise UnsupportedMethod for a system database, and the errors of `require_database`. For a
-    database that will contain a new object."""
-    if name in SYSTEM_DATABASES:
-        raise errors.UnsupportedMethod(
-            f"The database {name} has system tables only.",
-            hint="Name another database.",
-            position=position,
-        )
-    require_database(name, snapshot, position)
 
 
 def show(statement: nodes.Show, context: StatementContext) -> Result:

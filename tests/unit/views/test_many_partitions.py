@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Iterator
 
 import pytest
-import sqlalchemy as sa
 
 import olapdb
-from olapdb.catalog.sqlite import statements, tables
+from olapdb.catalog.sqlite import statements
+from olapdb.catalog.sqlite.tables import create_statements
 from olapdb.dbapi.connection import Connection
 from tests.unit.views.warehouse import dicts, rows
 
@@ -118,11 +118,9 @@ def test_no_part_names_a_block_twice_after_a_replay_and_a_merge(width: int) -> N
 def test_parts_are_found_by_their_ids() -> None:
     """By the index of a table's live parts each merge would look at all of them."""
     catalog = sqlite3.connect(":memory:")
-    for statement in ("parts_by_id", "parts_live"):
-        assert statement in {index.name for index in tables.parts.indexes}
-    tables.metadata.create_all(engine := sa.create_engine("sqlite://", creator=lambda: catalog))
+    for text in create_statements(["parts"]):
+        catalog.execute(text)
     for named in (statements.live_parts_named, statements.drop_parts):
-        text, names = named.compiled
-        plan = catalog.execute(f"EXPLAIN QUERY PLAN {text}", [None] * len(names)).fetchall()
+        explain = f"EXPLAIN QUERY PLAN {named.text}"
+        plan = catalog.execute(explain, [None] * len(named.names)).fetchall()
         assert "USING INDEX parts_by_id" in plan[0][3]
-    engine.dispose()

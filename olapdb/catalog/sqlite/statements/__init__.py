@@ -2,7 +2,7 @@
 
     sql.newest_block.value(connection, of_table=table_id)
 
-`base` builds them; `history` has those by which vacuum purges rows of the other subjects.
+Their texts are generated from `olapdb.catalog.core`; `history` has those by which vacuum purges rows of the other subjects.
 """
 
 from olapdb.catalog.sqlite.statements.base import *  # noqa: F403
@@ -11,6 +11,7 @@ from olapdb.catalog.sqlite.statements.commits import *  # noqa: F403
 from olapdb.catalog.sqlite.statements.damage import *  # noqa: F403
 from olapdb.catalog.sqlite.statements.deliveries import *  # noqa: F403
 from olapdb.catalog.sqlite.statements.history import *  # noqa: F403
+from olapdb.catalog.sqlite.statements.jobs import *  # noqa: F403
 from olapdb.catalog.sqlite.statements.leases import *  # noqa: F403
 from olapdb.catalog.sqlite.statements.parts import *  # noqa: F403
 from olapdb.catalog.sqlite.statements.schema import *  # noqa: F403

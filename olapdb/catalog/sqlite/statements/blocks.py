@@ -1,141 +1,98 @@
-"""Blocks and data versions of tables."""
+"""Blocks and data versions of tables.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.blocks` by `python -m olapdb.catalog.core.generate`.
+"""
 
-from typing import Any
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-import sqlalchemy as sa
-
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into
-
-insert_block = insert_into(t.blocks)
+insert_block = CatalogStatement(
+    "INSERT INTO blocks (table_id, number, commit_number, row_count, query_id, kind, created_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ("table_id", "number", "commit_number", "row_count", "query_id", "kind", "created_ms"),
+)
 newest_block = CatalogStatement(
-    lambda: sa.select(sa.func.max(t.blocks.c.number)).where(t.blocks.c.table_id == P("of_table"))
+    "SELECT max(blocks.number) AS max_1  FROM blocks  WHERE blocks.table_id = ?", ("of_table",)
 )
 newest_block_at = CatalogStatement(
-    lambda: (
-        sa.select(t.blocks.c.number)
-        .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
-        .order_by(t.blocks.c.number.desc())
-    )
+    "SELECT blocks.number  "
+    "FROM blocks  "
+    "WHERE blocks.table_id = ? AND blocks.commit_number <= ? ORDER BY blocks.number DESC",
+    ("of_table", "at_commit"),
 )
 blocks_at = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.blocks.c.table_id,
-            t.blocks.c.number,
-            t.blocks.c.commit_number,
-            t.blocks.c.row_count,
-            t.blocks.c.query_id,
-            t.blocks.c.kind,
-            t.blocks.c.created_ms,
-        )
-        .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
-        .order_by(t.blocks.c.number)
-    )
+    "SELECT blocks.table_id, blocks.number, blocks.commit_number, blocks.row_count, blocks.query_id, blocks.kind, blocks.created_ms  "
+    "FROM blocks  "
+    "WHERE blocks.table_id = ? AND blocks.commit_number <= ? ORDER BY blocks.number",
+    ("of_table", "at_commit"),
 )
 block_span_at = CatalogStatement(
-    lambda: sa.select(sa.func.count(), sa.func.min(t.blocks.c.created_ms)).where(
-        t.blocks.c.table_id == P("of_table"),
-        t.blocks.c.number >= P("first"),
-        t.blocks.c.number <= P("last"),
-        t.blocks.c.commit_number <= P("at_commit"),
-    )
+    "SELECT count(*) AS count_1, min(blocks.created_ms) AS min_1  "
+    "FROM blocks  "
+    "WHERE blocks.table_id = ? AND blocks.number >= ? AND blocks.number <= ? AND blocks.commit_number <= ?",
+    ("of_table", "first", "last", "at_commit"),
 )
-
-insert_span = insert_into(t.block_spans)
+insert_span = CatalogStatement(
+    "INSERT INTO block_spans (table_id, last_block, first_block, first_commit, last_commit, row_count, oldest_ms, newest_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    (
+        "table_id",
+        "last_block",
+        "first_block",
+        "first_commit",
+        "last_commit",
+        "row_count",
+        "oldest_ms",
+        "newest_ms",
+    ),
+)
 spans_of = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.block_spans.c.first_block,
-            t.block_spans.c.last_block,
-            t.block_spans.c.first_commit,
-            t.block_spans.c.last_commit,
-            t.block_spans.c.row_count,
-            t.block_spans.c.oldest_ms,
-            t.block_spans.c.newest_ms,
-        )
-        .where(t.block_spans.c.table_id == P("of_table"))
-        .order_by(t.block_spans.c.last_block)
-    )
+    "SELECT block_spans.first_block, block_spans.last_block, block_spans.first_commit, block_spans.last_commit, block_spans.row_count, block_spans.oldest_ms, block_spans.newest_ms  "
+    "FROM block_spans  "
+    "WHERE block_spans.table_id = ? ORDER BY block_spans.last_block",
+    ("of_table",),
 )
 delete_spans = CatalogStatement(
-    lambda: sa.delete(t.block_spans).where(t.block_spans.c.table_id == P("of_table"))
+    "DELETE FROM block_spans WHERE block_spans.table_id = ?", ("of_table",)
 )
 delete_blocks = CatalogStatement(
-    lambda: sa.delete(t.blocks).where(
-        t.blocks.c.table_id == P("of_table"),
-        t.blocks.c.number >= P("first"),
-        t.blocks.c.number <= P("last"),
-    )
+    "DELETE FROM blocks WHERE blocks.table_id = ? AND blocks.number >= ? AND blocks.number <= ?",
+    ("of_table", "first", "last"),
 )
 blocks_until = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.blocks.c.number, t.blocks.c.commit_number, t.blocks.c.row_count, t.blocks.c.created_ms
-        )
-        .where(
-            t.blocks.c.table_id == P("of_table"),
-            t.blocks.c.commit_number <= P("up_to"),
-            t.blocks.c.number < P("before"),
-            t.blocks.c.number > P("after"),
-        )
-        .order_by(t.blocks.c.number)
-    )
+    "SELECT blocks.number, blocks.commit_number, blocks.row_count, blocks.created_ms  "
+    "FROM blocks  "
+    "WHERE blocks.table_id = ? AND blocks.commit_number <= ? AND blocks.number < ? AND blocks.number > ? ORDER BY blocks.number",
+    ("of_table", "up_to", "before", "after"),
 )
 block_counts_until = CatalogStatement(
-    lambda: (
-        sa.select(t.blocks.c.table_id, sa.func.count())
-        .where(t.blocks.c.commit_number <= P("up_to"))
-        .group_by(t.blocks.c.table_id)
-    )
+    "SELECT blocks.table_id, count(*) AS count_1  "
+    "FROM blocks  "
+    "WHERE blocks.commit_number <= ? GROUP BY blocks.table_id",
+    ("up_to",),
 )
 commits_of_failures = CatalogStatement(
-    lambda: (
-        sa.select(t.invalidations.c.created_commit)
-        .distinct()
-        .where(
-            t.invalidations.c.cause == sa.literal_column("'VIEW FAILED'"),
-            sa.or_(
-                t.invalidations.c.dropped_commit.is_(None),
-                t.invalidations.c.dropped_commit > P("up_to"),
-            ),
-        )
-    )
+    "SELECT DISTINCT invalidations.created_commit  "
+    "FROM invalidations  "
+    "WHERE invalidations.cause = 'VIEW FAILED' AND (invalidations.dropped_commit IS NULL OR invalidations.dropped_commit > ?)",
+    ("up_to",),
 )
-purge_older_versions = CatalogStatement(lambda: sa.delete(t.data_versions).where(_superseded()))
-
-
-def _superseded() -> Any:
-    """Return the condition that every readable snapshot sees a newer version of the partition."""
-    newer = t.data_versions.alias()
-    return sa.and_(
-        t.data_versions.c.commit_number <= P("up_to"),
-        sa.exists().where(
-            newer.c.table_id == t.data_versions.c.table_id,
-            newer.c.partition_id == t.data_versions.c.partition_id,
-            newer.c.version > t.data_versions.c.version,
-            newer.c.commit_number <= P("up_to"),
-        ),
-    )
-
-
-insert_data_version = insert_into(t.data_versions)
+purge_older_versions = CatalogStatement(
+    "DELETE FROM data_versions WHERE data_versions.commit_number <= ? AND (EXISTS (SELECT *  "
+    "FROM data_versions AS data_versions_1  "
+    "WHERE data_versions_1.table_id = data_versions.table_id AND data_versions_1.partition_id = data_versions.partition_id AND data_versions_1.version > data_versions.version AND data_versions_1.commit_number <= ?))",
+    ("up_to", "up_to"),
+)
+insert_data_version = CatalogStatement(
+    "INSERT INTO data_versions (table_id, partition_id, version, commit_number) VALUES (?, ?, ?, ?)",
+    ("table_id", "partition_id", "version", "commit_number"),
+)
 data_versions_at = CatalogStatement(
-    lambda: (
-        sa.select(t.data_versions.c.partition_id, sa.func.max(t.data_versions.c.version))
-        .where(
-            t.data_versions.c.table_id == P("of_table"),
-            t.data_versions.c.commit_number <= P("at_commit"),
-        )
-        .group_by(t.data_versions.c.partition_id)
-    )
+    "SELECT data_versions.partition_id, max(data_versions.version) AS max_1  "
+    "FROM data_versions  "
+    "WHERE data_versions.table_id = ? AND data_versions.commit_number <= ? GROUP BY data_versions.partition_id",
+    ("of_table", "at_commit"),
 )
 data_version_at = CatalogStatement(
-    lambda: sa.select(sa.func.max(t.data_versions.c.version)).where(
-        t.data_versions.c.table_id == P("of_table"),
-        t.data_versions.c.partition_id == P("of_partition"),
-        t.data_versions.c.commit_number <= P("at_commit"),
-    )
+    "SELECT max(data_versions.version) AS max_1  "
+    "FROM data_versions  "
+    "WHERE data_versions.table_id = ? AND data_versions.partition_id = ? AND data_versions.commit_number <= ?",
+    ("of_table", "of_partition", "at_commit"),
 )

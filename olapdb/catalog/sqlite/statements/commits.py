@@ -1,44 +1,31 @@
-"""Commits, and the catalog's facts about itself."""
+"""Commits, and the catalog's facts about itself.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.commits` by `python -m olapdb.catalog.core.generate`.
+"""
 
-import sqlalchemy as sa
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into
-
-insert_meta = insert_into(t.meta)
-all_meta = CatalogStatement(lambda: sa.select(t.meta.c.key, t.meta.c.value))
-get_meta = CatalogStatement(lambda: sa.select(t.meta.c.value).where(t.meta.c.key == P("name")))
-set_meta = CatalogStatement(
-    lambda: sa.update(t.meta).where(t.meta.c.key == P("name")).values(value=P("content"))
+insert_meta = CatalogStatement('INSERT INTO meta ("key", value) VALUES (?, ?)', ("key", "value"))
+all_meta = CatalogStatement('SELECT meta."key", meta.value  FROM meta', ())
+get_meta = CatalogStatement('SELECT meta.value  FROM meta  WHERE meta."key" = ?', ("name",))
+set_meta = CatalogStatement('UPDATE meta SET value=? WHERE meta."key" = ?', ("content", "name"))
+insert_commit = CatalogStatement(
+    "INSERT INTO commits (number, id, kind, query_id, statement, time_ms, process_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ("number", "id", "kind", "query_id", "statement", "time_ms", "process_id"),
 )
-
-insert_commit = insert_into(t.commits)
-newest_commit = CatalogStatement(lambda: sa.select(sa.func.max(t.commits.c.number)))
-oldest_commit = CatalogStatement(lambda: sa.select(sa.func.min(t.commits.c.number)))
+newest_commit = CatalogStatement("SELECT max(commits.number) AS max_1  FROM commits", ())
+oldest_commit = CatalogStatement("SELECT min(commits.number) AS min_1  FROM commits", ())
 newest_commit_until = CatalogStatement(
-    lambda: sa.select(sa.func.max(t.commits.c.number)).where(t.commits.c.time_ms <= P("until_ms"))
+    "SELECT max(commits.number) AS max_1  FROM commits  WHERE commits.time_ms <= ?", ("until_ms",)
 )
 commit_by_id = CatalogStatement(
-    lambda: sa.select(t.commits.c.number).where(
-        t.commits.c.number > P("after"), t.commits.c.id == P("commit_id")
-    )
+    "SELECT commits.number  FROM commits  WHERE commits.number > ? AND commits.id = ?",
+    ("after", "commit_id"),
 )
 list_commits = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.commits.c.number,
-            t.commits.c.kind,
-            t.commits.c.query_id,
-            t.commits.c.statement,
-            t.commits.c.time_ms,
-            t.commits.c.process_id,
-        )
-        .where(t.commits.c.number >= P("since"), t.commits.c.number <= P("up_to"))
-        .order_by(t.commits.c.number)
-    )
+    "SELECT commits.number, commits.kind, commits.query_id, commits.statement, commits.time_ms, commits.process_id  "
+    "FROM commits  "
+    "WHERE commits.number >= ? AND commits.number <= ? ORDER BY commits.number",
+    ("since", "up_to"),
 )
-purge_commits = CatalogStatement(
-    lambda: sa.delete(t.commits).where(t.commits.c.number < P("before"))
-)
+purge_commits = CatalogStatement("DELETE FROM commits WHERE commits.number < ?", ("before",))

@@ -1,22 +1,28 @@
-"""Parts known to be damaged."""
+"""Parts known to be damaged.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.damage` by `python -m olapdb.catalog.core.generate`.
+"""
 
-import sqlalchemy as sa
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, insert_into, listed
-
-insert_damaged = insert_into(t.damaged_parts)
-all_damaged = CatalogStatement(lambda: sa.select(*t.damaged_parts.columns))
+insert_damaged = CatalogStatement(
+    "INSERT INTO damaged_parts (part_id, table_id, part, reason, found_ms) VALUES (?, ?, ?, ?, ?)",
+    ("part_id", "table_id", "part", "reason", "found_ms"),
+)
+all_damaged = CatalogStatement(
+    "SELECT damaged_parts.part_id, damaged_parts.table_id, damaged_parts.part, damaged_parts.reason, damaged_parts.found_ms  "
+    "FROM damaged_parts",
+    (),
+)
 clear_damaged = CatalogStatement(
-    lambda: sa.delete(t.damaged_parts).where(t.damaged_parts.c.part_id.in_(listed("part_ids")))
+    "DELETE FROM damaged_parts WHERE damaged_parts.part_id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1)",
+    ("part_ids",),
 )
 clear_damaged_of_dropped = CatalogStatement(
-    lambda: sa.delete(t.damaged_parts).where(
-        t.damaged_parts.c.part_id.not_in(
-            sa.select(t.parts.c.id).where(t.parts.c.dropped_commit.is_(None))
-        )
-    )
+    "DELETE FROM damaged_parts WHERE (damaged_parts.part_id NOT IN (SELECT parts.id  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit IS NULL))",
+    (),
 )
-clear_all_damaged = CatalogStatement(lambda: sa.delete(t.damaged_parts))
+clear_all_damaged = CatalogStatement("DELETE FROM damaged_parts", ())

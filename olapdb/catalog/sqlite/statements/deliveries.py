@@ -1,145 +1,96 @@
-"""Duplicate detection: tokens, offsets of streams, keys."""
+"""Duplicate detection: tokens, offsets of streams, keys.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.deliveries` by `python -m olapdb.catalog.core.generate`.
+"""
 
-from typing import Any
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-import sqlalchemy as sa
-
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, alive, insert_into
-
-insert_token = insert_into(t.tokens)
+insert_token = CatalogStatement(
+    "INSERT INTO tokens (table_id, token, commit_number, created_ms) VALUES (?, ?, ?, ?)",
+    ("table_id", "token", "commit_number", "created_ms"),
+)
 token_commit = CatalogStatement(
-    lambda: sa.select(t.tokens.c.commit_number).where(
-        t.tokens.c.table_id == P("of_table"), t.tokens.c.token == P("of_token")
-    )
+    "SELECT tokens.commit_number  FROM tokens  WHERE tokens.table_id = ? AND tokens.token = ?",
+    ("of_table", "of_token"),
 )
-
-forget_tokens = CatalogStatement(
-    lambda: sa.delete(t.tokens).where(t.tokens.c.table_id == P("of_table"))
+forget_tokens = CatalogStatement("DELETE FROM tokens WHERE tokens.table_id = ?", ("of_table",))
+insert_offset = CatalogStatement(
+    "INSERT INTO source_offsets (table_id, stream, position, token, time_ms, created_commit, dropped_commit) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ("table_id", "stream", "position", "token", "time_ms", "created_commit", "dropped_commit"),
 )
-insert_offset = insert_into(t.source_offsets)
 drop_offset = CatalogStatement(
-    lambda: (
-        sa.update(t.source_offsets)
-        .where(
-            t.source_offsets.c.table_id == P("of_table"),
-            t.source_offsets.c.stream == P("of_stream"),
-            t.source_offsets.c.dropped_commit.is_(None),
-        )
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE source_offsets SET dropped_commit=? WHERE source_offsets.table_id = ? AND source_offsets.stream = ? AND source_offsets.dropped_commit IS NULL",
+    ("number", "of_table", "of_stream"),
 )
 drop_all_offsets = CatalogStatement(
-    lambda: (
-        sa.update(t.source_offsets)
-        .where(
-            t.source_offsets.c.table_id == P("of_table"),
-            t.source_offsets.c.dropped_commit.is_(None),
-        )
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE source_offsets SET dropped_commit=? WHERE source_offsets.table_id = ? AND source_offsets.dropped_commit IS NULL",
+    ("number", "of_table"),
 )
 offset_of_stream = CatalogStatement(
-    lambda: sa.select(t.source_offsets.c.position).where(
-        t.source_offsets.c.table_id == P("of_table"),
-        t.source_offsets.c.stream == P("of_stream"),
-        t.source_offsets.c.dropped_commit.is_(None),
-    )
+    "SELECT source_offsets.position  "
+    "FROM source_offsets  "
+    "WHERE source_offsets.table_id = ? AND source_offsets.stream = ? AND source_offsets.dropped_commit IS NULL",
+    ("of_table", "of_stream"),
 )
 offsets_at = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.source_offsets.c.stream,
-            t.source_offsets.c.position,
-            t.source_offsets.c.created_commit,
-            t.source_offsets.c.time_ms,
-            t.source_offsets.c.token,
-        )
-        .where(t.source_offsets.c.table_id == P("of_table"), alive(t.source_offsets))
-        .order_by(t.source_offsets.c.stream)
-    )
+    "SELECT source_offsets.stream, source_offsets.position, source_offsets.created_commit, source_offsets.time_ms, source_offsets.token  "
+    "FROM source_offsets  "
+    "WHERE source_offsets.table_id = ? AND source_offsets.created_commit <= ? AND (source_offsets.dropped_commit IS NULL OR source_offsets.dropped_commit > ?) ORDER BY source_offsets.stream",
+    ("of_table", "number", "number"),
 )
-
 key_ledger = CatalogStatement(
-    lambda: sa.select(
-        t.key_ledgers.c.definition,
-        t.key_ledgers.c.epoch,
-        t.key_ledgers.c.oldest,
-        t.key_ledgers.c.next,
-        t.key_ledgers.c.newest_ms,
-        t.key_ledgers.c.dropped,
-    ).where(t.key_ledgers.c.table_id == P("of_table"))
+    "SELECT key_ledgers.definition, key_ledgers.epoch, key_ledgers.oldest, key_ledgers.next, key_ledgers.newest_ms, key_ledgers.dropped  "
+    "FROM key_ledgers  "
+    "WHERE key_ledgers.table_id = ?",
+    ("of_table",),
 )
 put_key_ledger = CatalogStatement(
-    lambda: (
-        sa.insert(t.key_ledgers)
-        .prefix_with("OR REPLACE")
-        .values({c.name: P(c.name) for c in t.key_ledgers.columns})
-    )
+    "INSERT OR REPLACE INTO key_ledgers (table_id, definition, epoch, oldest, next, newest_ms, dropped) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ("table_id", "definition", "epoch", "oldest", "next", "newest_ms", "dropped"),
 )
-insert_keys = insert_into(t.accepted_keys)
+insert_keys = CatalogStatement(
+    "INSERT INTO accepted_keys (table_id, first_ordinal, next_ordinal, tier, newest_ms, segments, hashes) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ("table_id", "first_ordinal", "next_ordinal", "tier", "newest_ms", "segments", "hashes"),
+)
 keys_since = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments, t.accepted_keys.c.hashes
-        )
-        .where(
-            t.accepted_keys.c.table_id == P("of_table"), t.accepted_keys.c.next_ordinal > P("since")
-        )
-        .order_by(t.accepted_keys.c.first_ordinal)
-    )
+    "SELECT accepted_keys.first_ordinal, accepted_keys.segments, accepted_keys.hashes  "
+    "FROM accepted_keys  "
+    "WHERE accepted_keys.table_id = ? AND accepted_keys.next_ordinal > ? ORDER BY accepted_keys.first_ordinal",
+    ("of_table", "since"),
 )
 newest_key_tiers = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.accepted_keys.c.first_ordinal, t.accepted_keys.c.next_ordinal, t.accepted_keys.c.tier
-        )
-        .where(t.accepted_keys.c.table_id == P("of_table"))
-        .order_by(t.accepted_keys.c.first_ordinal.desc())
-    )
+    "SELECT accepted_keys.first_ordinal, accepted_keys.next_ordinal, accepted_keys.tier  "
+    "FROM accepted_keys  "
+    "WHERE accepted_keys.table_id = ? ORDER BY accepted_keys.first_ordinal DESC",
+    ("of_table",),
 )
 oldest_keys = CatalogStatement(
-    lambda: (
-        sa.select(t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments)
-        .where(t.accepted_keys.c.table_id == P("of_table"))
-        .order_by(t.accepted_keys.c.first_ordinal)
-    )
+    "SELECT accepted_keys.first_ordinal, accepted_keys.segments  "
+    "FROM accepted_keys  "
+    "WHERE accepted_keys.table_id = ? ORDER BY accepted_keys.first_ordinal",
+    ("of_table",),
 )
 delete_keys_from = CatalogStatement(
-    lambda: sa.delete(t.accepted_keys).where(
-        t.accepted_keys.c.table_id == P("of_table"), t.accepted_keys.c.first_ordinal >= P("first")
-    )
+    "DELETE FROM accepted_keys WHERE accepted_keys.table_id = ? AND accepted_keys.first_ordinal >= ?",
+    ("of_table", "first"),
 )
 delete_expired_keys = CatalogStatement(
-    lambda: sa.delete(t.accepted_keys).where(
-        t.accepted_keys.c.table_id == P("of_table"),
-        sa.or_(
-            t.accepted_keys.c.next_ordinal <= P("oldest"),
-            t.accepted_keys.c.newest_ms <= P("cutoff_ms"),
-        ),
-    )
+    "DELETE FROM accepted_keys WHERE accepted_keys.table_id = ? AND (accepted_keys.next_ordinal <= ? OR accepted_keys.newest_ms <= ?)",
+    ("of_table", "oldest", "cutoff_ms"),
 )
-
-
-def _has_deliveries() -> Any:
-    """Select a row if the table has any token, live offset or accepted key."""
-    one: Any = sa.literal_column("1")
-    offsets, keys = t.source_offsets, t.accepted_keys
-    return sa.union_all(
-        sa.select(one).where(t.tokens.c.table_id == P("of_table")),
-        sa.select(one).where(
-            offsets.c.table_id == P("of_table"), offsets.c.dropped_commit.is_(None)
-        ),
-        sa.select(one).where(keys.c.table_id == P("of_table")),
-    )
-
-
-has_deliveries = CatalogStatement(_has_deliveries)
-key_bytes: Any = sa.func.length(t.accepted_keys.c.hashes) + sa.func.length(
-    t.accepted_keys.c.segments
+has_deliveries = CatalogStatement(
+    "SELECT 1  "
+    "FROM tokens  "
+    "WHERE tokens.table_id = ? UNION ALL SELECT 1  "
+    "FROM source_offsets  "
+    "WHERE source_offsets.table_id = ? AND source_offsets.dropped_commit IS NULL UNION ALL SELECT 1  "
+    "FROM accepted_keys  "
+    "WHERE accepted_keys.table_id = ?",
+    ("of_table", "of_table", "of_table"),
 )
 accepted_key_bytes = CatalogStatement(
-    lambda: sa.select(sa.func.sum(key_bytes)).where(t.accepted_keys.c.table_id == P("of_table"))
+    "SELECT sum(length(accepted_keys.hashes) + length(accepted_keys.segments)) AS sum_1  "
+    "FROM accepted_keys  "
+    "WHERE accepted_keys.table_id = ?",
+    ("of_table",),
 )

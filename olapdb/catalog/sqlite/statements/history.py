@@ -1,120 +1,161 @@
-"""Rows that vacuum purges: no snapshot reaches them any more."""
+"""Rows that vacuum purges: no snapshot reaches them any more.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.history` by `python -m olapdb.catalog.core.generate`.
+"""
 
-from typing import Any
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-import sqlalchemy as sa
-
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, listed
-
-
-def _without_parts() -> Any:
-    """Return the condition that a table was dropped up to `up_to` and none of its parts remain."""
-    has_parts = sa.exists().where(
-        t.parts.c.dropped_commit == t.dropped_tables.c.dropped_commit,
-        t.parts.c.table_id == t.dropped_tables.c.table_id,
-    )
-    return sa.and_(t.dropped_tables.c.dropped_commit <= P("up_to"), sa.not_(has_parts))
-
-
-purge_dropped_tables = CatalogStatement(lambda: sa.delete(t.dropped_tables).where(_without_parts()))
-
-_VERSIONED_TABLES = (
-    t.databases,
-    t.objects,
-    t.coverage,
-    t.invalidations,
-    t.checks,
-    t.source_offsets,
-    t.retained,
+purge_dropped_tables = CatalogStatement(
+    "DELETE FROM dropped_tables WHERE dropped_tables.dropped_commit <= ? AND NOT (EXISTS (SELECT *  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit = dropped_tables.dropped_commit AND parts.table_id = dropped_tables.table_id))",
+    ("up_to",),
 )
-
-
-def _purge(table: sa.Table) -> CatalogStatement:
-    """Build the DELETE of the rows that commits until :up_to dropped."""
-    return CatalogStatement(lambda: sa.delete(table).where(table.c.dropped_commit <= P("up_to")))
-
-
-def _has_history() -> Any:
-    """Select a row if vacuum would purge anything: dropped rows, old commits, tables without
-    parts."""
-    return sa.union_all(
-        *(
-            sa.select(sa.literal_column("1")).where(table.c.dropped_commit <= P("up_to"))
-            for table in _VERSIONED_TABLES
-        ),
-        sa.select(sa.literal_column("1")).where(t.commits.c.number < P("before")),
-        sa.select(sa.literal_column("1")).where(_without_parts()),
-    )
-
-
-has_history = CatalogStatement(_has_history)
-purge_dropped = tuple(_purge(table) for table in _VERSIONED_TABLES)
-
-
-def _tables_dropped_until() -> Any:
-    """Return the ids of tables with a definition that was dropped up to :up_to. A table whose
-    definition was only replaced is among them."""
-    return sa.union(
-        sa.select(t.objects.c.id).where(
-            t.objects.c.dropped_commit <= P("up_to"),
-            t.objects.c.kind == sa.literal_column("'table'"),
-        ),
-        sa.select(t.dropped_tables.c.table_id).where(_without_parts()),
-    )
-
-
-tables_dropped_until = CatalogStatement(_tables_dropped_until)
-
-
-def _is_orphan(table: sa.Table) -> Any:
-    """Return the condition that a row's table neither exists nor can be recovered."""
-    return sa.and_(
-        table.c.table_id.not_in(sa.select(t.objects.c.id)),
-        table.c.table_id.not_in(sa.select(t.dropped_tables.c.table_id)),
-    )
-
-
-def _purge_orphans(table: sa.Table) -> CatalogStatement:
-    """Return the DELETE of orphans among the rows of the tables :of_tables. A scan of all rows each
-    round would be too slow."""
-    return CatalogStatement(
-        lambda: sa.delete(table).where(table.c.table_id.in_(listed("of_tables")), _is_orphan(table))
-    )
-
-
-_TABLE_CONTENTS = (
-    t.tokens,
-    t.source_offsets,
-    t.key_ledgers,
-    t.accepted_keys,
-    t.blocks,
-    t.block_spans,
-    t.data_versions,
+has_history = CatalogStatement(
+    "SELECT 1  "
+    "FROM databases  "
+    "WHERE databases.dropped_commit <= ? UNION ALL SELECT 1  "
+    "FROM objects  "
+    "WHERE objects.dropped_commit <= ? UNION ALL SELECT 1  "
+    "FROM coverage  "
+    "WHERE coverage.dropped_commit <= ? UNION ALL SELECT 1  "
+    "FROM invalidations  "
+    "WHERE invalidations.dropped_commit <= ? UNION ALL SELECT 1  "
+    "FROM checks  "
+    "WHERE checks.dropped_commit <= ? UNION ALL SELECT 1  "
+    "FROM source_offsets  "
+    "WHERE source_offsets.dropped_commit <= ? UNION ALL SELECT 1  "
+    "FROM retained  "
+    "WHERE retained.dropped_commit <= ? UNION ALL SELECT 1  "
+    "FROM commits  "
+    "WHERE commits.number < ? UNION ALL SELECT 1  "
+    "FROM dropped_tables  "
+    "WHERE dropped_tables.dropped_commit <= ? AND NOT (EXISTS (SELECT *  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit = dropped_tables.dropped_commit AND parts.table_id = dropped_tables.table_id))",
+    ("up_to", "up_to", "up_to", "up_to", "up_to", "up_to", "up_to", "before", "up_to"),
 )
-purge_orphans = tuple(_purge_orphans(table) for table in _TABLE_CONTENTS)
-
-
-def _purge_all_orphans(table: sa.Table) -> CatalogStatement:
-    """Build the DELETE of all rows whose table neither exists nor can be recovered."""
-    return CatalogStatement(lambda: sa.delete(table).where(_is_orphan(table)))
-
-
-purge_all_orphans = tuple(_purge_all_orphans(table) for table in _TABLE_CONTENTS)
-
-
-def _purge_superseded_checks() -> Any:
-    """Delete all checks until :up_to but the newest for each view and target partition."""
-    newest = (
-        sa.select(sa.func.max(t.checks.c.id))
-        .where(t.checks.c.created_commit <= P("up_to"))
-        .group_by(t.checks.c.view_id, t.checks.c.target_partition)
-    )
-    return sa.delete(t.checks).where(
-        t.checks.c.created_commit <= P("up_to"), t.checks.c.id.not_in(newest)
-    )
-
-
-purge_superseded_checks = CatalogStatement(_purge_superseded_checks)
+purge_dropped = (
+    CatalogStatement("DELETE FROM databases WHERE databases.dropped_commit <= ?", ("up_to",)),
+    CatalogStatement("DELETE FROM objects WHERE objects.dropped_commit <= ?", ("up_to",)),
+    CatalogStatement("DELETE FROM coverage WHERE coverage.dropped_commit <= ?", ("up_to",)),
+    CatalogStatement(
+        "DELETE FROM invalidations WHERE invalidations.dropped_commit <= ?", ("up_to",)
+    ),
+    CatalogStatement("DELETE FROM checks WHERE checks.dropped_commit <= ?", ("up_to",)),
+    CatalogStatement(
+        "DELETE FROM source_offsets WHERE source_offsets.dropped_commit <= ?", ("up_to",)
+    ),
+    CatalogStatement("DELETE FROM retained WHERE retained.dropped_commit <= ?", ("up_to",)),
+)
+tables_dropped_until = CatalogStatement(
+    "SELECT objects.id  "
+    "FROM objects  "
+    "WHERE objects.dropped_commit <= ? AND objects.kind = 'table' UNION SELECT dropped_tables.table_id  "
+    "FROM dropped_tables  "
+    "WHERE dropped_tables.dropped_commit <= ? AND NOT (EXISTS (SELECT *  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit = dropped_tables.dropped_commit AND parts.table_id = dropped_tables.table_id))",
+    ("up_to", "up_to"),
+)
+purge_orphans = (
+    CatalogStatement(
+        "DELETE FROM tokens WHERE tokens.table_id IN (SELECT anon_1.value  "
+        "FROM json_each(?) AS anon_1) AND (tokens.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (tokens.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        ("of_tables",),
+    ),
+    CatalogStatement(
+        "DELETE FROM source_offsets WHERE source_offsets.table_id IN (SELECT anon_1.value  "
+        "FROM json_each(?) AS anon_1) AND (source_offsets.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (source_offsets.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        ("of_tables",),
+    ),
+    CatalogStatement(
+        "DELETE FROM key_ledgers WHERE key_ledgers.table_id IN (SELECT anon_1.value  "
+        "FROM json_each(?) AS anon_1) AND (key_ledgers.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (key_ledgers.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        ("of_tables",),
+    ),
+    CatalogStatement(
+        "DELETE FROM accepted_keys WHERE accepted_keys.table_id IN (SELECT anon_1.value  "
+        "FROM json_each(?) AS anon_1) AND (accepted_keys.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (accepted_keys.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        ("of_tables",),
+    ),
+    CatalogStatement(
+        "DELETE FROM blocks WHERE blocks.table_id IN (SELECT anon_1.value  "
+        "FROM json_each(?) AS anon_1) AND (blocks.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (blocks.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        ("of_tables",),
+    ),
+    CatalogStatement(
+        "DELETE FROM block_spans WHERE block_spans.table_id IN (SELECT anon_1.value  "
+        "FROM json_each(?) AS anon_1) AND (block_spans.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (block_spans.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        ("of_tables",),
+    ),
+    CatalogStatement(
+        "DELETE FROM data_versions WHERE data_versions.table_id IN (SELECT anon_1.value  "
+        "FROM json_each(?) AS anon_1) AND (data_versions.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (data_versions.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        ("of_tables",),
+    ),
+)
+purge_all_orphans = (
+    CatalogStatement(
+        "DELETE FROM tokens WHERE (tokens.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (tokens.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        (),
+    ),
+    CatalogStatement(
+        "DELETE FROM source_offsets WHERE (source_offsets.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (source_offsets.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        (),
+    ),
+    CatalogStatement(
+        "DELETE FROM key_ledgers WHERE (key_ledgers.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (key_ledgers.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        (),
+    ),
+    CatalogStatement(
+        "DELETE FROM accepted_keys WHERE (accepted_keys.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (accepted_keys.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        (),
+    ),
+    CatalogStatement(
+        "DELETE FROM blocks WHERE (blocks.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (blocks.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        (),
+    ),
+    CatalogStatement(
+        "DELETE FROM block_spans WHERE (block_spans.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (block_spans.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        (),
+    ),
+    CatalogStatement(
+        "DELETE FROM data_versions WHERE (data_versions.table_id NOT IN (SELECT objects.id  "
+        "FROM objects)) AND (data_versions.table_id NOT IN (SELECT dropped_tables.table_id  "
+        "FROM dropped_tables))",
+        (),
+    ),
+)
+purge_superseded_checks = CatalogStatement(
+    "DELETE FROM checks WHERE checks.created_commit <= ? AND (checks.id NOT IN (SELECT max(checks.id) AS max_1  "
+    "FROM checks  "
+    "WHERE checks.created_commit <= ? GROUP BY checks.view_id, checks.target_partition))",
+    ("up_to", "up_to"),
+)

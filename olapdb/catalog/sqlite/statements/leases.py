@@ -1,32 +1,33 @@
-"""Leases of processes."""
+"""Leases of processes.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.leases` by `python -m olapdb.catalog.core.generate`.
+"""
 
-import sqlalchemy as sa
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into, listed
-
-insert_lease = insert_into(t.leases)
+insert_lease = CatalogStatement(
+    "INSERT INTO leases (id, purpose, owner, process_id, state, opened_ms, renewed_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ("id", "purpose", "owner", "process_id", "state", "opened_ms", "renewed_ms"),
+)
 lease_state = CatalogStatement(
-    lambda: sa.select(t.leases.c.state).where(t.leases.c.id == P("lease_id"))
+    "SELECT leases.state  FROM leases  WHERE leases.id = ?", ("lease_id",)
 )
 set_lease_state = CatalogStatement(
-    lambda: (
-        sa.update(t.leases)
-        .where(
-            t.leases.c.id.in_(listed("lease_ids")), t.leases.c.state == sa.literal_column("'live'")
-        )
-        .values(state=P("new_state"))
-    )
+    "UPDATE leases SET state=? WHERE leases.id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1) AND leases.state = 'live'",
+    ("new_state", "lease_ids"),
 )
 renew_lease = CatalogStatement(
-    lambda: sa.update(t.leases).where(t.leases.c.id == P("lease_id")).values(renewed_ms=P("now_ms"))
+    "UPDATE leases SET renewed_ms=? WHERE leases.id = ?", ("now_ms", "lease_id")
 )
-all_leases = CatalogStatement(lambda: sa.select(*t.leases.columns).order_by(t.leases.c.opened_ms))
+all_leases = CatalogStatement(
+    "SELECT leases.id, leases.purpose, leases.owner, leases.process_id, leases.state, leases.opened_ms, leases.renewed_ms  "
+    "FROM leases ORDER BY leases.opened_ms",
+    (),
+)
 purge_leases = CatalogStatement(
-    lambda: sa.delete(t.leases).where(
-        t.leases.c.id.in_(listed("lease_ids")), t.leases.c.state != sa.literal_column("'live'")
-    )
+    "DELETE FROM leases WHERE leases.id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1) AND leases.state != 'live'",
+    ("lease_ids",),
 )
-purge_all_leases = CatalogStatement(lambda: sa.delete(t.leases))
+purge_all_leases = CatalogStatement("DELETE FROM leases", ())

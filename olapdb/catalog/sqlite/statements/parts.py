@@ -1,185 +1,140 @@
-"""Parts, and the rows of inline parts, as of a commit."""
+"""Parts, and the rows of inline parts, as of a commit.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.parts` by `python -m olapdb.catalog.core.generate`.
+"""
 
-from typing import Any
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-import sqlalchemy as sa
-
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import (
-    CatalogStatement,
-    P,
-    insert_into,
-    listed,
-    unindexed,
+insert_part = CatalogStatement(
+    "INSERT INTO parts (id, table_id, partition_id, first_block, last_block, level, rows, bytes, path, inline, created_commit, dropped_commit, dropped_ms, rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    (
+        "id",
+        "table_id",
+        "partition_id",
+        "first_block",
+        "last_block",
+        "level",
+        "rows",
+        "bytes",
+        "path",
+        "inline",
+        "created_commit",
+        "dropped_commit",
+        "dropped_ms",
+        "rest",
+    ),
 )
-
-PART_COLUMNS = (
-    t.parts.c.id,
-    t.parts.c.table_id,
-    t.parts.c.partition_id,
-    t.parts.c.first_block,
-    t.parts.c.last_block,
-    t.parts.c.level,
-    t.parts.c.rows,
-    t.parts.c.bytes,
-    t.parts.c.path,
-    t.parts.c.inline,
-    t.parts.c.created_commit,
-    t.parts.c.rest,
+insert_inline = CatalogStatement(
+    "INSERT INTO inline_rows (part_id, data) VALUES (?, ?)", ("part_id", "data")
 )
-
-insert_part = insert_into(t.parts)
-insert_inline = insert_into(t.inline_rows)
 inline_of_part = CatalogStatement(
-    lambda: sa.select(t.inline_rows.c.data).where(t.inline_rows.c.part_id == P("of_part"))
+    "SELECT inline_rows.data  FROM inline_rows  WHERE inline_rows.part_id = ?", ("of_part",)
 )
-
-
-def _parts_at() -> Any:
-    """Select the parts of a table that commit :number reads, in no order."""
-    # Two queries, so that each uses its partial index.
-    live = sa.select(*PART_COLUMNS).where(
-        t.parts.c.table_id == P("of_table"),
-        t.parts.c.dropped_commit.is_(None),
-        t.parts.c.created_commit <= P("number"),
-    )
-    dropped = sa.select(*PART_COLUMNS).where(
-        t.parts.c.dropped_commit > P("number"),
-        t.parts.c.table_id == P("of_table"),
-        t.parts.c.created_commit <= P("number"),
-    )
-    return sa.union_all(live, dropped)
-
-
-parts_at = CatalogStatement(_parts_at)
+parts_at = CatalogStatement(
+    "SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest  "
+    "FROM parts  "
+    "WHERE parts.table_id = ? AND parts.dropped_commit IS NULL AND parts.created_commit <= ? UNION ALL SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit > ? AND parts.table_id = ? AND parts.created_commit <= ?",
+    ("of_table", "number", "number", "of_table", "number"),
+)
 parts_created_since = CatalogStatement(
-    lambda: sa.select(*PART_COLUMNS).where(
-        t.parts.c.created_commit > P("after"), t.parts.c.created_commit <= P("up_to")
-    )
+    "SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest  "
+    "FROM parts  "
+    "WHERE parts.created_commit > ? AND parts.created_commit <= ?",
+    ("after", "up_to"),
 )
 parts_dropped_since = CatalogStatement(
-    lambda: sa.select(t.parts.c.table_id, t.parts.c.id, t.parts.c.dropped_commit).where(
-        t.parts.c.dropped_commit > P("after"), t.parts.c.dropped_commit <= P("up_to")
-    )
+    "SELECT parts.table_id, parts.id, parts.dropped_commit  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit > ? AND parts.dropped_commit <= ?",
+    ("after", "up_to"),
 )
 live_parts_of = CatalogStatement(
-    lambda: sa.select(
-        t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
-    ).where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
+    "SELECT parts.id, parts.partition_id, parts.first_block, parts.last_block  "
+    "FROM parts  "
+    "WHERE parts.table_id = ? AND parts.dropped_commit IS NULL",
+    ("of_table",),
 )
 live_parts_named = CatalogStatement(
-    lambda: sa.select(
-        t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
-    ).where(
-        t.parts.c.id.in_(listed("part_ids")),
-        unindexed(t.parts.c.table_id) == P("of_table"),
-        t.parts.c.dropped_commit.is_(None),
-    )
+    "SELECT parts.id, parts.partition_id, parts.first_block, parts.last_block  "
+    "FROM parts  "
+    "WHERE parts.id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1) AND (+ parts.table_id) = ? AND parts.dropped_commit IS NULL",
+    ("part_ids", "of_table"),
 )
 drop_parts = CatalogStatement(
-    lambda: (
-        sa.update(t.parts)
-        .where(
-            t.parts.c.id.in_(listed("part_ids")),
-            unindexed(t.parts.c.table_id) == P("of_table"),
-            t.parts.c.dropped_commit.is_(None),
-        )
-        .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
-    )
+    "UPDATE parts SET dropped_commit=?, dropped_ms=? WHERE parts.id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1) AND (+ parts.table_id) = ? AND parts.dropped_commit IS NULL",
+    ("number", "now_ms", "part_ids", "of_table"),
 )
 parts_dropped_with = CatalogStatement(
-    lambda: sa.select(*PART_COLUMNS).where(
-        t.parts.c.dropped_commit == P("at_commit"), t.parts.c.table_id.in_(listed("of_tables"))
-    )
+    "SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit = ? AND parts.table_id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1)",
+    ("at_commit", "of_tables"),
 )
 drop_all_parts = CatalogStatement(
-    lambda: (
-        sa.update(t.parts)
-        .where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
-        .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
-    )
+    "UPDATE parts SET dropped_commit=?, dropped_ms=? WHERE parts.table_id = ? AND parts.dropped_commit IS NULL",
+    ("number", "now_ms", "of_table"),
 )
-
-
-def _due() -> Any:
-    """Return the time (ms since 1970) until which a part must have been dropped: that of its table
-    in `until_of`, a JSON object by table id, else `until_ms`."""
-    own = sa.func.json_each(P("until_of")).table_valued("key", "value").c
-    of_table = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
-    return sa.func.coalesce(of_table, P("until_ms"))
-
-
-def _is_due() -> Any:
-    """Return the condition on parts that a commit until :up_to dropped, not later than `_due`
-    says."""
-    return sa.and_(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
-
-
 dropped_parts = CatalogStatement(
-    lambda: (
-        sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
-        .where(_is_due(), t.parts.c.dropped_commit >= P("after"))
-        .order_by(t.parts.c.dropped_commit)
-    )
+    "SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest, parts.dropped_commit, parts.dropped_ms  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit <= ? AND parts.dropped_ms <= coalesce((SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1  "
+    'WHERE parts.table_id = anon_1."key"), ?) AND parts.dropped_commit >= ? ORDER BY parts.dropped_commit',
+    ("up_to", "until_of", "until_ms", "after"),
 )
-overdue_parts = CatalogStatement(lambda: sa.select(sa.func.count()).where(_is_due()))
+overdue_parts = CatalogStatement(
+    "SELECT count(*) AS count_1  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit <= ? AND parts.dropped_ms <= coalesce((SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1  "
+    'WHERE parts.table_id = anon_1."key"), ?)',
+    ("up_to", "until_of", "until_ms"),
+)
 purge_parts = CatalogStatement(
-    lambda: sa.delete(t.parts).where(
-        t.parts.c.id.in_(listed("part_ids")), t.parts.c.dropped_commit <= P("up_to")
-    )
+    "DELETE FROM parts WHERE parts.id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1) AND parts.dropped_commit <= ?",
+    ("part_ids", "up_to"),
 )
 purge_inline = CatalogStatement(
-    lambda: sa.delete(t.inline_rows).where(
-        t.inline_rows.c.part_id.in_(listed("part_ids")),
-        t.inline_rows.c.part_id.not_in(
-            sa.select(t.parts.c.id).where(t.parts.c.id.in_(listed("part_ids")))
-        ),
-    )
+    "DELETE FROM inline_rows WHERE inline_rows.part_id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1) AND (inline_rows.part_id NOT IN (SELECT parts.id  "
+    "FROM parts  "
+    "WHERE parts.id IN (SELECT anon_2.value  "
+    "FROM json_each(?) AS anon_2)))",
+    ("part_ids", "part_ids"),
 )
 paths_still_used = CatalogStatement(
-    lambda: sa.select(t.parts.c.path).where(
-        t.parts.c.path != sa.literal_column("''"), t.parts.c.path.in_(listed("paths"))
-    )
+    "SELECT parts.path  "
+    "FROM parts  "
+    "WHERE parts.path != '' AND parts.path IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1)",
+    ("paths",),
 )
-
-
-def _part_history() -> Any:
-    """Return each part with the commit that added it, and again with the one that dropped it."""
-
-    def joined(at: Any, dropped: int) -> Any:
-        """Join parts with the commit whose number is in the column `at`. The result's "dropped" is
-        1 for removals, 0 for additions."""
-        commit = t.commits.c
-        return sa.select(
-            *PART_COLUMNS,
-            sa.literal_column(str(dropped)).label("dropped"),
-            commit.number,
-            commit.kind,
-            commit.query_id,
-            commit.statement,
-            commit.time_ms,
-        ).where(at == commit.number, commit.number <= P("up_to"))
-
-    both = sa.union_all(joined(t.parts.c.created_commit, 0), joined(t.parts.c.dropped_commit, 1))
-    return both.order_by(sa.literal_column("number").desc(), sa.literal_column("dropped"))
-
-
-part_history = CatalogStatement(_part_history)
-all_parts = CatalogStatement(lambda: sa.select(*PART_COLUMNS))
+part_history = CatalogStatement(
+    "SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest, 0 AS dropped, commits.number, commits.kind, commits.query_id, commits.statement, commits.time_ms  "
+    "FROM parts, commits  "
+    "WHERE parts.created_commit = commits.number AND commits.number <= ? UNION ALL SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest, 1 AS dropped, commits.number, commits.kind, commits.query_id, commits.statement, commits.time_ms  "
+    "FROM parts, commits  "
+    "WHERE parts.dropped_commit = commits.number AND commits.number <= ? ORDER BY number DESC, dropped",
+    ("up_to", "up_to"),
+)
+all_parts = CatalogStatement(
+    "SELECT parts.id, parts.table_id, parts.partition_id, parts.first_block, parts.last_block, parts.level, parts.rows, parts.bytes, parts.path, parts.inline, parts.created_commit, parts.rest  "
+    "FROM parts",
+    (),
+)
 purge_dropped_parts = CatalogStatement(
-    lambda: sa.delete(t.parts).where(t.parts.c.dropped_commit <= P("up_to"))
+    "DELETE FROM parts WHERE parts.dropped_commit <= ?", ("up_to",)
 )
 purge_inline_of_dropped = CatalogStatement(
-    lambda: sa.delete(t.inline_rows).where(
-        t.inline_rows.c.part_id.not_in(
-            sa.select(t.parts.c.id).where(
-                sa.or_(t.parts.c.dropped_commit.is_(None), t.parts.c.dropped_commit > P("up_to"))
-            )
-        )
-    )
+    "DELETE FROM inline_rows WHERE (inline_rows.part_id NOT IN (SELECT parts.id  "
+    "FROM parts  "
+    "WHERE parts.dropped_commit IS NULL OR parts.dropped_commit > ?))",
+    ("up_to",),
 )
-all_paths = CatalogStatement(
-    lambda: sa.select(t.parts.c.path).where(t.parts.c.path != sa.literal_column("''"))
-)
+all_paths = CatalogStatement("SELECT parts.path  FROM parts  WHERE parts.path != ''", ())

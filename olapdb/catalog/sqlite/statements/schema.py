@@ -1,71 +1,59 @@
-"""Databases, tables and views as of a commit; dropped tables that can be recovered."""
+"""Databases, tables and views as of a commit; dropped tables that can be recovered.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.schema` by `python -m olapdb.catalog.core.generate`.
+"""
 
-from typing import Any
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-import sqlalchemy as sa
-
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, alive, insert_into
-
-insert_database = insert_into(t.databases)
+insert_database = CatalogStatement(
+    "INSERT INTO databases (id, name, comment, created_commit, dropped_commit) VALUES (?, ?, ?, ?, ?)",
+    ("id", "name", "comment", "created_commit", "dropped_commit"),
+)
 drop_database = CatalogStatement(
-    lambda: (
-        sa.update(t.databases)
-        .where(t.databases.c.name == P("of_name"), t.databases.c.dropped_commit.is_(None))
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE databases SET dropped_commit=? WHERE databases.name = ? AND databases.dropped_commit IS NULL",
+    ("number", "of_name"),
 )
 databases_at = CatalogStatement(
-    lambda: sa.select(t.databases.c.id, t.databases.c.name, t.databases.c.comment).where(
-        alive(t.databases)
-    )
+    "SELECT databases.id, databases.name, databases.comment  "
+    "FROM databases  "
+    "WHERE databases.created_commit <= ? AND (databases.dropped_commit IS NULL OR databases.dropped_commit > ?)",
+    ("number", "number"),
 )
-insert_object = insert_into(t.objects)
+insert_object = CatalogStatement(
+    "INSERT INTO objects (id, kind, body, created_commit, dropped_commit) VALUES (?, ?, ?, ?, ?)",
+    ("id", "kind", "body", "created_commit", "dropped_commit"),
+)
 drop_object = CatalogStatement(
-    lambda: (
-        sa.update(t.objects)
-        .where(t.objects.c.id == P("object_id"), t.objects.c.dropped_commit.is_(None))
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE objects SET dropped_commit=? WHERE objects.id = ? AND objects.dropped_commit IS NULL",
+    ("number", "object_id"),
 )
-
-
-def _field_of_body(name: str) -> Any:
-    """Select a field of the object's JSON."""
-    return sa.func.json_extract(t.objects.c.body, sa.literal_column(f"'$.{name}'"))
-
-
 objects_at = CatalogStatement(
-    lambda: sa.select(
-        t.objects.c.row_id,
-        t.objects.c.id,
-        t.objects.c.kind,
-        _field_of_body("database"),
-        _field_of_body("name"),
-        t.objects.c.body,
-    ).where(alive(t.objects))
+    "SELECT objects.row_id, objects.id, objects.kind, json_extract(objects.body, '$.database') AS json_extract_1, json_extract(objects.body, '$.name') AS json_extract_2, objects.body  "
+    "FROM objects  "
+    "WHERE objects.created_commit <= ? AND (objects.dropped_commit IS NULL OR objects.dropped_commit > ?)",
+    ("number", "number"),
 )
-
-remember_dropped_table = insert_into(t.dropped_tables)
+remember_dropped_table = CatalogStatement(
+    "INSERT INTO dropped_tables (table_id, body, part_count, dropped_commit, dropped_ms) VALUES (?, ?, ?, ?, ?)",
+    ("table_id", "body", "part_count", "dropped_commit", "dropped_ms"),
+)
 list_dropped_tables = CatalogStatement(
-    lambda: sa.select(*t.dropped_tables.columns).order_by(t.dropped_tables.c.dropped_commit)
+    "SELECT dropped_tables.table_id, dropped_tables.body, dropped_tables.part_count, dropped_tables.dropped_commit, dropped_tables.dropped_ms  "
+    "FROM dropped_tables ORDER BY dropped_tables.dropped_commit",
+    (),
 )
 forget_dropped_table = CatalogStatement(
-    lambda: sa.delete(t.dropped_tables).where(t.dropped_tables.c.table_id == P("of_table"))
+    "DELETE FROM dropped_tables WHERE dropped_tables.table_id = ?", ("of_table",)
 )
-
-
-def _schema_changed() -> Any:
-    """Select a row for each database, table or view that a commit after :after created or
-    dropped."""
-    changed: list[Any] = [
-        sa.select(sa.literal_column("1")).where(column > P("after"))
-        for table in (t.databases, t.objects)
-        for column in (table.c.created_commit, table.c.dropped_commit)
-    ]
-    return sa.union_all(*changed)
-
-
-schema_changed = CatalogStatement(_schema_changed)
+schema_changed = CatalogStatement(
+    "SELECT 1  "
+    "FROM databases  "
+    "WHERE databases.created_commit > ? UNION ALL SELECT 1  "
+    "FROM databases  "
+    "WHERE databases.dropped_commit > ? UNION ALL SELECT 1  "
+    "FROM objects  "
+    "WHERE objects.created_commit > ? UNION ALL SELECT 1  "
+    "FROM objects  "
+    "WHERE objects.dropped_commit > ?",
+    ("after", "after", "after", "after"),
+)

@@ -1,139 +1,92 @@
-"""The ledger of views: coverage, invalidations, retained slices, checks."""
+"""The ledger of views: coverage, invalidations, retained slices, checks.
 
-from __future__ import annotations
+Generated from `olapdb.catalog.core.views` by `python -m olapdb.catalog.core.generate`.
+"""
 
-from typing import Any
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 
-import sqlalchemy as sa
-
-from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, alive, insert_into, listed
-
-insert_coverage = insert_into(t.coverage)
+insert_coverage = CatalogStatement(
+    "INSERT INTO coverage (view_id, partition_id, first_block, last_block, created_commit, dropped_commit) VALUES (?, ?, ?, ?, ?, ?)",
+    ("view_id", "partition_id", "first_block", "last_block", "created_commit", "dropped_commit"),
+)
 extend_coverage = CatalogStatement(
-    lambda: (
-        sa.update(t.coverage)
-        .where(
-            t.coverage.c.view_id == P("of_view"),
-            t.coverage.c.last_block == P("before"),
-            t.coverage.c.partition_id.is_(None),
-            t.coverage.c.dropped_commit.is_(None),
-        )
-        .values(last_block=P("block"))
-    )
+    "UPDATE coverage SET last_block=? WHERE coverage.view_id = ? AND coverage.last_block = ? AND coverage.partition_id IS NULL AND coverage.dropped_commit IS NULL",
+    ("block", "of_view", "before"),
 )
 coverage_at = CatalogStatement(
-    lambda: sa.select(
-        t.coverage.c.row_id,
-        t.coverage.c.partition_id,
-        t.coverage.c.first_block,
-        t.coverage.c.last_block,
-    ).where(t.coverage.c.view_id == P("of_view"), alive(t.coverage))
+    "SELECT coverage.row_id, coverage.partition_id, coverage.first_block, coverage.last_block  "
+    "FROM coverage  "
+    "WHERE coverage.view_id = ? AND coverage.created_commit <= ? AND (coverage.dropped_commit IS NULL OR coverage.dropped_commit > ?)",
+    ("of_view", "number", "number"),
 )
 drop_coverage = CatalogStatement(
-    lambda: (
-        sa.update(t.coverage)
-        .where(t.coverage.c.row_id.in_(listed("row_ids")))
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE coverage SET dropped_commit=? WHERE coverage.row_id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1)",
+    ("number", "row_ids"),
 )
-
 insert_invalidation = CatalogStatement(
-    lambda: sa.insert(t.invalidations).values(
-        {c.name: P(c.name) for c in t.invalidations.columns if c.name != "id"}
-    )
+    "INSERT INTO invalidations (view_id, target_partition, cause, statement, query_id, row_count, since_ms, example_keys, created_commit, dropped_commit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    (
+        "view_id",
+        "target_partition",
+        "cause",
+        "statement",
+        "query_id",
+        "row_count",
+        "since_ms",
+        "example_keys",
+        "created_commit",
+        "dropped_commit",
+    ),
 )
 invalidations_at = CatalogStatement(
-    lambda: (
-        sa.select(
-            t.invalidations.c.view_id,
-            t.invalidations.c.target_partition,
-            t.invalidations.c.cause,
-            t.invalidations.c.statement,
-            t.invalidations.c.query_id,
-            t.invalidations.c.row_count,
-            t.invalidations.c.since_ms,
-            t.invalidations.c.example_keys,
-            t.invalidations.c.id,
-            t.invalidations.c.created_commit,
-        )
-        .where(alive(t.invalidations))
-        .order_by(t.invalidations.c.id)
-    )
+    "SELECT invalidations.view_id, invalidations.target_partition, invalidations.cause, invalidations.statement, invalidations.query_id, invalidations.row_count, invalidations.since_ms, invalidations.example_keys, invalidations.id, invalidations.created_commit  "
+    "FROM invalidations  "
+    "WHERE invalidations.created_commit <= ? AND (invalidations.dropped_commit IS NULL OR invalidations.dropped_commit > ?) ORDER BY invalidations.id",
+    ("number", "number"),
 )
 clear_invalidations_of_slice = CatalogStatement(
-    lambda: (
-        sa.update(t.invalidations)
-        .where(
-            t.invalidations.c.view_id == P("of_view"),
-            t.invalidations.c.target_partition == P("of_partition"),
-            t.invalidations.c.created_commit <= P("up_to"),
-            t.invalidations.c.dropped_commit.is_(None),
-        )
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE invalidations SET dropped_commit=? WHERE invalidations.view_id = ? AND invalidations.target_partition = ? AND invalidations.created_commit <= ? AND invalidations.dropped_commit IS NULL",
+    ("number", "of_view", "of_partition", "up_to"),
 )
 clear_invalidations = CatalogStatement(
-    lambda: (
-        sa.update(t.invalidations)
-        .where(
-            t.invalidations.c.view_id == P("of_view"),
-            t.invalidations.c.created_commit <= P("up_to"),
-            t.invalidations.c.dropped_commit.is_(None),
-            # Notes of failures are about no slice: they stay until their gap is filled.
-            t.invalidations.c.target_partition.is_distinct_from(sa.literal_column("''")),
-        )
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE invalidations SET dropped_commit=? WHERE invalidations.view_id = ? AND invalidations.created_commit <= ? AND invalidations.dropped_commit IS NULL AND invalidations.target_partition IS NOT ''",
+    ("number", "of_view", "up_to"),
 )
-
-insert_retained = insert_into(t.retained)
+insert_retained = CatalogStatement(
+    "INSERT INTO retained (view_id, side, partition_id, body, created_commit, dropped_commit) VALUES (?, ?, ?, ?, ?, ?)",
+    ("view_id", "side", "partition_id", "body", "created_commit", "dropped_commit"),
+)
 retained_at = CatalogStatement(
-    lambda: (
-        sa.select(t.retained.c.row_id, t.retained.c.body)
-        .where(alive(t.retained))
-        .order_by(t.retained.c.row_id)
-    )
+    "SELECT retained.row_id, retained.body  "
+    "FROM retained  "
+    "WHERE retained.created_commit <= ? AND (retained.dropped_commit IS NULL OR retained.dropped_commit > ?) ORDER BY retained.row_id",
+    ("number", "number"),
 )
 retained_of = CatalogStatement(
-    lambda: sa.select(t.retained.c.row_id, t.retained.c.body).where(
-        t.retained.c.view_id == P("of_view"), t.retained.c.dropped_commit.is_(None)
-    )
+    "SELECT retained.row_id, retained.body  "
+    "FROM retained  "
+    "WHERE retained.view_id = ? AND retained.dropped_commit IS NULL",
+    ("of_view",),
 )
 drop_retained = CatalogStatement(
-    lambda: (
-        sa.update(t.retained)
-        .where(t.retained.c.row_id.in_(listed("row_ids")))
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE retained SET dropped_commit=? WHERE retained.row_id IN (SELECT anon_1.value  "
+    "FROM json_each(?) AS anon_1)",
+    ("number", "row_ids"),
 )
-
 insert_check = CatalogStatement(
-    lambda: sa.insert(t.checks).values(
-        {c.name: P(c.name) for c in t.checks.columns if c.name != "id"}
-    )
+    "INSERT INTO checks (view_id, target_partition, body, created_commit, dropped_commit) VALUES (?, ?, ?, ?, ?)",
+    ("view_id", "target_partition", "body", "created_commit", "dropped_commit"),
 )
-
-
-def _checks_at() -> Any:
-    """Select the newest live check for each view and target partition, ordered by both."""
-    newest = (
-        sa.select(sa.func.max(t.checks.c.id))
-        .where(alive(t.checks))
-        .group_by(t.checks.c.view_id, t.checks.c.target_partition)
-    )
-    return (
-        sa.select(t.checks.c.body)
-        .where(t.checks.c.id.in_(newest))
-        .order_by(t.checks.c.view_id, t.checks.c.target_partition)
-    )
-
-
-checks_at = CatalogStatement(_checks_at)
+checks_at = CatalogStatement(
+    "SELECT checks.body  "
+    "FROM checks  "
+    "WHERE checks.id IN (SELECT max(checks.id) AS max_1  "
+    "FROM checks  "
+    "WHERE checks.created_commit <= ? AND (checks.dropped_commit IS NULL OR checks.dropped_commit > ?) GROUP BY checks.view_id, checks.target_partition) ORDER BY checks.view_id, checks.target_partition",
+    ("number", "number"),
+)
 drop_checks = CatalogStatement(
-    lambda: (
-        sa.update(t.checks)
-        .where(t.checks.c.view_id == P("of_view"), t.checks.c.dropped_commit.is_(None))
-        .values(dropped_commit=P("number"))
-    )
+    "UPDATE checks SET dropped_commit=? WHERE checks.view_id = ? AND checks.dropped_commit IS NULL",
+    ("number", "of_view"),
 )

@@ -1,0 +1,35 @@
+"""Factories of aggregates whose modules are imported at the first call: a query needs few of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from olapdb.functions.aggregates.signatures import ResolveAggregate
+from olapdb.functions.base import Aggregate
+from olapdb.types import DataType
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class DeferredFactory:
+    """A factory by its place, "module.function" of this package; calling it calls that function."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __call__(
+        self, name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+    ) -> Aggregate:
+        return self.function(name, parameters, types)
+
+    @property
+    def function(self) -> ResolveAggregate:
+        """The function itself; imports its module."""
+        module, _, name = self._place.partition(".")
+        function: ResolveAggregate = getattr(import_module(f"{_PACKAGE}.{module}"), name)
+        return function
+
+
+def deferred(place: str) -> ResolveAggregate:
+    """Return the factory at a place, "module.function" of this package."""
+    return DeferredFactory(place)

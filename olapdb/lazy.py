@@ -1,0 +1,38 @@
+"""Modules that are imported when first used, for statements and work that a process may never need.
+
+    if TYPE_CHECKING:
+        from olapdb.statements.ddl import alter, create
+    else:
+        alter, create = lazy_modules("olapdb.statements.ddl", "alter", "create")
+
+Type checkers and import-linter see the first form; a test compares the two. A module is deferred
+where many others hang on it. What every SELECT uses is imported as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+
+
+class LazyModule:
+    """A stand-in for a module, which is imported at the first attribute that is asked of it.
+
+    It keeps no attribute, so that one that a test replaces in the module is replaced here too.
+    """
+
+    __slots__ = ("_module_name",)
+
+    def __init__(self, module_name: str) -> None:
+        self._module_name = module_name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self._module_name), name)
+
+    def __repr__(self) -> str:
+        return f"<module {self._module_name!r}, imported when used>"
+
+
+def lazy_modules(package: str, *names: str) -> Iterator[LazyModule]:
+    """Yield stand-ins for modules of a package, in the order of the names."""
+    return (LazyModule(f"{package}.{name}") for name in names)

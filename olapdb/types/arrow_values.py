@@ -1,0 +1,146 @@
+"""Arrow arrays from Python's and numpy's values and back, by their buffers.
+
+`pa.array` and `pa.scalar` import pandas where it is installed, to recognise its objects. That takes
+longer than a first query, so the few values that nearly every query has are made without them.
+For the same reason numpy's values are taken and given here, not by `pa.array` and `to_numpy`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import struct
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+
+VALUES_MAX = 1_000
+"""The longest sequence that is made here: pandas is loaded sooner than many values are packed."""
+_FORMATS = {
+    pa.int8(): "b",
+    pa.int16(): "h",
+    pa.int32(): "i",
+    pa.int64(): "q",
+    pa.uint8(): "B",
+    pa.uint16(): "H",
+    pa.uint32(): "I",
+    pa.uint64(): "Q",
+}
+"""The format of an integer in `struct`, by Arrow type."""
+_TEXTS = {pa.string(): "i", pa.binary(): "i", pa.large_string(): "q", pa.large_binary(): "q"}
+"""The format of an offset, by Arrow type."""
+_NUMBERS: dict[np.dtype, pa.DataType] = {
+    np.dtype(arrow.to_pandas_dtype()): arrow for arrow in (*_FORMATS, pa.float32(), pa.float64())
+}
+_DTYPES = {arrow: dtype for dtype, arrow in _NUMBERS.items()}
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+
+
+def array_of(values: Sequence[object], arrow: pa.DataType) -> pa.Array:
+    """Return an array of Python values, as `pa.array(values, arrow)` makes it. Raises what that
+    raises."""
+    if not 0 < len(values) <= VALUES_MAX:
+        return pa.nulls(0, arrow) if not len(values) else pa.array(values, arrow)
+    present = [value for value in values if value is not None]
+    if not present:
+        return pa.nulls(len(values), arrow)
+    kinds = set(map(type, present))
+    kind = kinds.pop()
+    array = None if kinds else _of_one_kind(values, kind, arrow)
+    return pa.array(values, arrow) if array is None else array
+
+
+def scalar_of(value: object, arrow: pa.DataType) -> pa.Scalar:
+    """Return a Python value as a scalar of the type. Raises what `pa.array` raises."""
+    return array_of([value], arrow)[0]
+
+
+def from_numpy(values: np.ndarray, null: np.ndarray | None = None) -> pa.Array:
+    """Return the values as Arrow, NULL where the mask `null` is True, as `pa.array` makes it. Numbers
+    are not copied."""
+    is_bool = values.dtype == np.bool_
+    arrow = pa.bool_() if is_bool else _NUMBERS.get(values.dtype)
+    if arrow is None or values.ndim != 1:
+        return pa.array(values, mask=null)
+    bitmap = None if null is None or not null.any() else np.packbits(~null, bitorder="little")
+    data = np.packbits(values, bitorder="little") if is_bool else np.ascontiguousarray(values)
+    buffers = [None if bitmap is None else pa.py_buffer(bitmap), pa.py_buffer(data)]
+    return pa.Array.from_buffers(arrow, len(values), buffers)
+
+
+def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """Return the values as numpy has them, as `array.to_numpy(zero_copy_only=False)` does. Numbers
+    without NULL are not copied."""
+    dtype = _DTYPES.get(array.type)
+    is_bool = pa.types.is_boolean(array.type)
+    if isinstance(array, pa.ChunkedArray) or array.null_count or not (dtype or is_bool):
+        values: np.ndarray = (
+            array.to_numpy()
+            if isinstance(array, pa.ChunkedArray)
+            else array.to_numpy(zero_copy_only=False)
+        )
+        return values
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros(0, dtype or np.bool_)
+    if dtype is not None:
+        return np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
+    first_byte, skipped = divmod(array.offset, 8)
+    stored = np.frombuffer(buffer, np.uint8, (skipped + len(array) + 7) // 8, first_byte)
+    bits = np.unpackbits(stored, count=skipped + len(array), bitorder="little")
+    return bits[skipped:].view(np.bool_)
+
+
+def _of_one_kind(values: Sequence[object], kind: type, arrow: pa.DataType) -> pa.Array | None:
+    """Return an array of values that have one class or are None; return None for types that are
+    not made here, and values that do not fit."""
+    valid = np.array([value is not None for value in values])
+    buffers = _fixed(values, kind, arrow) or _texts(values, kind, arrow)  # type: ignore[arg-type]
+    if buffers is None:
+        return None
+    bitmap = None if valid.all() else np.packbits(valid, bitorder="little").tobytes()
+    parts = (bitmap, *buffers)
+    return pa.Array.from_buffers(
+        arrow, len(values), [None if part is None else pa.py_buffer(part) for part in parts]
+    )
+
+
+def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[bytes] | None:
+    """Return the values of a fixed-width type as they lie in memory; None as `_of_one_kind`."""
+    count = len(values)
+    if kind is int and arrow in _FORMATS:
+        try:
+            return (struct.pack(f"={count}{_FORMATS[arrow]}", *(v or 0 for v in values)),)
+        except struct.error:
+            return None
+    if kind is float and arrow == pa.float64():
+        return (struct.pack(f"={count}d", *(0.0 if v is None else v for v in values)),)
+    if kind is bool and arrow == pa.bool_():
+        return (np.packbits([v is True for v in values], bitorder="little").tobytes(),)
+    if kind is datetime.date and arrow == pa.date32():
+        days = (v.toordinal() - _EPOCH_DAY if isinstance(v, datetime.date) else 0 for v in values)
+        return (struct.pack(f"={count}i", *days),)
+    return None
+
+
+def _texts(
+    values: Sequence[str | bytes | None], kind: type, arrow: pa.DataType
+) -> tuple[bytes, bytes] | None:
+    """Return the offsets and bytes of texts, or of binary data; None as `_of_one_kind`."""
+    if arrow not in _TEXTS or kind not in (str, bytes):
+        return None
+    if kind is bytes and arrow not in (pa.binary(), pa.large_binary()):
+        return None
+    try:
+        parts = [v.encode() if isinstance(v, str) else bytes(v or b"") for v in values]
+    except UnicodeEncodeError:
+        return None
+    offsets = accumulate(map(len, parts), initial=0)
+    return struct.pack(f"={len(values) + 1}{_TEXTS[arrow]}", *offsets), b"".join(parts)
+
+
+TRUE, FALSE = (
+    pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b)])[0] for b in (b"\1", b"\0")
+)
+"""Arrow's truth values, for its functions: these import pandas for a Python value."""

@@ -1,0 +1,98 @@
+"""Arrays made of buffers equal those of `pa.array`, errors included."""
+
+import datetime
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olapdb.types.arrow_values import VALUES_MAX, array_of, from_numpy, scalar_of, to_numpy
+
+pytestmark = pytest.mark.feature("functions")
+
+TYPES = (
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
+    *(pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary(), pa.date32()),
+    *(pa.large_string(), pa.large_binary(), pa.timestamp("s"), pa.binary(2), pa.list_(pa.int8())),
+    pa.decimal128(9, 2),
+)
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**65), 2**65),
+    st.integers(-130, 300),
+    st.floats(),
+    st.text(),
+    st.just("\ud800"),
+    st.binary(max_size=3),
+    st.dates(),
+    st.datetimes(),
+)
+
+
+def outcome(make: object, values: list[object], arrow: pa.DataType) -> object:
+    """Return the array, or the class of the error, that a function makes of the values."""
+    try:
+        array = make(values, arrow)  # type: ignore[operator]
+        array.validate(full=True)
+        return repr(array.to_pylist()), array.type, array.null_count
+    except (pa.ArrowException, UnicodeError, TypeError, ValueError, OverflowError) as error:
+        return type(error)
+
+
+@given(st.lists(VALUES, max_size=4), st.sampled_from(TYPES))
+def test_any_values(values: list[object], arrow: pa.DataType) -> None:
+    assert outcome(array_of, values, arrow) == outcome(pa.array, values, arrow)
+
+
+@pytest.mark.parametrize(
+    ("values", "arrow"),
+    [
+        ([1, None, -128], pa.int8()),
+        ([True, None, False] * 5, pa.bool_()),
+        (["a", None, "", "äß"], pa.string()),
+        ([b"a", None, b"\xff"], pa.large_binary()),
+        ([1.5, None, float("-inf")], pa.float64()),
+        ([datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)], pa.date32()),
+        (list(range(VALUES_MAX + 1)), pa.int32()),
+    ],
+)
+def test_values_of_one_class(values: list[object], arrow: pa.DataType) -> None:
+    assert array_of(values, arrow).equals(pa.array(values, arrow))
+    assert scalar_of(values[0], arrow).equals(pa.array(values[:1], arrow)[0])
+
+
+def test_pandas_is_not_imported() -> None:
+    script = (
+        "import pyarrow as pa, sys\n"
+        "from olapdb.types.arrow_values import array_of\n"
+        "for values, arrow in ([1, None], pa.int8()), (['a'], pa.string()), ([2.0], pa.float64()):\n"
+        "    array_of(values, arrow)\n"
+        "assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+NUMBERS = st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "?"])
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), NUMBERS, st.integers(0, 20), st.booleans())
+def test_numpy_to_arrow_and_back(numbers: list[int], dtype: str, start: int, masked: bool) -> None:
+    values = np.array(numbers).astype(dtype)[start:]
+    null = values > 50 if masked else None
+    array = from_numpy(values, null)
+    array.validate(full=True)
+    assert array.equals(pa.array(values, mask=null))
+    for part in (array, array[1:], array[3:5]):
+        expected = part.to_numpy(zero_copy_only=False)
+        found = to_numpy(part)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    chunks = pa.chunked_array([array, array])
+    np.testing.assert_array_equal(to_numpy(chunks), chunks.to_numpy())
+    reversed_values = values[::-1]  # not contiguous
+    assert from_numpy(reversed_values).equals(pa.array(reversed_values))
