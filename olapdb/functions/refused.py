@@ -94,9 +94,7 @@ _REASONS = {
     "it is not there yet": """arrayEnumerateDenseRanked arrayEnumerateUniqRanked
         dictGetKeys
         dictGetRoot getSubcolumn kostikConsistentHash yandexConsistentHash
-        ngramMinHashArg ngramMinHashArgCaseInsensitive ngramMinHashArgCaseInsensitiveUTF8
-        ngramMinHashArgUTF8 wordShingleMinHashArg wordShingleMinHashArgCaseInsensitive
-        wordShingleMinHashArgCaseInsensitiveUTF8 wordShingleMinHashArgUTF8 partitionId partitionID
+        partitionId partitionID
         seriesDecomposeSTL
         sqid sqidDecode sqidEncode timeSeriesFromGrid
         timeSeriesRange inIgnoreSet notInIgnoreSet
