@@ -77,7 +77,7 @@ _REASONS = {
         dumpColumnStructure filesystemAvailable filesystemCapacity filesystemUnreserved
         generateSerialID getClientHTTPHeader getMacro getMaxTableNameLengthForDatabase
         getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams globalVariable
-        isMergeTreePartCoveredBy logTrace mergeTreePartInfo pgGetUserById pgTableIsVisible
+        logTrace pgGetUserById pgTableIsVisible
         pg_get_userbyid pg_table_is_visible runningConcurrency showCertificate transactionID
         transactionLatestSnapshot transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys
         validateNestedArraySizes chdb""",
@@ -89,11 +89,8 @@ _REASONS = {
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
-    "there is no transform of Iceberg": "icebergBucket icebergHash icebergTruncate",
     "128-bit hashes are not there yet": "xxh3_128",
-    "it is not there yet": """arrayEnumerateDenseRanked arrayEnumerateUniqRanked
-        dictGetKeys
-        dictGetRoot getSubcolumn kostikConsistentHash yandexConsistentHash
+    "it is not there yet": """dictGetKeys dictGetRoot getSubcolumn
         partitionId partitionID
         seriesDecomposeSTL
         sqid sqidDecode sqidEncode timeSeriesFromGrid

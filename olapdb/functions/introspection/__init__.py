@@ -17,6 +17,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         environment,
         error_names,
         evaluation,
+        part_names,
         values,
     )
 
@@ -27,4 +28,5 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         *values.DEFINITIONS,
         *composed.DEFINITIONS,
         *error_names.DEFINITIONS,
+        *part_names.DEFINITIONS,
     )
