@@ -90,7 +90,7 @@ _REASONS = {
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
     "128-bit hashes are not there yet": "xxh3_128",
-    "it is not there yet": """dictGetKeys dictGetRoot getSubcolumn
+    "it is not there yet": """getSubcolumn
         partitionId partitionID
         seriesDecomposeSTL
         sqid sqidDecode sqidEncode timeSeriesFromGrid
