@@ -54,14 +54,6 @@ _REASONS = {
         L2DistanceTransposedQuantized distanceCosineTransposed distanceL2Transposed
         scalarProductTransposed quantizeBFloat16ToInt8 dequantizeInt8ToBFloat16
         randomHadamardTransform""",
-    "there is no state groupNumericIndexedVector": """numericIndexedVectorAllValueSum
-        numericIndexedVectorBuild numericIndexedVectorCardinality numericIndexedVectorGetValue
-        numericIndexedVectorPointwiseAdd numericIndexedVectorPointwiseDivide
-        numericIndexedVectorPointwiseEqual numericIndexedVectorPointwiseGreater
-        numericIndexedVectorPointwiseGreaterEqual numericIndexedVectorPointwiseLess
-        numericIndexedVectorPointwiseLessEqual numericIndexedVectorPointwiseMultiply
-        numericIndexedVectorPointwiseNotEqual numericIndexedVectorPointwiseSubtract
-        numericIndexedVectorShortDebugString numericIndexedVectorToMap""",
     "there is no engine TimeSeries": """timeSeriesCopyTag timeSeriesCopyTags timeSeriesExtractTag
         timeSeriesGroupToSamplingKey timeSeriesGroupToTags timeSeriesIdToGroup timeSeriesIdToTags
         timeSeriesIdToTagsGroup timeSeriesJoinTags timeSeriesMetricTypeToSuffixes

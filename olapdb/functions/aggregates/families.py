@@ -19,6 +19,7 @@ from olapdb.functions.aggregates.inequality import gini, information_value
 from olapdb.functions.aggregates.matrices import MATRICES, covariance_matrix
 from olapdb.functions.aggregates.mean_tests import mean_test
 from olapdb.functions.aggregates.moving_average import exponential_moving_average
+from olapdb.functions.aggregates.numeric_vectors import numeric_indexed_vector
 from olapdb.functions.aggregates.placed_arrays import array_sample, insert_at
 from olapdb.functions.aggregates.rank_tests import rank_test
 from olapdb.functions.aggregates.set_operations import array_intersection, bitmap_operation
@@ -47,6 +48,7 @@ FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         "largestTriangleThreeBuckets": largest_triangles,
         **dict.fromkeys(("approx_top_k", "approx_top_sum"), approximate_top),
         **{f"{plural}{kind}": counted_quantile for plural in PLURALS for kind in KINDS},
+        "groupNumericIndexedVector": numeric_indexed_vector,
         "histogram": histogram,
         "gini": gini,
         "categoricalInformationValue": information_value,

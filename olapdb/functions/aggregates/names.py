@@ -130,7 +130,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         ),
         **dict.fromkeys(
             (
-                "groupNumericIndexedVector",
                 "hierarchicalKMeans",
                 "MVTEncode",
                 "ST_AsMVT",
