@@ -30,6 +30,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         logical,
         maths,
         polygons,
+        primes,
         random,
         readable_numbers,
         readable_sizes,
@@ -66,6 +67,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         geohash,
         great_circles,
         polygons,
+        primes,
         samples,
     )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)
