@@ -12,13 +12,6 @@ _REASONS = {
     "it needs models or files beside ClickHouse's server": """catboostEvaluate evalMLMethod
         naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs
         naiveBayesNgrams assignCentroid""",
-    "it reads the hierarchy of regions of ClickHouse's configuration": """regionHierarchy regionIn
-        regionToArea regionToCity regionToContinent regionToCountry regionToDistrict regionToName
-        regionToPopulation regionToTopContinent""",
-    "it reads lists of suffixes of ClickHouse's configuration": """cutToFirstSignificantSubdomainCustom
-        cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW
-        cutToFirstSignificantSubdomainCustomWithWWWRFC firstSignificantSubdomainCustom
-        firstSignificantSubdomainCustomRFC""",
     "there are no cells of H3": """geoToH3 h3CellAreaM2 h3CellAreaRads2 h3Distance h3EdgeAngle
         h3EdgeLengthKm h3EdgeLengthM h3ExactEdgeLengthKm h3ExactEdgeLengthM h3ExactEdgeLengthRads
         h3GetBaseCell h3GetDestinationIndexFromUnidirectionalEdge h3GetFaces
@@ -65,14 +58,12 @@ _REASONS = {
     "ciphers are not part of olapdb": """aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt
         tryDecrypt""",
     "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
-        addressToSymbol blockSerializedSize currentHandler currentRequestURL demangle
-        dumpColumnStructure filesystemAvailable filesystemCapacity filesystemUnreserved
-        generateSerialID getClientHTTPHeader getMacro getMaxTableNameLengthForDatabase
-        getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams globalVariable
-        logTrace pgGetUserById pgTableIsVisible
-        pg_get_userbyid pg_table_is_visible runningConcurrency showCertificate transactionID
-        transactionLatestSnapshot transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys
-        validateNestedArraySizes chdb""",
+        addressToSymbol blockSerializedSize demangle dumpColumnStructure filesystemAvailable filesystemCapacity
+        filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
+        getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams
+        runningConcurrency showCertificate transactionID transactionLatestSnapshot
+        transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
+        chdb""",
     "its answer is ClickHouse's own form of a query": """formatQuery formatQueryFromJSON
         formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
         normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames
@@ -82,11 +73,8 @@ _REASONS = {
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
     "128-bit hashes are not there yet": "xxh3_128",
-    "it is not there yet": """getSubcolumn
-        partitionId partitionID
-        seriesDecomposeSTL
-        sqid sqidDecode sqidEncode timeSeriesFromGrid
-        timeSeriesRange inIgnoreSet notInIgnoreSet
+    "it is not there yet": """getSubcolumn partitionId partitionID seriesDecomposeSTL
+        sqid sqidDecode sqidEncode timeSeriesFromGrid timeSeriesRange inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",
 }

@@ -304,9 +304,10 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
 
 def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataType:
     """Return `target` with the zone of another type, if both are times that have one."""
-    for kind in (types.DateTime, types.DateTime64):
-        if isinstance(target, kind) and isinstance(other, kind):
-            return replace(target, zone=other.zone)
+    if isinstance(target, types.DateTime) and isinstance(other, types.DateTime):
+        return replace(target, zone=other.zone)
+    if isinstance(target, types.DateTime64) and isinstance(other, types.DateTime64):
+        return replace(target, zone=other.zone)
     return target
 
 

@@ -18,6 +18,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         error_names,
         evaluation,
         part_names,
+        server_facts,
         values,
     )
 
@@ -29,4 +30,5 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         *composed.DEFINITIONS,
         *error_names.DEFINITIONS,
         *part_names.DEFINITIONS,
+        *server_facts.DEFINITIONS,
     )
