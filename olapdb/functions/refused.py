@@ -66,7 +66,6 @@ _REASONS = {
         chdb""",
     "its answer is ClickHouse's own form of a query": """formatQuery formatQueryFromJSON
         formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
-        normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
     "formats write whole results, not values": "formatRow formatRowNoNewline",
     "a file is read by the table function file()": "file",
