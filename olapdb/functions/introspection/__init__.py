@@ -18,6 +18,7 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         error_names,
         evaluation,
         part_names,
+        running,
         server_facts,
         values,
     )
@@ -30,5 +31,6 @@ def definitions() -> tuple[ScalarDefinition, ...]:
         *composed.DEFINITIONS,
         *error_names.DEFINITIONS,
         *part_names.DEFINITIONS,
+        *running.DEFINITIONS,
         *server_facts.DEFINITIONS,
     )
