@@ -22,10 +22,12 @@ from olapdb.sql.dictionary_functions import TYPED, dictionary_name
 
 _WALKS = {
     "dictGetHierarchy": "hierarchy",
+    "dictGetRoot": "root",
     "dictIsIn": "is_in",
     "dictGetChildren": "children",
     "dictGetDescendants": "descendants",
 }
+_WALKED: dict[str, types.DataType] = {"is_in": types.UINT8, "root": types.UINT64}
 
 
 # --- calls
@@ -49,6 +51,8 @@ def bind_dictionary_call(binder: Binder, node: sql.Function) -> Expression:
         return _has(binder, node, dictionary)
     if node.name in _WALKS:
         return _walk(binder, node, dictionary)
+    if node.name == "dictGetKeys":
+        return _keys(binder, node, dictionary)
     return _get(binder, node, dictionary)
 
 
@@ -213,6 +217,34 @@ def _convert(
     return cast(value, target, binder.environment, eager=True)
 
 
+def _keys(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Expression:
+    """Bind dictGetKeys: the keys whose attribute has a value.
+
+    Raises IllegalColumn for an unknown attribute, NumberOfArgumentsDoesntMatch, and
+    UnsupportedMethod for a dictionary with ranges."""
+    if len(node.arguments) != 3:
+        raise errors.NumberOfArgumentsDoesntMatch(f"Wrong argument count for {node.name}.")
+    name = binder.bind(node.arguments[1])
+    if not isinstance(name, Constant) or not isinstance(name.value.as_py(), str):
+        raise errors.IllegalTypeOfArgument(
+            f"The second argument of {node.name} is the name of an attribute, as a constant text."
+        )
+    definition = dictionary.definition
+    attribute = next((a for a in definition.attributes if a.name == name.value.as_py()), None)
+    if attribute is None:
+        raise errors.IllegalColumn(
+            f"The dictionary {dictionary.shape.name} has no attribute {name.value.as_py()!r}."
+        )
+    if dictionary.shape.ranged:
+        raise errors.UnsupportedMethod(f"{node.name} is not for dictionaries with ranges.")
+    plain_type = types.plain(attribute.type)
+    value = accurate(binder, binder.bind(node.arguments[2]), plain_type, nullable=False)
+    columns = [data_type for _, data_type in definition.columns[: dictionary.shape.keys]]
+    key = columns[0] if len(columns) == 1 else types.Tuple(tuple(columns))
+    at = dictionary.position(attribute.name)
+    return _call(dictionary, "keys", types.Array(key), (value,), attribute=at)
+
+
 # --- hierarchies
 
 
@@ -237,7 +269,7 @@ def _walk(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Ex
     if any(constants.is_null(key) for key in keys):
         return constants.null()
     arguments = tuple(accurate(binder, key, types.UINT64, nullable=True) for key in keys)
-    result: types.DataType = types.UINT8 if kind == "is_in" else types.Array(types.UINT64)
+    result = _WALKED.get(kind, types.Array(types.UINT64))
     return _call(dictionary, kind, _nullable_if(result, arguments), arguments, levels=levels)
 
 

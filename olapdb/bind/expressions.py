@@ -336,10 +336,11 @@ class ExpressionBinder:
             return self._window(node)
         if folded in _REFUSED:
             raise errors.NotSupportedError(_REFUSED[folded])
-        if node.name in _OF_BLOCKS:
+        allowed = "allow_deprecated_error_prone_window_functions"
+        if node.name in _OF_BLOCKS and not self.context.flag(allowed):
             raise errors.DeprecatedFunction(
                 f"The result of {node.name} depends on how rows are cut into blocks.",
-                hint=f"Write {_OF_BLOCKS[node.name]}.",
+                hint=f"Write {_OF_BLOCKS[node.name]}; or SET {allowed} = 1.",
                 position=node.position,
             )
         if (bound_call := special_call(self, node)) is not None:

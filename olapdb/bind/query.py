@@ -24,6 +24,7 @@ MEANING = frozenset(
         "enable_positional_arguments",
         "prefer_column_name_to_alias",
         "cast_keep_nullable",
+        "allow_deprecated_error_prone_window_functions",
         "single_join_prefer_left_table",
         "count_distinct_implementation",
         "asterisk_include_materialized_columns",

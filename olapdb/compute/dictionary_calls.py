@@ -54,6 +54,10 @@ def _walk(
             return from_numpy(rows.tree.is_below(arguments[0], arguments[1]).astype(np.uint8))
         case "hierarchy":
             return lists(*rows.tree.paths(arguments[0]), length)
+        case "root":
+            return rows.tree.roots(arguments[0])
+        case "keys":
+            return lists(*rows.keys_with(call.attribute, arguments[0]), length)
         case _:
             return lists(*rows.tree.below(arguments[0], call.levels), length)
 

@@ -59,6 +59,32 @@ class DictionaryRows:
             return np.full(rows, -1, np.int64)
         return np.where(codes >= 0, self._row_of_code[codes], -1)
 
+    def keys_with(self, attribute: int, values: pa.Array) -> tuple[np.ndarray, pa.Array]:
+        """Return the keys whose column `attribute` has each value: (owner of each; the keys).
+
+        They are in their order; those of several columns are tuples."""
+        positions = np.sort(self._ranks()[self._row_of_code])
+        by_rank = np.empty(self.rows, np.int64)
+        by_rank[self._ranks()] = np.arange(self.rows)
+        rows = pa.array(by_rank[positions])
+        column = self.columns[attribute].take(rows)
+        lookup = Lookup([column], len(rows), keeps_rows=True)
+        codes = lookup.find([values], len(values))
+        owners = np.flatnonzero(codes >= 0)
+        assert lookup.order is not None
+        begins = np.cumsum(lookup.sizes) - lookup.sizes
+        starts, sizes = begins[codes[owners]], lookup.sizes[codes[owners]]
+        at = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        owners = np.repeat(owners, sizes)
+        places = lookup.order[at]
+        order = np.lexsort((places, owners))
+        chosen = rows.take(pa.array(places[order]))
+        keys = [column.take(chosen) for column in self.columns[: self.shape.keys]]
+        if len(keys) == 1:
+            return owners[order], keys[0]
+        names = [str(place + 1) for place in range(len(keys))]
+        return owners[order], pa.StructArray.from_arrays(keys, names)
+
     @cached_property
     def tree(self) -> Tree:
         """The hierarchy of a dictionary with one key column and a parent."""

@@ -65,6 +65,16 @@ class Tree:
             owners, rows = owners[goes_on], rows[goes_on]
         return _by_owner(levels, self._keys.type)
 
+    def roots(self, keys: pa.Array) -> pa.Array:
+        """Return the last key of each path; 0 for a key that the dictionary lacks."""
+        owners, path = self.paths(keys)
+        last = np.flatnonzero(
+            np.append(owners[1:] != owners[:-1], np.ones(min(len(owners), 1), bool))
+        )
+        values = np.zeros(len(keys), np.uint64)
+        values[owners[last]] = path.to_numpy(zero_copy_only=False)[last]
+        return pa.array(values).cast(self._keys.type)
+
     def is_below(self, keys: pa.Array, ancestors: pa.Array) -> np.ndarray:
         """Return whether each ancestor is on the path of its key, the key itself included; bool."""
         owners, path = self.paths(keys)
@@ -77,7 +87,8 @@ class Tree:
     def below(self, keys: pa.Array, levels: int) -> tuple[np.ndarray, pa.Array]:
         """Return the keys that are `levels` steps below each key, 0: any number of them.
 
-        The result is as of `paths`: nearer keys first, then by value."""
+        A key counts where it is met first. The result is as of `paths`: nearer keys first, then by
+        value."""
         distinct = keys.dictionary_encode()
         at = to_numpy(distinct.indices).astype(np.int64)
         count = max(1, len(self._key_values))
@@ -88,13 +99,13 @@ class Tree:
         for step in range(1, (levels or _STEPS_MAX) + 1):
             owners, rows = self._children_of(owners, frontier)
             pairs = np.unique(owners * count + rows)
-            pairs = pairs if levels else np.setdiff1d(pairs, seen, assume_unique=True)
+            pairs = np.setdiff1d(pairs, seen, assume_unique=True)
             if not len(pairs):
                 break
             owners, rows = pairs // count, pairs % count
             if not levels or step == levels:
                 collected.append((owners, rows))
-            seen = np.union1d(seen, pairs) if not levels else seen
+            seen = np.union1d(seen, pairs)
             frontier = self._keys.take(from_numpy(rows))
         return self._repeated(at, len(distinct.dictionary), collected)
 

@@ -134,6 +134,11 @@ _DEFINED = (
         "prefer_column_name_to_alias", False, "A column wins over an alias of the same name."
     ),
     SettingDefinition(
+        "allow_deprecated_error_prone_window_functions",
+        False,
+        "neighbor, runningDifference and runningAccumulate may be called; they see one block.",
+    ),
+    SettingDefinition(
         "aggregate_functions_null_for_empty",
         False,
         "Aggregates over nothing are NULL.",

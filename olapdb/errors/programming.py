@@ -431,3 +431,15 @@ class FormatNotForOutput(ProgrammingError, name="FORMAT_IS_NOT_SUITABLE_FOR_OUTP
 
 class PathNotAllowed(ProgrammingError, name="DATABASE_ACCESS_DENIED", code=291):
     """A path outside of the folders that statements may read and write."""
+
+
+class NoElementsInConfig(ProgrammingError, name="NO_ELEMENTS_IN_CONFIG", code=139):
+    """A name that only a server's configuration could give a meaning."""
+
+
+class TldListNotFound(ProgrammingError, name="TLD_LIST_NOT_FOUND", code=562):
+    """A list of suffixes of domains that does not exist."""
+
+
+class DictionariesWasNotLoaded(ProgrammingError, name="DICTIONARIES_WAS_NOT_LOADED", code=156):
+    """A dictionary that ClickHouse's configuration would name."""

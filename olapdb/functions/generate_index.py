@@ -54,16 +54,13 @@ def generate() -> None:
     found = places()
     caseless = {name: place for name, place in found.items() if name.startswith("\0")}
     exact = {name: place for name, place in found.items() if not name.startswith("\0")}
-    lambdas = textwrap.wrap(" ".join(sorted(LAMBDA_DEFINITIONS)), 84)
     lines = [
         f'"""{_DOCUMENTATION}"""',
         "",
         *_by_module(exact, "NAMES"),
         *_by_module(caseless, "CASE_INSENSITIVE"),
         '"""Names, in lower case, that are found in any case."""',
-        "LAMBDAS = frozenset((",
-        *(f"    {line + ' '!r}" for line in lambdas),
-        ").split())",
+        f"LAMBDAS = frozenset({sorted(LAMBDA_DEFINITIONS)})",
         '"""Functions that take a lambda."""',
     ]
     _TARGET.write_text("\n".join(lines) + "\n")

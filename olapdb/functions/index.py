@@ -24,6 +24,8 @@ NAMES = {
     ),
     "numeric.byte_order": ("bitRotateLeft bitRotateRight byteSwap "),
     "numeric.colors": ("colorOKLABToSRGB colorOKLCHToSRGB colorSRGBToOKLAB colorSRGBToOKLCH "),
+    "numeric.consistent_hashes": ("kostikConsistentHash yandexConsistentHash "),
+    "numeric.iceberg": ("icebergBucket icebergHash icebergTruncate "),
     "numeric.decimal_overflow": ("isDecimalOverflow "),
     "numeric.hashes": (
         "CRC32 FROM_BASE64 MD4 MD5 RIPEMD160 SHA1 SHA224 SHA256 SHA384 SHA512 SHA512_256 "
@@ -45,6 +47,7 @@ NAMES = {
         "exp10 exp2 floor hypot ifNotFinite isFinite isInfinite isNaN ln log log10 log1p log2 "
         "pi pow power radians round roundBankers sin sinh sqrt tan tanh trunc truncate "
     ),
+    "numeric.primes": ("isPrime isProbablePrime "),
     "numeric.random": (
         "dateTimeToUUIDv7 fuzzBits generateSnowflakeID generateUUIDv4 generateUUIDv7 rand "
         "rand32 rand64 randBernoulli randBinomial randCanonical randChiSquared randConstant "
@@ -67,10 +70,9 @@ NAMES = {
     ),
     "numeric.guarded": (
         "avg2 clamp divideOrNull erf erfc factorial firstNonDefault intDivOrNull intExp10 "
-        "intExp2 isPrime isProbablePrime isZeroOrNull lgamma max2 midpoint min2 modOrNull "
-        "moduloLegacy moduloOrNull pmodOrNull positiveModuloOrNull positive_modulo_or_null "
-        "roundAge roundDown roundDuration roundToExp2 sigmoid sqr tgamma widthBucket "
-        "width_bucket "
+        "intExp2 isZeroOrNull lgamma max2 midpoint min2 modOrNull moduloLegacy moduloOrNull "
+        "pmodOrNull positiveModuloOrNull positive_modulo_or_null roundAge roundDown "
+        "roundDuration roundToExp2 sigmoid sqr tgamma widthBucket width_bucket "
     ),
     "numeric.exact_decimals": ("divideDecimal multiplyDecimal toDecimalString "),
     "numeric.finance": (
@@ -110,6 +112,19 @@ NAMES = {
         "tupleConcat tupleHammingDistance "
     ),
     "introspection.error_names": ("errorCodeToName "),
+    "introspection.part_names": ("isMergeTreePartCoveredBy mergeTreePartInfo "),
+    "introspection.running": (
+        "neighbor runningAccumulate runningDifference runningDifferenceStartingWithFirstValue "
+    ),
+    "introspection.server_facts": (
+        "currentHandler currentRequestURL cutToFirstSignificantSubdomainCustom "
+        "cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW "
+        "cutToFirstSignificantSubdomainCustomWithWWWRFC firstSignificantSubdomainCustom "
+        "firstSignificantSubdomainCustomRFC generateSerialID getMacro globalVariable logTrace "
+        "pgGetUserById pgTableIsVisible pg_get_userbyid pg_table_is_visible regionHierarchy "
+        "regionIn regionToArea regionToCity regionToContinent regionToCountry "
+        "regionToDistrict regionToName regionToPopulation regionToTopContinent "
+    ),
     "casts.conversion": (
         "DATE toBool toDate toDate32 toDate32OrDefault toDate32OrNull toDate32OrZero "
         "toDateOrDefault toDateOrNull toDateOrZero toDateTime toDateTime64 "
@@ -297,9 +312,12 @@ NAMES = {
         "startsWithUTF8 toValidUTF8 "
     ),
     "strings.sim_hashes": (
-        "ngramMinHash ngramMinHashCaseInsensitive ngramMinHashCaseInsensitiveUTF8 "
-        "ngramMinHashUTF8 ngramSimHash ngramSimHashCaseInsensitive "
-        "ngramSimHashCaseInsensitiveUTF8 ngramSimHashUTF8 wordShingleMinHash "
+        "ngramMinHash ngramMinHashArg ngramMinHashArgCaseInsensitive "
+        "ngramMinHashArgCaseInsensitiveUTF8 ngramMinHashArgUTF8 ngramMinHashCaseInsensitive "
+        "ngramMinHashCaseInsensitiveUTF8 ngramMinHashUTF8 ngramSimHash "
+        "ngramSimHashCaseInsensitive ngramSimHashCaseInsensitiveUTF8 ngramSimHashUTF8 "
+        "wordShingleMinHash wordShingleMinHashArg wordShingleMinHashArgCaseInsensitive "
+        "wordShingleMinHashArgCaseInsensitiveUTF8 wordShingleMinHashArgUTF8 "
         "wordShingleMinHashCaseInsensitive wordShingleMinHashCaseInsensitiveUTF8 "
         "wordShingleMinHashUTF8 wordShingleSimHash wordShingleSimHashCaseInsensitive "
         "wordShingleSimHashCaseInsensitiveUTF8 wordShingleSimHashUTF8 "
@@ -330,6 +348,9 @@ NAMES = {
         "extractAllGroupsVertical extractGroups ngrams overlay overlayUTF8 printf "
         "regexpExtract regexpQuoteMeta reverseBySeparator splitByAlpha substringIndexUTF8 "
         "translate translateUTF8 "
+    ),
+    "strings.query_texts": (
+        "normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames "
     ),
     "strings.sparse_grams": (
         "sparseGrams sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8 "
@@ -379,6 +400,7 @@ NAMES = {
         "vectorDifference vectorSum "
     ),
     "arrays.tuple_names": ("flattenTuple tupleNames tupleToNameValuePairs "),
+    "arrays.ranked": ("arrayEnumerateDenseRanked arrayEnumerateUniqRanked "),
     "arrays.rearranging": (
         "arrayExcept arrayFlattenedLength arrayJaccardIndex arrayRemove arrayRotateLeft "
         "arrayRotateRight arrayShiftLeft arrayShiftRight arrayShingles "
@@ -398,6 +420,16 @@ NAMES = {
         "bitmapCardinality bitmapContains bitmapHasAll bitmapHasAny bitmapMax bitmapMin "
         "bitmapOr bitmapOrCardinality bitmapSubsetInRange bitmapSubsetLimit bitmapToArray "
         "bitmapTransform bitmapXor bitmapXorCardinality subBitmap "
+    ),
+    "arrays.numeric_vectors": (
+        "numericIndexedVectorAllValueSum numericIndexedVectorBuild "
+        "numericIndexedVectorCardinality numericIndexedVectorGetValue "
+        "numericIndexedVectorPointwiseAdd numericIndexedVectorPointwiseDivide "
+        "numericIndexedVectorPointwiseEqual numericIndexedVectorPointwiseGreater "
+        "numericIndexedVectorPointwiseGreaterEqual numericIndexedVectorPointwiseLess "
+        "numericIndexedVectorPointwiseLessEqual numericIndexedVectorPointwiseMultiply "
+        "numericIndexedVectorPointwiseNotEqual numericIndexedVectorPointwiseSubtract "
+        "numericIndexedVectorShortDebugString numericIndexedVectorToMap "
     ),
     "arrays.array_edits": (
         "arrayLevenshteinDistance arrayLevenshteinDistanceWeighted arraySimilarity "
@@ -446,6 +478,9 @@ CASE_INSENSITIVE = {
         "revision schema session_user shardcount shardnum user version "
     ),
     "introspection.composed": ("json_array_length jsonarraylength "),
+    "introspection.server_facts": (
+        "pg_get_userbyid pg_table_is_visible pggetuserbyid pgtableisvisible "
+    ),
     "casts.conversion": ("date todate todatetime "),
     "casts.cast_functions": ("_cast cast "),
     "datetime.components": (

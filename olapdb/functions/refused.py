@@ -12,13 +12,6 @@ _REASONS = {
     "it needs models or files beside ClickHouse's server": """catboostEvaluate evalMLMethod
         naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs
         naiveBayesNgrams assignCentroid""",
-    "it reads the hierarchy of regions of ClickHouse's configuration": """regionHierarchy regionIn
-        regionToArea regionToCity regionToContinent regionToCountry regionToDistrict regionToName
-        regionToPopulation regionToTopContinent""",
-    "it reads lists of suffixes of ClickHouse's configuration": """cutToFirstSignificantSubdomainCustom
-        cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW
-        cutToFirstSignificantSubdomainCustomWithWWWRFC firstSignificantSubdomainCustom
-        firstSignificantSubdomainCustomRFC""",
     "there are no cells of H3": """geoToH3 h3CellAreaM2 h3CellAreaRads2 h3Distance h3EdgeAngle
         h3EdgeLengthKm h3EdgeLengthM h3ExactEdgeLengthKm h3ExactEdgeLengthM h3ExactEdgeLengthRads
         h3GetBaseCell h3GetDestinationIndexFromUnidirectionalEdge h3GetFaces
@@ -54,14 +47,6 @@ _REASONS = {
         L2DistanceTransposedQuantized distanceCosineTransposed distanceL2Transposed
         scalarProductTransposed quantizeBFloat16ToInt8 dequantizeInt8ToBFloat16
         randomHadamardTransform""",
-    "there is no state groupNumericIndexedVector": """numericIndexedVectorAllValueSum
-        numericIndexedVectorBuild numericIndexedVectorCardinality numericIndexedVectorGetValue
-        numericIndexedVectorPointwiseAdd numericIndexedVectorPointwiseDivide
-        numericIndexedVectorPointwiseEqual numericIndexedVectorPointwiseGreater
-        numericIndexedVectorPointwiseGreaterEqual numericIndexedVectorPointwiseLess
-        numericIndexedVectorPointwiseLessEqual numericIndexedVectorPointwiseMultiply
-        numericIndexedVectorPointwiseNotEqual numericIndexedVectorPointwiseSubtract
-        numericIndexedVectorShortDebugString numericIndexedVectorToMap""",
     "there is no engine TimeSeries": """timeSeriesCopyTag timeSeriesCopyTags timeSeriesExtractTag
         timeSeriesGroupToSamplingKey timeSeriesGroupToTags timeSeriesIdToGroup timeSeriesIdToTags
         timeSeriesIdToTagsGroup timeSeriesJoinTags timeSeriesMetricTypeToSuffixes
@@ -73,33 +58,22 @@ _REASONS = {
     "ciphers are not part of olapdb": """aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt
         tryDecrypt""",
     "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
-        addressToSymbol blockSerializedSize currentHandler currentRequestURL demangle
-        dumpColumnStructure filesystemAvailable filesystemCapacity filesystemUnreserved
-        generateSerialID getClientHTTPHeader getMacro getMaxTableNameLengthForDatabase
-        getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams globalVariable
-        isMergeTreePartCoveredBy logTrace mergeTreePartInfo pgGetUserById pgTableIsVisible
-        pg_get_userbyid pg_table_is_visible runningConcurrency showCertificate transactionID
-        transactionLatestSnapshot transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys
-        validateNestedArraySizes chdb""",
+        addressToSymbol blockSerializedSize demangle dumpColumnStructure filesystemAvailable filesystemCapacity
+        filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
+        getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams
+        runningConcurrency showCertificate transactionID transactionLatestSnapshot
+        transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
+        chdb""",
     "its answer is ClickHouse's own form of a query": """formatQuery formatQueryFromJSON
         formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
-        normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
     "formats write whole results, not values": "formatRow formatRowNoNewline",
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
-    "there is no transform of Iceberg": "icebergBucket icebergHash icebergTruncate",
     "128-bit hashes are not there yet": "xxh3_128",
-    "it is not there yet": """arrayEnumerateDenseRanked arrayEnumerateUniqRanked
-        dictGetKeys
-        dictGetRoot getSubcolumn kostikConsistentHash yandexConsistentHash
-        ngramMinHashArg ngramMinHashArgCaseInsensitive ngramMinHashArgCaseInsensitiveUTF8
-        ngramMinHashArgUTF8 wordShingleMinHashArg wordShingleMinHashArgCaseInsensitive
-        wordShingleMinHashArgCaseInsensitiveUTF8 wordShingleMinHashArgUTF8 partitionId partitionID
-        seriesDecomposeSTL
-        sqid sqidDecode sqidEncode timeSeriesFromGrid
-        timeSeriesRange inIgnoreSet notInIgnoreSet
+    "it is not there yet": """getSubcolumn partitionId partitionID seriesDecomposeSTL
+        sqid sqidDecode sqidEncode timeSeriesFromGrid timeSeriesRange inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",
 }

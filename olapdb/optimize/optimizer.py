@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from olapdb.errors import InternalError
+from olapdb.optimize.bound_numbers import bound_numbers
 from olapdb.optimize.factor_disjunctions import factor_disjunctions
 from olapdb.optimize.fold_conditions import fold_conditions
 from olapdb.optimize.join_by_equalities import join_by_equalities
@@ -26,6 +27,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     join_by_equalities,
     push_predicates,
     narrow_system_scans,
+    bound_numbers,
     unpack_tuples,
     push_limits,
     split_shifted_sums,

@@ -191,11 +191,11 @@ class DictionaryCall(Expression):
 
     `kind` get: the attribute in column `attribute` of the plan; the value of `default` for a key
     that the dictionary lacks. has: whether it has the key. hierarchy, children, descendants: keys
-    above or below the key, of `levels` (0: all) steps. is_in: whether the key is below the last
-    argument. `arguments` are the key's columns, then the value in the range. A NULL argument gives
+    above or below the key, of `levels` (0: all) steps. root: the last key above. is_in: whether the key
+    is below the last argument. keys: the keys whose attribute is the one argument. `arguments` are the key's columns, then the value in the range. A NULL argument gives
     NULL. Of several rows with one key the greatest counts."""
 
-    kind: Literal["get", "has", "hierarchy", "is_in", "children", "descendants"]
+    kind: Literal["get", "has", "hierarchy", "root", "is_in", "children", "descendants", "keys"]
     arguments: tuple[Expression, ...]
     default: Expression | None
     plan: Node

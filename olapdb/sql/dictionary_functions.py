@@ -34,6 +34,8 @@ DICTIONARY_FUNCTIONS = frozenset(
         "dictIsIn",
         "dictGetChildren",
         "dictGetDescendants",
+        "dictGetRoot",
+        "dictGetKeys",
         "joinGet",
         "joinGetOrNull",
         *(f"dictGet{name}{suffix}" for name in TYPED for suffix in ("", "OrDefault")),

@@ -83,6 +83,8 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("windowFunnel", (5, "strict_increase"), ("Date", "Bool", "Bool")),
     ("deltaSum", (), ("Int64",)),
     ("groupBitmap", (), ("UInt8",)),
+    ("groupNumericIndexedVector", (), ("UInt8", "Int64")),
+    ("groupNumericIndexedVector", ("BSI", 6, 0), ("UInt8", "Int64")),
     ("uniqCombined", (), ("Int64",)),
     ("quantileTDigest", (0.3,), ("Float64",)),
     ("quantilesTiming", (0.1, 0.9), ("UInt8",)),

@@ -28,6 +28,7 @@ _mean_test = deferred("mean_tests.mean_test")
 _exponential_moving_average = deferred("moving_average.exponential_moving_average")
 _array_sample = deferred("placed_arrays.array_sample")
 _insert_at = deferred("placed_arrays.insert_at")
+_numeric_indexed_vector = deferred("numeric_vectors.numeric_indexed_vector")
 _rank_test = deferred("rank_tests.rank_test")
 _array_intersection = deferred("set_operations.array_intersection")
 _bitmap_operation = deferred("set_operations.bitmap_operation")
@@ -63,6 +64,7 @@ FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         "largestTriangleThreeBuckets": _largest_triangles,
         **dict.fromkeys(("approx_top_k", "approx_top_sum"), _approximate_top),
         **{f"{plural}{kind}": _counted_quantile for plural in PLURALS for kind in QUANTILE_KINDS},
+        "groupNumericIndexedVector": _numeric_indexed_vector,
         "histogram": _histogram,
         "gini": _gini,
         "categoricalInformationValue": _information_value,

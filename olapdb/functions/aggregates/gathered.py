@@ -16,8 +16,22 @@ from olapdb.errors import BadArguments, IllegalTypeOfArgument
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
-from olapdb.functions.kernels import columns
-from olapdb.types import FLOAT64, INT64, UINT64, Array, DataType, Date, Float, Integer, Tuple, plain
+from olapdb.functions.kernels import columns, wide_numbers
+from olapdb.types import (
+    FLOAT64,
+    INT64,
+    UINT64,
+    Array,
+    DataType,
+    Date,
+    DateTime,
+    Decimal,
+    Float,
+    Integer,
+    Tuple,
+    WideNumber,
+    plain,
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +55,12 @@ class Gathered(Aggregate):
     def finalize(self, states: pa.Array) -> pa.Array:
         """Compute the result of each group's rows."""
         offsets, tuples = columns.elements_of(states)
-        arguments = [columns.numpy_values(f) for f in columns.struct_fields(tuples)]
+        arguments = [self._argument(field) for field in columns.struct_fields(tuples)]
         return self._result(offsets, arguments)
+
+    def _argument(self, field: pa.Array) -> np.ndarray:
+        """Return the values of an argument as `_result` takes them."""
+        return columns.numpy_values(field)
 
     @abstractmethod
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
@@ -84,8 +102,43 @@ class MovingSum(Gathered):
         return columns.lists_from(offsets, columns.from_values(sums, inner))
 
 
+@dataclass(frozen=True)
+class MovingDecimalSum(Gathered):
+    """groupArrayMovingSum and groupArrayMovingAvg of decimals: as MovingSum, but
+    exact; averages are cut behind the last digit."""
+
+    window: int | None = None
+
+    def _argument(self, field: pa.Array) -> np.ndarray:
+        """Return the unscaled values as limbs."""
+        return wide_numbers.limbs_of(field)
+
+    def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
+        """Return for each group an array of as many sums as it has rows."""
+        assert isinstance(self.result_type, Array)
+        (limbs,) = arguments
+        rows = len(limbs)
+        running = wide_numbers.running_totals(limbs)
+        owners = columns.parents_of(offsets)
+        starts = offsets[:-1][owners]
+        if self.window is not None:
+            starts = np.maximum(starts, np.arange(1, rows + 1) - min(self.window, rows))
+        sums = wide_numbers.added(running[1:], wide_numbers.negated(running[starts]))
+        if self.name.startswith("groupArrayMovingAvg"):
+            divisor = (
+                np.diff(offsets)[owners] if self.window is None else np.full(rows, self.window)
+            )
+            sums, _ = wide_numbers.divided(
+                sums, wide_numbers.extended(divisor.astype(np.uint64).reshape(-1, 1))
+            )
+        arrow = self.result_type.inner.arrow
+        words = np.ascontiguousarray(sums[:, : arrow.byte_width // 8])
+        elements = pa.Array.from_buffers(arrow, rows, [None, pa.py_buffer(words.tobytes())])
+        return columns.lists_from(offsets, elements)
+
+
 def moving_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve groupArrayMovingSum or groupArrayMovingAvg of one number that is not a decimal.
+    """Resolve groupArrayMovingSum or groupArrayMovingAvg of one number.
 
     Raises BadArguments and IllegalTypeOfArgument."""
     require_count(name, types, 1)
@@ -96,13 +149,20 @@ def moving_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType,
     ):
         raise BadArguments(f"The parameter of {name}, the window, is a positive integer.")
     number = plain(types[0])
+    state = state_type_of(name, parameters, types, rows_type(types))
+    size = window if isinstance(window, int) else None
+    if isinstance(number, Decimal) and not isinstance(number, WideNumber):
+        exact = Decimal(76 if number.precision > 38 else 38, number.scale)
+        return MovingDecimalSum(
+            name, parameters, types, Array(exact), state, merge_class="ordered", window=size
+        )
     if not isinstance(number, Integer | Float):
-        raise illegal_argument(name, types[0], "an integer or float")
+        raise illegal_argument(
+            name, types[0], "an integer of at most 64 bits, a float or a Decimal"
+        )
     wide: DataType = FLOAT64
     if name == "groupArrayMovingSum" and isinstance(number, Integer):
         wide = INT64 if number.signed else UINT64
-    state = state_type_of(name, parameters, types, rows_type(types))
-    size = window if isinstance(window, int) else None
     return MovingSum(
         name, parameters, types, Array(wide), state, merge_class="ordered", window=size
     )
@@ -149,20 +209,25 @@ class IntervalLengthSum(Gathered):
         starts, ends = np.minimum(*arguments), np.maximum(*arguments)
         order = np.lexsort((ends, starts, codes))
         starts, ends, codes = starts[order], ends[order], codes[order]
+        if not len(ends):
+            return columns.from_values(
+                np.zeros(len(offsets) - 1, np.uint64), plain(self.result_type).arrow
+            )
         ranks = np.unique(ends, return_inverse=True)[1].reshape(-1)
         span = int(ranks.max(initial=0)) + 1
         furthest = np.maximum.accumulate(codes * span + ranks)  # groups follow one another
-        before = np.zeros_like(ends)
-        follows = np.zeros(len(ends), bool)
-        if len(ends):
-            sorted_ends = np.unique(ends)
-            follows[1:] = codes[1:] == codes[:-1]
-            before[1:] = sorted_ends[(furthest[:-1] % span)]
-        begins = np.where(follows, np.maximum(starts, before), starts)
+        until = np.unique(ends)[furthest % span]
+        opens = np.ones(
+            len(ends), bool
+        )  # where a stretch begins that no interval before it reaches
+        opens[1:] = (codes[1:] != codes[:-1]) | (starts[1:] > until[:-1])
+        firsts = np.flatnonzero(opens)
+        lasts = np.append(firsts[1:], len(ends)) - 1
         with np.errstate(invalid="ignore"):
-            lengths = np.where(ends > begins, ends - begins, 0)
-        totals = np.zeros(len(offsets) - 1, columns.dtype_of(plain(self.result_type).arrow))
-        np.add.at(totals, codes, lengths.astype(totals.dtype))
+            lengths = until[lasts] - starts[firsts]
+        dtype = lengths.dtype if lengths.dtype.kind == "f" else np.dtype(np.uint64)
+        totals = np.zeros(len(offsets) - 1, dtype)
+        np.add.at(totals, codes[firsts], lengths.astype(dtype))
         return columns.from_values(totals, plain(self.result_type).arrow)
 
 
@@ -173,7 +238,7 @@ def intervals(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
     if parameters:
         raise BadArguments(f"Aggregate function {name} takes no parameters.")
     require_count(name, types, 2)
-    kinds = Integer | Float | Date if name == "intervalLengthSum" else Integer | Float
+    kinds = Integer | Float | Date | DateTime if name == "intervalLengthSum" else Integer | Float
     start, end = (plain(t) for t in types)
     for kind in (start, end):
         if not isinstance(kind, kinds):

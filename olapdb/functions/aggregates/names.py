@@ -142,7 +142,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         ),
         **dict.fromkeys(
             (
-                "groupNumericIndexedVector",
                 "hierarchicalKMeans",
                 "MVTEncode",
                 "ST_AsMVT",

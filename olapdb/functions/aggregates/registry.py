@@ -37,10 +37,10 @@ from olapdb.types import (
     BOOL,
     NOTHING,
     UINT8,
-    UINT64,
     AggregateFunction,
     Array,
     DataType,
+    Integer,
     Nothing,
     Nullable,
     SimpleAggregateFunction,
@@ -150,8 +150,8 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         )
     inner = _resolve(inner_name, parameters, types)
     match suffix:
-        case "State" if (
-            isinstance(inner, set_operations.SetOperation) and inner.result_type == UINT64
+        case "State" if isinstance(inner, set_operations.SetOperation) and isinstance(
+            inner.result_type, Integer
         ):
             return inner.as_state(types)
         case "State":

@@ -64,7 +64,7 @@ def _arrays_rule(
     return rule
 
 
-def _codes(elements: Sequence[pa.Array]) -> np.ndarray:
+def codes_of(elements: Sequence[pa.Array]) -> np.ndarray:
     """Return a code for each position over several arrays' elements, int64.
 
     Two codes are equal where the elements of all arrays are. NULL equals NULL.
@@ -84,16 +84,21 @@ def _enumerate_unique(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     Over several arrays a value is the tuple of their elements at one position.
     """
     offsets, elements = _same_size_elements("arrayEnumerateUniq", arrays)
-    codes = _codes(elements)
-    order = np.lexsort((np.arange(len(codes)), codes, columns.parents_of(offsets)))
-    owners, sorted_codes = columns.parents_of(offsets)[order], codes[order]
+    numbers = occurrences(columns.parents_of(offsets), codes_of(elements))
+    return columns.lists_from(offsets, columns.from_values(numbers, pa.uint32()))
+
+
+def occurrences(parents: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return for each element which occurrence of its code within its parent it is, from 1."""
+    order = np.lexsort((np.arange(len(codes)), codes, parents))
+    owners, sorted_codes = parents[order], codes[order]
     is_first = np.ones(len(codes), bool)
     is_first[1:] = (owners[1:] != owners[:-1]) | (sorted_codes[1:] != sorted_codes[:-1])
     starts = np.flatnonzero(is_first)
     counts = np.diff(np.append(starts, len(codes)))
     numbers = np.zeros(len(codes), np.int64)
     numbers[order] = np.arange(len(codes)) - np.repeat(starts, counts) + 1
-    return columns.lists_from(offsets, columns.from_values(numbers, pa.uint32()))
+    return numbers
 
 
 def _uniq(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -102,7 +107,7 @@ def _uniq(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     Over several arrays an element is the tuple of their elements at one position.
     """
     offsets, elements = _same_size_elements("arrayUniq", arrays)
-    distinct = first_occurrences(columns.parents_of(offsets), _codes(elements))
+    distinct = first_occurrences(columns.parents_of(offsets), codes_of(elements))
     return columns.from_values(count_marked(offsets, distinct), pa.uint32())
 
 
@@ -112,17 +117,24 @@ def _enumerate_dense(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     Over several arrays a value is the tuple of their elements at one position.
     """
     offsets, elements = _same_size_elements("arrayEnumerateDense", arrays)
-    codes, owners = _codes(elements), columns.parents_of(offsets)
+    numbers = dense_numbers(columns.parents_of(offsets), codes_of(elements))
+    return columns.lists_from(offsets, columns.from_values(numbers, pa.uint32()))
+
+
+def dense_numbers(owners: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the number of each element's code within its owner, by first appearance, from 1.
+
+    Owners are in ascending order."""
     first = first_occurrences(owners, codes)
     numbers = np.cumsum(first)
-    numbers -= np.concatenate(([0], numbers))[offsets[:-1]][owners]
+    starts = np.searchsorted(owners, owners)
+    numbers -= np.concatenate(([0], numbers))[starts]
     span = int(codes.max()) + 1 if len(codes) else 1
     pairs = owners * span + codes
     distinct_pairs, inverse = np.unique(pairs, return_inverse=True)
     pair_numbers = np.zeros(len(distinct_pairs), np.int64)
     pair_numbers[inverse.reshape(-1)[first]] = numbers[first]
-    element_numbers = pair_numbers[inverse.reshape(-1)]
-    return columns.lists_from(offsets, columns.from_values(element_numbers, pa.uint32()))
+    return np.asarray(pair_numbers[inverse.reshape(-1)])
 
 
 def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -73,10 +73,10 @@ def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
 
 
 def _time64(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    """Return the Time64 of toTime64(x, precision).
+    """Return the Time64 of toTime64(x, precision); the precision is 3 if absent.
 
     Raises BadArguments for a precision above 9, and ArgumentOutOfBound below 0."""
-    precision = constant_integer(name, arguments, 1, "the precision")
+    precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if precision < 0:
         raise ArgumentOutOfBound(f"Time64 has a precision of 0 to 9, not {precision}.")
     if precision > 9:
@@ -261,7 +261,7 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         target = conversion.target(name, target_arguments)
         if isinstance(types.plain(source), types.Nothing) and otherwise != "Default":
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-        if default is not None and default.type != target:
+        if default is not None and default.type != with_own_zone(target, default.type):
             raise BadArguments(
                 f"The default of {name} must be of type {target}, not {default.type}."
             )
@@ -291,12 +291,24 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
                 converted = _unchanged(values[0], source, converted, target, environment)
             if otherwise == "Null":
                 return converted
-            missing = values[-1] if default is not None else _least_or_default(target)
+            missing = _least_or_default(target)
+            if default is not None:
+                is_zoned = isinstance(target, types.DateTime | types.DateTime64)
+                missing = _rezoned(values[-1], target) if is_zoned else values[-1]
             return _filled(converted, missing, None if result == target else values[0])
 
         return ScalarCall(name, result, kernel)
 
     return resolve
+
+
+def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataType:
+    """Return `target` with the zone of another type, if both are times that have one."""
+    if isinstance(target, types.DateTime) and isinstance(other, types.DateTime):
+        return replace(target, zone=other.zone)
+    if isinstance(target, types.DateTime64) and isinstance(other, types.DateTime64):
+        return replace(target, zone=other.zone)
+    return target
 
 
 def _filled(converted: Column, missing: Column, source: Column | None) -> Column:
@@ -418,9 +430,12 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
                 insensitive=insensitive,
             )
         )
+        least = (
+            1 if name in ("toDateTime64", "toTime64") else 1 + low
+        )  # the precision has a default
         for suffix in ("Null", "Zero"):
             definitions.append(
-                custom(f"{name}Or{suffix}", _or(conversion, suffix), count=(1 + low, 1 + high))
+                custom(f"{name}Or{suffix}", _or(conversion, suffix), count=(least, 1 + high))
             )
         if name in ("toTime", "toTime64"):
             continue  # ClickHouse has no toTimeOrDefault

@@ -2,5 +2,15 @@
 
 from __future__ import annotations
 
-MODULES = ("evaluation", "environment", "blocks", "values", "composed", "error_names")
+MODULES = (
+    "evaluation",
+    "environment",
+    "blocks",
+    "values",
+    "composed",
+    "error_names",
+    "part_names",
+    "running",
+    "server_facts",
+)
 """The modules with `DEFINITIONS`, in their order."""

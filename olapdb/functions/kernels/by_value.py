@@ -94,11 +94,13 @@ def _as_bytes(array: pa.Array) -> pa.Array:
 
 
 def _bytes_type(arrow: pa.DataType) -> pa.DataType:
-    """Return the type with binary in place of string, also as element of arrays."""
+    """Return the type with binary in place of string, also as element of arrays and tuples."""
     if pa.types.is_string(arrow):
         return pa.binary()
     if pa.types.is_list(arrow):
         return pa.list_(_bytes_type(arrow.value_type))
+    if pa.types.is_struct(arrow):
+        return pa.struct([(field.name, _bytes_type(field.type)) for field in arrow])
     return arrow
 
 
@@ -109,4 +111,8 @@ def _as_text(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     if pa.types.is_list(arrow):
         offsets, elements = columns.elements_of(array)
         return columns.lists_from(offsets, _as_text(elements, arrow.value_type))
+    if pa.types.is_struct(arrow):
+        fields = columns.struct_fields(array)
+        texts = [_as_text(f, field.type) for f, field in zip(fields, arrow, strict=True)]
+        return columns.structs_from(texts, arrow)
     return array

@@ -101,6 +101,16 @@ def multiplied(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return out[:, 0::2] | (out[:, 1::2] << _HALF)
 
 
+def running_totals(limbs: np.ndarray) -> np.ndarray:
+    """Return the sums of the first 0, 1, 2 … numbers, modulo 2 ** 256; one row more than `limbs`."""
+    halves = np.zeros((len(limbs) + 1, 2 * LIMBS), _U64)
+    np.cumsum(_halves(limbs), axis=0, out=halves[1:])  # below 2 ** 64 for 2 ** 32 rows
+    for at in range(2 * LIMBS - 1):
+        halves[:, at + 1] += halves[:, at] >> _HALF
+    halves &= _LOW
+    return halves[:, 0::2] | (halves[:, 1::2] << _HALF)
+
+
 def _halves(limbs: np.ndarray) -> np.ndarray:
     """Return the 32-bit halves of limbs as uint64, shape (rows, 8)."""
     out = np.empty((len(limbs), 2 * LIMBS), _U64)

@@ -34,6 +34,8 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    Time,
+    Time64,
     is_nullable,
     plain,
 )
@@ -80,12 +82,14 @@ def _middle(*values: Part) -> Part:
         wide = [call("CAST", part, literal(common.name, STRING)) for part in values]
         mean = call("divide", functools.reduce(lambda a, b: call("plus", a, b), wide), count)
         return call("CAST", mean, literal(common.name, STRING))
-    if not isinstance(kind, Integer | Date | Date32 | DateTime | DateTime64):
+    if isinstance(kind, Time64):
+        return _middle_of_times(values, kind, common, count)
+    if not isinstance(kind, Integer | Date | Date32 | DateTime | DateTime64 | Time):
         raise IllegalTypeOfArgument(f"The middle of values of type {common} is not known.")
     same = [call("CAST", part, literal(common.name, STRING)) for part in values]
     if isinstance(kind, DateTime64):
         whole = [call("reinterpretAsInt64", part) for part in same]
-    elif isinstance(kind, Date | Date32 | DateTime):
+    elif isinstance(kind, Date | Date32 | DateTime | Time):
         whole = [call("toInt64", part) for part in same]
     elif kind.arrow.byte_width == 8:
         whole = [call("toDecimal128", part, literal(0, UINT8)) for part in same]
@@ -99,6 +103,16 @@ def _middle(*values: Part) -> Part:
     if isinstance(kind, DateTime64):
         mean = call("reinterpret", mean, literal(kind.name, STRING))
     return call("CAST", mean, literal(common.name, STRING))
+
+
+def _middle_of_times(values: Sequence[Part], kind: Time64, common: DataType, count: Part) -> Part:
+    """Return the mean of Time64 values, truncated, by way of decimals of their precision."""
+    decimal = literal(f"Decimal(38, {kind.precision})", STRING)
+    wide = [
+        call("CAST", call("CAST", part, literal(common.name, STRING)), decimal) for part in values
+    ]
+    total = functools.reduce(lambda a, b: call("plus", a, b), wide)
+    return call("CAST", call("divide", total, count), literal(common.name, STRING))
 
 
 def _is_zero_or_null(value: Part) -> Part:
@@ -192,33 +206,6 @@ def _factorial(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         raise BadArguments("factorial takes a number of at most 20.")
     table = np.array([math.factorial(n) for n in range(21)], np.uint64)
     return columns.from_values(table[np.maximum(numbers, 0).astype(np.int64)], pa.uint64())
-
-
-def _is_prime(value: int) -> int:
-    """Return whether an integer is prime, by Miller and Rabin's test with bases that decide it for 64
-    bits."""
-    if value < 2:
-        return 0
-    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-    for base in bases:
-        if value % base == 0:
-            return int(value == base)
-    odd, twos = value - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    return int(all(_passes(value, base, odd, twos) for base in bases))
-
-
-def _passes(value: int, base: int, odd: int, twos: int) -> bool:
-    """Return whether `value` may be prime by one base, where value - 1 = odd * 2^twos."""
-    x = pow(base, odd, value)
-    if x in (1, value - 1):
-        return True
-    for _ in range(twos - 1):
-        x = x * x % value
-        if x == value - 1:
-            return True
-    return False
 
 
 def _bucket_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -343,10 +330,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         "intExp10", scalar.fixed_rule(UINT64, _NUMBERS, "a number"), _integer_power(10, 19)
     ),
     scalar.define("factorial", _INTEGER, _factorial, insensitive=True),
-    *(
-        define_by_value(name, scalar.fixed_rule(UINT8, (Integer,), "an integer"), _is_prime)
-        for name in ("isPrime", "isProbablePrime")
-    ),
     scalar.define(
         "widthBucket",
         _bucket_rule,

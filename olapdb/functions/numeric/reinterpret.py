@@ -1,14 +1,18 @@
-"""reinterpretAs…: the bytes of a value, in little-endian order, as another type."""
+"""reinterpretAs…: the bytes of a value, in little-endian order, as another type.
+
+The bytes of an array are those of its elements, one after the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import IllegalTypeOfArgument
+from olapdb.errors import BadArguments, IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.aggregates.registry import state_representation
 from olapdb.functions.base import Argument, ScalarCall
@@ -30,6 +34,7 @@ from olapdb.types import (
     UINT64,
     UUID,
     UUID_TYPE,
+    Array,
     DataType,
     Date,
     DateTime,
@@ -114,12 +119,34 @@ def _as_uuid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 def _as_string(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Take the bytes of a value as text, without the zero bytes at its end."""
-    if isinstance(call.types[0], String):
+    source = call.types[0]
+    if isinstance(source, String):
         return arrays[0]
+    if isinstance(source, Array):
+        offsets, elements = columns.elements_of(arrays[0])
+        data = np.ascontiguousarray(_value_bytes(elements, source.inner)).reshape(-1)
+        return columns.strings_from(offsets * _width(source.inner), data)
     raw = _value_bytes(arrays[0], call.types[0])
     offsets = np.arange(len(raw) + 1, dtype=np.int64) * raw.shape[1]
     whole = columns.strings_from(offsets, np.ascontiguousarray(raw).reshape(-1))
     return pc.ascii_rtrim(whole, characters="\0")
+
+
+def _as_array(result: Array, element: scalar.Kernel) -> scalar.Kernel:
+    """Return the kernel that takes the bytes of a text as elements, which `element` reads."""
+    width = _width(result.inner)
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Cut the bytes into elements; raise BadArguments if some are left over."""
+        offsets, data = columns.bytes_of(columns.binary(arrays[0]))
+        if (offsets % width).any():
+            raise BadArguments(f"The bytes of a text are no whole number of {result.inner}.")
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(data))]
+        pieces = pa.Array.from_buffers(pa.binary(width), len(data) // width, buffers)
+        inner = replace(call, types=(FixedString(width),), result=result.inner, rows=len(pieces))
+        return columns.lists_from(offsets // width, element([pieces], inner))
+
+    return kernel
 
 
 def _width(data_type: DataType) -> int:
@@ -157,8 +184,20 @@ def _as_type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     Raises IllegalTypeOfArgument."""
     target = parse_type(scalar.constant_text(name, arguments, 1, "the type"), state_representation)
     source = plain(arguments[0].type)
-    scalar.require(name, [source], _SOURCES, "a number, date, UUID or text")
+    kernel = _kernel_of(name, source, target)
+    return scalar.standard_call(name, arguments, target, kernel)
+
+
+def _kernel_of(name: str, source: DataType, target: DataType) -> scalar.Kernel:
+    """Return the kernel from one type to another; raise IllegalTypeOfArgument if there is none."""
+    if not (isinstance(source, Array) and isinstance(target, String)):
+        scalar.require(name, [source], _SOURCES, "a number, date, UUID or text")
+    if isinstance(target, Array) and isinstance(source, String | FixedString):
+        scalar.require(name, [target.inner], (*_FIXED, FixedString), "an element of fixed width")
+        return _as_array(target, _kernel_of(name, FixedString(1), target.inner))
     if isinstance(target, String):
+        if isinstance(source, Array):
+            scalar.require(name, [source.inner], (*_FIXED, FixedString), "elements of fixed width")
         kernel: scalar.Kernel = _as_string
     elif isinstance(target, UUID):
         kernel = _as_uuid
@@ -171,7 +210,13 @@ def _as_type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         kernel = _as_number(target, dtype.newbyteorder("<"))
     else:
         raise IllegalTypeOfArgument(f"{name} of a {source} as {target} is not possible.")
-    return scalar.standard_call(name, arguments, target, kernel)
+    return kernel
+
+
+def _string_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise IllegalTypeOfArgument for a value whose bytes are not known."""
+    _kernel_of(name, types[0], STRING)
+    return STRING
 
 
 def _definition(name: str, result: DataType, kernel: scalar.Kernel) -> scalar.ScalarDefinition:
@@ -193,7 +238,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(_definition(t.name, t, _as_number(t, dtype)) for t, dtype in _NUMBERS),
     *(_definition(t.name, t, _as_wide_number(t)) for t in _WIDE_NUMBERS),
     _definition("UUID", UUID_TYPE, _as_uuid),
-    _definition("String", STRING, _as_string),
+    scalar.define("reinterpretAsString", _string_rule, _as_string),
     scalar.define("reinterpretAsFixedString", _fixed_bytes_rule, _as_fixed_bytes),
     scalar.custom("reinterpret", _as_type, count=2),
 )

@@ -30,6 +30,7 @@ MODULES = (
     "similarity",
     "search_many",
     "pieces",
+    "query_texts",
     "sparse_grams",
     "text_search",
     "time_deltas",

@@ -1,7 +1,8 @@
-"""SimHash and MinHash of texts: ngramSimHash, wordShingleMinHash and their kin.
+"""SimHash and MinHash of texts: ngramSimHash, wordShingleMinHash, ngramMinHashArg and their kin.
 
 Each piece of a text is hashed by CRC-32C. A bit of SimHash is set if it is set in most of these;
-MinHash joins the smallest of them, and the largest, as CityHash joins hashes.
+MinHash joins the smallest of them, and the largest, as CityHash joins hashes; MinHashArg returns
+the pieces that have these hashes.
 Python is called once for each distinct text. Source: Charikar, "Similarity estimation techniques
 from rounding algorithms" (2002); Broder, "On the resemblance and
 containment of documents" (1997).
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from olapdb.errors import ArgumentOutOfBound
 from olapdb.functions import scalar
@@ -27,6 +29,9 @@ _SHORTEST_WORD = 4
 _ALL_BITS = (1 << 64) - 1
 _MOST = 25
 _MULTIPLIER = 0x9DDFEA08EB382D69
+
+Piece: TypeAlias = tuple[bytes, int]
+"""A piece of a text and its hash."""
 
 
 def _hashed(piece: bytes, *, fold: bool) -> int:
@@ -44,38 +49,79 @@ def _majority(hashes: Sequence[int]) -> int:
     return sum(1 << bit for bit in range(64) if 2 * sum(h >> bit & 1 for h in hashes) > len(hashes))
 
 
-def _grams(text: bytes, size: int, *, utf8: bool, fold: bool) -> list[int]:
-    """Return the hashes of all pieces of `size` bytes, or of characters from the second on."""
+def _grams(text: bytes, size: int, *, utf8: bool, fold: bool) -> list[Piece]:
+    """Return all pieces of `size` bytes, or of characters from the second on."""
     units = _CHARACTER.findall(text) if utf8 else [bytes([byte]) for byte in text]
     if len(units) < size:
-        return [_hashed(text, fold=fold)]
+        return [(text, _hashed(text, fold=fold))]
     places = range(1 if utf8 else 0, len(units) - size + 1)
-    return [_hashed(b"".join(units[p : p + size]), fold=fold) for p in places]
+    pieces = (b"".join(units[p : p + size]) for p in places)
+    return [(piece, _hashed(piece, fold=fold)) for piece in pieces]
 
 
-def _shingles(text: bytes, size: int, *, fold: bool) -> list[int]:
-    """Return the hashes of all runs of `size` words of at least four bytes."""
-    words = [word for word in _WORD.findall(text) if len(word) >= _SHORTEST_WORD]
+def _shingles(text: bytes, size: int, *, fold: bool) -> list[Piece]:
+    """Return all runs of `size` words of at least four bytes.
+
+    A piece is the text from its first word to its last; the hash is of the words alone."""
+    spans = [match.span() for match in _WORD.finditer(text)]
+    words = [(start, end) for start, end in spans if end - start >= _SHORTEST_WORD]
     if not words:
         return []
     places = range(max(len(words) - size, 0) + 1)
-    return [_hashed(b"".join(words[p : p + size]), fold=fold) for p in places]
+    runs = (words[p : p + size] for p in places)
+    return [
+        (
+            text[run[0][0] : run[-1][1]],
+            _hashed(b"".join(text[start:end] for start, end in run), fold=fold),
+        )
+        for run in runs
+    ]
 
 
-def _sim_hash(pieces: Callable[[bytes, int], list[int]]) -> Callable[..., int]:
+def _sim_hash(pieces: Callable[[bytes, int], list[Piece]]) -> Callable[..., int]:
     """Return the SimHash of a text's pieces."""
-    return lambda text, size=3: _majority(pieces(text, size))
+    return lambda text, size=3: _majority([value for _, value in pieces(text, size)])
 
 
-def _min_hash(pieces: Callable[[bytes, int], list[int]]) -> Callable[..., dict[str, int]]:
+def _min_hash(pieces: Callable[[bytes, int], list[Piece]]) -> Callable[..., dict[str, int]]:
     """Return the MinHash of a text's pieces: of the smallest hashes, and of the largest."""
 
     def minhash(text: bytes, size: int = 3, count: int = 6) -> dict[str, int]:
         """Return both hashes of one text."""
-        ordered = sorted(set(pieces(text, size)))
-        return {"1": _joined(ordered[:count][::-1]), "2": _joined(ordered[-count:])}
+        smallest, largest = _extremes(pieces(text, size), count)
+        return {
+            "1": _joined([value for _, value in smallest]),
+            "2": _joined([value for _, value in largest]),
+        }
 
     return minhash
+
+
+def _min_hash_pieces(
+    pieces: Callable[[bytes, int], list[Piece]],
+) -> Callable[..., dict[str, dict[str, bytes]]]:
+    """Return the pieces that MinHash takes: those of the smallest hashes, and of the largest."""
+
+    def chosen(text: bytes, size: int = 3, count: int = 6) -> dict[str, dict[str, bytes]]:
+        """Return both tuples of one text; an empty text stands for each piece that is missing."""
+        return {
+            str(side): {
+                str(place): some[place - 1][0] if place <= len(some) else b""
+                for place in range(1, count + 1)
+            }
+            for side, some in enumerate(_extremes(pieces(text, size), count), 1)
+        }
+
+    return chosen
+
+
+def _extremes(pieces: Sequence[Piece], count: int) -> tuple[list[Piece], list[Piece]]:
+    """Return the pieces of the `count` smallest hashes, descending, and of the largest, ascending.
+
+    Of several pieces of one hash the first counts."""
+    by_hash = {value: piece for piece, value in reversed(pieces)}
+    ordered = [(by_hash[value], value) for value in sorted(by_hash)]
+    return ordered[:count][::-1], ordered[-count:]
 
 
 def _joined(hashes: Sequence[int]) -> int:
@@ -106,6 +152,16 @@ def _rule(result: DataType) -> scalar.TypeRule:
     return rule
 
 
+def _pieces_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return two tuples of as many texts as the third argument says, six without one."""
+    _rule(_PAIR)(name, types, arguments)
+    count = 6
+    if len(arguments) > 2 and arguments[2].constant is not None:
+        count = arguments[2].constant.as_py()
+    texts = Tuple((String(),) * count)
+    return Tuple((texts, texts))
+
+
 _FORMS = (
     ("", False, False),
     ("CaseInsensitive", False, True),
@@ -126,6 +182,12 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     ),
     *(
         define_by_value(name.format("MinHash"), _rule(_PAIR), _min_hash(pieces), count=(1, 3))
+        for name, pieces in _PIECES.items()
+    ),
+    *(
+        define_by_value(
+            name.format("MinHashArg"), _pieces_rule, _min_hash_pieces(pieces), count=(1, 3)
+        )
         for name, pieces in _PIECES.items()
     ),
 )

@@ -20,7 +20,7 @@ from olapdb.functions.scalar import (
     require,
     standard_call,
 )
-from olapdb.types import FLOAT64, STRING, Float, Integer, String, plain
+from olapdb.types import FLOAT64, STRING, Float, Integer, Interval, String, plain
 
 _SECOND = 10**9
 _UNITS = (
@@ -72,7 +72,9 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve formatReadableTimeDelta(seconds[, largest unit][, smallest unit]).
 
     Raises BadArguments."""
-    require(name, [plain(arguments[0].type)], (Integer, Float), "a number of seconds")
+    kind = plain(arguments[0].type)
+    require(name, [kind], (Integer, Float, Interval), "a number of seconds or an interval")
+    unit_nanoseconds = _of_interval(name, kind) if isinstance(kind, Interval) else 0
     first = _unit(name, arguments, 1, "years")
     last = _unit(name, arguments, 2, "seconds" if first <= _NAMES.index("seconds") else _NAMES[-1])
     if last < first:
@@ -80,6 +82,9 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def shown(seconds: float) -> bytes:
         """Return the text of one length of time."""
+        if unit_nanoseconds:
+            whole = abs(int(seconds)) * unit_nanoseconds // _SECOND
+            seconds = math.copysign(whole, seconds)
         return _readable(seconds, first, last).encode()
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -87,6 +92,31 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return values_by_row(arrays[:1], shown, call.result.arrow)
 
     return standard_call(name, arguments, STRING, kernel)
+
+
+def _of_interval(name: str, interval: Interval) -> int:
+    """Return the nanoseconds of one unit of an interval; raise BadArguments for months and longer."""
+    nanoseconds = _INTERVAL_NANOSECONDS.get(interval.unit)
+    if nanoseconds is None:
+        raise BadArguments(f"{name} does not know how many seconds an {interval} has.")
+    return nanoseconds
+
+
+_INTERVAL_NANOSECONDS = {
+    "Nanosecond": 1,
+    "Microsecond": 10**3,
+    "Millisecond": 10**6,
+    **{
+        unit: seconds * _SECOND
+        for unit, seconds in (
+            ("Second", 1),
+            ("Minute", 60),
+            ("Hour", 3600),
+            ("Day", 86400),
+            ("Week", 604800),
+        )
+    },
+}
 
 
 def _readable(seconds: float, first: int, last: int) -> str:

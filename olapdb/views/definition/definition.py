@@ -41,6 +41,7 @@ QUERY_SETTINGS = (
     "aggregate_functions_null_for_empty",
     "transform_null_in",
     "cast_keep_nullable",
+    "allow_deprecated_error_prone_window_functions",
     "group_by_use_nulls",
     "totals_mode",
     "data_type_default_nullable",

@@ -73,13 +73,13 @@ def path(parents: dict[int, int], key: int) -> list[int]:
 
 
 def under(parents: dict[int, int], keys: set[int], levels: int) -> list[int]:
-    """Return the keys `levels` steps below, 0: any number of steps."""
+    """Return the keys `levels` steps below, 0: any number; a key counts where it is met first."""
     collected: list[int] = []
-    for _ in range(levels or 50):
-        keys = {key for key, parent in parents.items() if parent in keys}
-        if not levels:
-            keys -= set(collected)
-        if not levels or _ == levels - 1:
+    met: set[int] = set()
+    for step in range(levels or 50):
+        keys = {key for key, parent in parents.items() if parent in keys} - met
+        met |= keys
+        if not levels or step == levels - 1:
             collected += sorted(keys)
     return collected
 
@@ -90,7 +90,9 @@ def test_a_hierarchy_is_walked_as_step_by_step(parents: dict[int, int], levels: 
     tree = DictionaryRows(columns, len(parents), shape(parent=1), 1).tree
     keys = [*range(11), 3]
     asked = pa.array(keys, pa.uint64())
-    assert lists(*tree.paths(asked), len(keys)).to_pylist() == [path(parents, k) for k in keys]
+    paths = [path(parents, k) for k in keys]
+    assert lists(*tree.paths(asked), len(keys)).to_pylist() == paths
+    assert tree.roots(asked).to_pylist() == [keys_up[-1] if keys_up else 0 for keys_up in paths]
     for steps in (0, levels):
         below = lists(*tree.below(asked, steps), len(keys)).to_pylist()
         assert below == [under(parents, {key}, steps) for key in keys]

@@ -1,0 +1,126 @@
+"""runningDifference, neighbor and runningAccumulate: functions of the rows around in a block.
+
+Their results depend on how rows are cut into blocks, and on the order in which the blocks come. As in
+ClickHouse they are deprecated: the binder refuses them unless the setting
+`allow_deprecated_error_prone_window_functions` is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions.aggregates.group_kernels import rank_rows
+from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggregate
+from olapdb.functions.base import Aggregate, Argument, Column, Environment, Groups, ScalarCall
+from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, standard_call
+from olapdb.types import FLOAT64, AggregateFunction, DataType, Date, DateTime, Float, Integer, plain
+
+
+def _difference_type(name: str, data_type: DataType) -> DataType:
+    """Return the signed type of differences; raise IllegalTypeOfArgument for what has none."""
+    if isinstance(data_type, Float):
+        return FLOAT64
+    bits = {Date: 16, DateTime: 32}.get(type(data_type), 0)
+    if isinstance(data_type, Integer):
+        bits = data_type.bits
+    if not bits:
+        raise illegal(name, data_type, "a number, a Date or a DateTime")
+    return Integer(min(2 * bits, 64), True)
+
+
+def _difference(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve runningDifference(x): the value less that of the row before; NULLs are passed over.
+
+    The first row of a block has 0, with StartingWithFirstValue its value."""
+    result = _difference_type(name, plain(arguments[0].type))
+    keeps_first = name.endswith("StartingWithFirstValue")
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Subtract each value from the next one."""
+        dtype = columns.dtype_of(result.arrow)
+        values = columns.numpy_values(arrays[0])
+        values = values.astype(dtype if dtype.kind == "f" else np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            differences = np.diff(values, prepend=values[:1] * (not keeps_first))
+        return columns.from_values(differences, result.arrow)
+
+    call = standard_call(name, arguments, result, kernel)
+    return ScalarCall(name, call.type, call.kernel, "row")
+
+
+def _neighbor(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve neighbor(x, offset[, default]): x of the row that is `offset` rows further on.
+
+    Beyond the block it is the default, or the default of the type."""
+    if not isinstance(plain(arguments[1].type), Integer):
+        raise illegal(name, arguments[1].type, "an integer offset")
+    given = [argument.type for argument in (arguments[0], *arguments[2:])]
+    result = common_type(given) if len(given) > 1 else given[0]
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Take the rows at the places."""
+        own, *others = (
+            columns.as_array(cast_column(value, data_type, result, environment, strict=False), rows)
+            for value, data_type in zip((values[0], *values[2:]), given, strict=True)
+        )
+        offsets = columns.numpy_values(columns.as_array(values[1], rows)).astype(np.int64)
+        places = np.arange(rows) + np.clip(offsets, -rows, rows)
+        other = others[0] if others else columns.as_array(default_value(result), rows)
+        inside = (places >= 0) & (places < rows)
+        chosen = np.where(inside, places, rows + np.arange(rows))
+        return pa.concat_arrays([own, other]).take(pa.array(chosen))
+
+    return ScalarCall(name, result, kernel, "row")
+
+
+def _accumulate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve runningAccumulate(state[, grouping]): the result of all states up to the row's, since
+    the grouping changed."""
+    state = arguments[0].type
+    if not isinstance(state, AggregateFunction):
+        raise illegal(name, state, "an AggregateFunction")
+    parameters = [parse_parameter(parameter) for parameter in state.parameters]
+    aggregate = resolve_aggregate(state.function, parameters, state.arguments)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Merge the states of each stretch of equal groupings, and finalize."""
+        states = columns.as_array(values[0], rows)
+        starts = np.zeros(rows, np.int64)
+        if len(values) > 1 and rows:
+            ranks = rank_rows([columns.as_array(values[1], rows)]).ranks
+            begins = np.concatenate(([0], np.flatnonzero(ranks[1:] != ranks[:-1]) + 1))
+            starts = np.repeat(begins, np.diff(np.append(begins, rows)))
+        return aggregate.finalize(_running(aggregate, states, starts))
+
+    return ScalarCall(name, aggregate.result_type, kernel, "row")
+
+
+def _running(aggregate: Aggregate, states: pa.Array, starts: np.ndarray) -> pa.Array:
+    """Return the states merged from each row's start up to it, in steps that double."""
+    rows = np.arange(len(states))
+    step = 1
+    while (further := np.flatnonzero(rows - step >= starts)).size:
+        pairs = np.empty(2 * len(further), np.int64)
+        pairs[0::2], pairs[1::2] = further - step, further
+        codes = np.repeat(np.arange(len(further)), 2)
+        merged = aggregate.merge(states.take(pa.array(pairs)), Groups(codes, len(further)))
+        places = rows.copy()
+        places[further] = len(states) + np.arange(len(further))
+        states = pa.concat_arrays([states, merged]).take(pa.array(places))
+        step *= 2
+    return states
+
+
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
+    custom("neighbor", _neighbor, count=(2, 3)),
+    custom("runningDifference", _difference),
+    custom("runningDifferenceStartingWithFirstValue", _difference),
+    custom("runningAccumulate", _accumulate, count=(1, 2)),
+)

@@ -1,0 +1,133 @@
+"""Functions of ClickHouse's server, as they answer where nothing is configured and no client is
+connected: macros, regions, lists of suffixes, handlers, and what MySQL's and PostgreSQL's clients ask.
+
+Here nothing can be configured, so that each answer, or each error, is always the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from olapdb.errors import (
+    BadArguments,
+    DatabaseError,
+    DictionariesWasNotLoaded,
+    NoElementsInConfig,
+    TldListNotFound,
+)
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.types import INT32, STRING, UINT8, DataType, FixedString, String, plain
+
+_LOG = logging.getLogger("olapdb.logTrace")
+
+_REGIONS = (
+    *("regionHierarchy", "regionIn", "regionToArea", "regionToCity", "regionToContinent"),
+    *("regionToCountry", "regionToDistrict", "regionToName", "regionToPopulation"),
+    "regionToTopContinent",
+)
+_WITH_LISTS = (
+    *("cutToFirstSignificantSubdomainCustom", "cutToFirstSignificantSubdomainCustomRFC"),
+    *("cutToFirstSignificantSubdomainCustomWithWWW",),
+    *("cutToFirstSignificantSubdomainCustomWithWWWRFC",),
+    *("firstSignificantSubdomainCustom", "firstSignificantSubdomainCustomRFC"),
+)
+
+
+def _always(data_type: DataType, value: object) -> scalar.Resolver:
+    """Return the resolver of a function that has one answer."""
+    constant = pa.scalar(value, data_type.arrow)
+    return lambda name, arguments: ScalarCall(name, data_type, lambda v, r, e: constant)
+
+
+def _failing(error: Callable[[str, Sequence[Argument]], DatabaseError]) -> scalar.Resolver:
+    """Return the resolver of a function that fails for all arguments."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Raise the error."""
+        raise error(name, arguments)
+
+    return resolve
+
+
+def _no_regions(name: str, arguments: Sequence[Argument]) -> DatabaseError:
+    """Return the error of a function that reads the hierarchy of regions."""
+    return DictionariesWasNotLoaded(f"There is no hierarchy of regions, which {name} reads.")
+
+
+def _no_list(name: str, arguments: Sequence[Argument]) -> DatabaseError:
+    """Return the error of a function that reads a list of suffixes; raise IllegalTypeOfArgument."""
+    texts = (String, FixedString)
+    scalar.require(name, [plain(a.type) for a in arguments], texts, "a String")
+    wanted = scalar.constant_text(name, arguments, 1, "the name of a list")
+    return TldListNotFound(
+        f"There is no list of suffixes {wanted!r}.",
+        hint=f"{name.replace('Custom', '')} knows the public suffixes.",
+    )
+
+
+def _no_macro(name: str, arguments: Sequence[Argument]) -> DatabaseError:
+    """Return the error of getMacro; raise IllegalTypeOfArgument."""
+    scalar.require(name, [plain(arguments[0].type)], (String,), "a String")
+    return NoElementsInConfig("There are no macros.")
+
+
+def _no_keeper(name: str, arguments: Sequence[Argument]) -> DatabaseError:
+    """Return the error of generateSerialID, whose numbers ClickHouse Keeper counts."""
+    return NoElementsInConfig(f"There is no ClickHouse Keeper, which {name} asks.")
+
+
+_VARIABLES: dict[str, tuple[DataType, object]] = {
+    "max_allowed_packet": (INT32, 67108864),
+    "version": (STRING, "5.7.30"),
+    "version_comment": (STRING, ""),
+    "transaction_isolation": (STRING, "READ-UNCOMMITTED"),
+}
+
+
+def _global_variable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve globalVariable('name'), a variable that MySQL's clients ask for; 0 if it is unknown.
+
+    Raises BadArguments unless the name is a constant text."""
+    constant = arguments[0].constant
+    wanted = constant.as_py() if constant is not None else None
+    if not isinstance(wanted, str):
+        raise BadArguments(f"The argument of {name} must be a constant text.")
+    data_type, value = _VARIABLES.get(wanted.lower(), (INT32, 0))
+    return _always(data_type, value)(name, arguments)
+
+
+def _log_trace(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve logTrace('text'): log the text, at the level DEBUG, for each block; 0."""
+    scalar.require(name, [plain(arguments[0].type)], (String,), "a String")
+    if arguments[0].constant is None:
+        raise scalar.illegal(name, arguments[0].type, "a constant String")
+    text = arguments[0].constant.as_py()
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Log the text."""
+        _LOG.debug("%s", text)
+        return pa.scalar(0, pa.uint8())
+
+    return ScalarCall(name, UINT8, kernel, "row")
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    *(scalar.custom(name, _failing(_no_regions), count=(0, None)) for name in _REGIONS),
+    *(scalar.custom(name, _failing(_no_list), count=2) for name in _WITH_LISTS),
+    scalar.custom("getMacro", _failing(_no_macro)),
+    scalar.custom("generateSerialID", _failing(_no_keeper), count=(1, 2)),
+    scalar.custom("globalVariable", _global_variable),
+    scalar.custom("logTrace", _log_trace),
+    scalar.custom("currentHandler", _always(STRING, ""), count=0),
+    scalar.custom("currentRequestURL", _always(STRING, ""), count=0),
+    scalar.custom(
+        "pgTableIsVisible", _always(UINT8, 1), aliases=("pg_table_is_visible",), insensitive=True
+    ),
+    scalar.custom(
+        "pgGetUserById", _always(STRING, "default"), aliases=("pg_get_userbyid",), insensitive=True
+    ),
+)
