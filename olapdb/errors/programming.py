@@ -21,6 +21,10 @@ class CannotGetCreateTableQuery(ProgrammingError, name="CANNOT_GET_CREATE_TABLE_
     """A table that SHOW CREATE does not find."""
 
 
+class UnknownDatabaseEngine(ProgrammingError, name="UNKNOWN_DATABASE_ENGINE", code=336):
+    """An engine of databases that does not exist."""
+
+
 class UnknownDatabase(ProgrammingError, name="UNKNOWN_DATABASE", code=81):
     """A database name that does not exist."""
 

@@ -250,7 +250,6 @@ class Rename(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Statement):
-    """EXCHANGE TABLES left AND right."""
+    """EXCHANGE TABLES a AND b, c AND d; the pairs apply in their order."""
 
-    left: TableName
-    right: TableName
+    pairs: tuple[tuple[TableName, TableName], ...]

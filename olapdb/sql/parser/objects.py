@@ -159,12 +159,17 @@ def _parse_renamed(cursor: TokenCursor) -> tuple[bool, tuple[nodes.TableName, no
 
 
 def parse_exchange(cursor: TokenCursor) -> nodes.Exchange:
-    """Parse `EXCHANGE TABLES | DICTIONARIES a AND b`."""
+    """Parse `EXCHANGE TABLES | DICTIONARIES a AND b, …`."""
     position = cursor.position(cursor.advance())
     if not cursor.take("DICTIONARIES"):
         cursor.expect("TABLES")
+    pairs = cursor.comma_separated(_parse_exchanged)
+    clauses.refuse_on_cluster(cursor)
+    return nodes.Exchange(pairs, position=position)
+
+
+def _parse_exchanged(cursor: TokenCursor) -> tuple[nodes.TableName, nodes.TableName]:
+    """Parse `a AND b`."""
     left = cursor.table_name()
     cursor.expect("AND")
-    right = cursor.table_name()
-    clauses.refuse_on_cluster(cursor)
-    return nodes.Exchange(left, right, position=position)
+    return left, cursor.table_name()

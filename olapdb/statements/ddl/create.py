@@ -22,6 +22,7 @@ from olapdb.errors import (
     Error,
     NotSupportedError,
     TableAlreadyExists,
+    UnknownDatabaseEngine,
 )
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
@@ -64,10 +65,35 @@ from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
 from olapdb.views.definition.replaced_view import followers_of, redefine_followers
 
+_OTHER_DATABASE_ENGINES = (
+    "Memory",
+    "Lazy",
+    "Replicated",
+    "Shared",
+    "MySQL",
+    "PostgreSQL",
+    "MaterializedPostgreSQL",
+    "SQLite",
+    "DataLakeCatalog",
+    "Backup",
+    "Filesystem",
+    "S3",
+    "HDFS",
+    "Overlay",
+)
+"""Engines of databases that ClickHouse has, and olapdb does not."""
+
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
-    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, NotSupportedError for engines other than
-    Atomic and Ordinary."""
+    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, UnknownDatabaseEngine, NotSupportedError for
+    engines other than Atomic and Ordinary."""
+    engine = statement.engine
+    if engine is not None and engine.name not in ("Atomic", "Ordinary", *_OTHER_DATABASE_ENGINES):
+        raise UnknownDatabaseEngine(
+            f"Unknown database engine: {engine.name}.",
+            hint="Leave ENGINE out, or say Atomic.",
+            position=statement.position,
+        )
     if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
         raise NotSupportedError(
             f"Database engine {statement.engine.name} is not supported.",
