@@ -68,6 +68,14 @@ def _elements(
     """Return the elements of the list on the right of IN, from a literal or a constant.
 
     `(a, b) IN (1, 2)` has one element, the tuple."""
+    if (
+        isinstance(right, sql.TupleLiteral)
+        and len(right.elements) == 1
+        and isinstance(right.elements[0], sql.Function)
+        and right.elements[0].name == "tuple"
+        and not isinstance(types.plain(argument.type), types.Tuple)
+    ):
+        right = sql.TupleLiteral(right.elements[0].arguments, position=right.position)
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -79,7 +87,12 @@ def _elements(
     inner = types.plain(bound.type)
     if isinstance(inner, types.Array) and not isinstance(types.plain(argument.type), types.Array):
         return tuple(Constant(inner.inner, bound.value.values[i]) for i in range(len(bound.value)))
-    if isinstance(inner, types.Tuple) and not isinstance(types.plain(argument.type), types.Tuple):
+    several = isinstance(inner, types.Tuple) and all(
+        isinstance(types.plain(t), types.Tuple) for t in inner.elements
+    )
+    if isinstance(inner, types.Tuple) and (
+        several or not isinstance(types.plain(argument.type), types.Tuple)
+    ):
         values = zip(inner.elements, bound.value.values(), strict=True)
         return tuple(Constant(t, v) for t, v in values)
     return (bound,)

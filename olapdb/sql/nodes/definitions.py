@@ -118,7 +118,8 @@ class CreateTable(Statement):
     """CREATE TABLE.
 
     Columns and rows may come from AS SELECT (`query`; only columns if `empty`, EMPTY AS).  Columns
-    may come from AS another table (`like`), rows too if `clone` (CLONE AS).
+    may come from AS another table (`like`), rows too if `clone` (CLONE AS).  REPLACE TABLE is OR
+    REPLACE of a table that `must_exist`.
     """
 
     table: TableName
@@ -135,6 +136,7 @@ class CreateTable(Statement):
     like: TableName | None = None
     clone: bool = False
     comment: str = ""
+    must_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)

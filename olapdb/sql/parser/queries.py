@@ -7,7 +7,7 @@ from typing import Literal
 
 from olapdb.errors import InternalError
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, expressions, operands, relations, sorting, windows
+from olapdb.sql.parser import clauses, expressions, operands, pipes, relations, sorting, windows
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.lookahead import query_follows
@@ -50,6 +50,8 @@ def parse_query(cursor: TokenCursor) -> nodes.Query:
     query, closed = _parse_unions(cursor)
     if isinstance(query, nodes.SetOperation) and not closed:
         query = _lift_output(query)
+    if cursor.key == "|>":
+        query = pipes.parse_pipes(cursor, query)
     query = _parse_trailing_output(cursor, query)
     if items:
         query = add_with(query, items, recursive)
@@ -194,13 +196,16 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
 
 
 def _parse_select(cursor: TokenCursor) -> nodes.Select:
-    """Parse one SELECT without its WITH; FROM may come before SELECT."""
+    """Parse one SELECT without its WITH; FROM may come before SELECT, and means SELECT * alone."""
     position = cursor.position()
     source: nodes.Relation | None = None
     if cursor.take("FROM"):
         source = relations.parse_relation(cursor)
-    cursor.expect("SELECT")
-    head = _parse_head(cursor)
+    if source is not None and cursor.key != "SELECT":
+        head = _Head(columns=(nodes.Star(position=position),))
+    else:
+        cursor.expect("SELECT")
+        head = _parse_head(cursor)
     if source is None and cursor.take("FROM"):
         source = relations.parse_relation(cursor)
     prewhere = operands.parse_aliased(cursor) if cursor.take("PREWHERE") else None
@@ -256,7 +261,11 @@ def _parse_head(cursor: TokenCursor) -> _Head:
         head.with_ties = cursor.take("WITH", "TIES")
     columns = [operands.parse_column(cursor)]
     while cursor.take(","):
-        if cursor.key == "FROM" and cursor.kind_after(1) != "operator":
+        if (
+            cursor.key == "FROM"
+            and cursor.kind_after(1) != "operator"
+            and cursor.key_after(1) != "FROM"
+        ):
             break  # the last column may have a comma behind it
         columns.append(operands.parse_column(cursor))
     head.columns = tuple(columns)

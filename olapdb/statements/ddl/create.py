@@ -48,7 +48,7 @@ from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.view_parameters import parameters_of
-from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.replace import (
@@ -183,6 +183,8 @@ def _object_to_replace(
     REPLACE or IF NOT EXISTS, or for a materialized view; DictionaryAlreadyExists for a dictionary,
     HaveDependentObjects for a table that views need."""
     existing = context.find(snapshot, name)
+    if existing is None and isinstance(statement, nodes.CreateTable) and statement.must_exist:
+        raise unknown_table(snapshot, *context.locate(name)).at(name.position)
     if existing is None or statement.if_not_exists:
         return existing
     if isinstance(existing, View) and existing.dictionary:
