@@ -21,6 +21,10 @@ class CannotGetCreateTableQuery(ProgrammingError, name="CANNOT_GET_CREATE_TABLE_
     """A table that SHOW CREATE does not find."""
 
 
+class ExpectedAllOrAny(ProgrammingError, name="EXPECTED_ALL_OR_ANY", code=417):
+    """A join of no strictness where the settings give none."""
+
+
 class UnknownDatabaseEngine(ProgrammingError, name="UNKNOWN_DATABASE_ENGINE", code=336):
     """An engine of databases that does not exist."""
 

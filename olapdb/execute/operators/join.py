@@ -22,6 +22,7 @@ from olapdb.errors import NotSupportedError
 from olapdb.execute.join_filters import JoinFilter, Start
 from olapdb.execute.operators.asof_join import asof_join_batches
 from olapdb.execute.operators.join_pairs import Joiner, Matches, missing_value, sides
+from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.joiner import IN_MEMORY, join_by_pieces, join_partitions
 from olapdb.plan.nodes import Join
 
@@ -34,6 +35,7 @@ def join_batches(
     `start(plan)` runs the left side, or a plan that drops rows of a side that have no partner. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
     order."""
     _refuse_unsupported(node)
+    right = limited(right, "max_rows_in_join", context)
     if not context.join_filters:
         yield from _join(node, start(node.left), right, context)
         return

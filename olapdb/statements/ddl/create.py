@@ -10,6 +10,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.bind.analysis import qualify
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
@@ -344,6 +345,7 @@ def _create_filled(
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
     """Run CREATE VIEW: bind the SELECT once to learn the columns, and store it with qualified
     names."""
+    refuse_added_filters(statement.query)
     return retry_on_conflict(context, partial(_create_view, statement, context))
 
 
