@@ -458,9 +458,7 @@ _DEFINED = (
         only=(True,),
     ),
     SettingDefinition("describe_compact_output", False, "DESCRIBE gives names and types only."),
-    SettingDefinition(
-        "describe_include_subcolumns", False, "DESCRIBE lists subcolumns.", only=(False,)
-    ),
+    SettingDefinition("describe_include_subcolumns", False, "DESCRIBE lists subcolumns."),
     SettingDefinition(
         "asterisk_include_materialized_columns", False, "* stands for MATERIALIZED columns too."
     ),
