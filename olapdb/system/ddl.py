@@ -187,6 +187,7 @@ def _column(column: Column) -> str:
         text += f" {column.default_kind} {column.default}".rstrip()
     codec = codec_clause(column)
     text += _comment(column.comment) + (f" {codec}" if codec else "")
+    text += f" STATISTICS({column.statistics})" if column.statistics else ""
     return text + (f" TTL {column.ttl}" if column.ttl else "")
 
 

@@ -179,6 +179,8 @@ def format_column(column: nodes.ColumnDefinition) -> str:
     parts += _comment(column.comment)
     if column.codec:
         parts.append(f"CODEC({expressions.format_expressions(column.codec)})")
+    if column.statistics:
+        parts.append(f"STATISTICS({', '.join(column.statistics)})")
     if column.ttl is not None:
         parts.append(f"TTL {expressions.format_expression(column.ttl)}")
     return " ".join(parts)

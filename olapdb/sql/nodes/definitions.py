@@ -27,6 +27,7 @@ class ColumnDefinition(Node):
     ttl: Expression | None = None
     comment: str = ""
     nested: tuple[tuple[str, DataType], ...] = ()
+    statistics: tuple[str, ...] = ()
 
     def flattened(self) -> tuple[ColumnDefinition, ...]:
         """Return `n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; another column unchanged."""

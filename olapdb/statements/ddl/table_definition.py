@@ -25,6 +25,7 @@ from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.ddl.indexes import add_indexes
 from olapdb.statements.ddl.projections import add_projections, check_projections_of_engine
 from olapdb.statements.ddl.sampling import check_sampling, sampling_key_of
+from olapdb.statements.ddl.statistics import with_statistics
 from olapdb.statements.ddl.ttl import check_column_ttls, column_ttl_text, ttl_text
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
@@ -235,18 +236,17 @@ def columns_from(
             data_type = _default_type(definition, columns, context, snapshot)
         elif nullable and not isinstance(data_type, types.LowCardinality):
             data_type = types.make_nullable(data_type)
-        columns.append(
-            Column(
-                number,
-                definition.name,
-                data_type,
-                definition.default_kind,
-                to_sql(definition.default) if definition.default is not None else "",
-                definition.comment,
-                ", ".join(to_sql(codec) for codec in definition.codec),
-                ttl=column_ttl_text(definition.ttl),
-            )
+        column = Column(
+            number,
+            definition.name,
+            data_type,
+            definition.default_kind,
+            to_sql(definition.default) if definition.default is not None else "",
+            definition.comment,
+            ", ".join(to_sql(codec) for codec in definition.codec),
+            ttl=column_ttl_text(definition.ttl),
         )
+        columns.append(with_statistics(column, definition))
     return tuple(columns)
 
 
