@@ -142,7 +142,7 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateView(Statement):
-    """CREATE VIEW."""
+    """CREATE [TEMPORARY] VIEW."""
 
     name: TableName
     query: Query
@@ -150,6 +150,7 @@ class CreateView(Statement):
     if_not_exists: bool = False
     or_replace: bool = False
     comment: str = ""
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,12 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
     temporary = bool(cursor.take_one_of("TEMPORARY", "TEMP"))
     if cursor.take("TABLE"):
         return _parse_table(cursor, or_replace, temporary, position)
+    if temporary and cursor.take("VIEW"):
+        return replace(_parse_view(cursor, or_replace, position), temporary=True)
     if temporary:
-        raise cursor.refused("A temporary object that is no table", "Use CREATE TEMPORARY TABLE.")
+        raise cursor.refused(
+            "A temporary object that is no table or plain view", "Use CREATE TEMPORARY TABLE."
+        )
     if cursor.take_one_of("DATABASE", "SCHEMA"):
         if or_replace:
             raise cursor.refused("CREATE OR REPLACE DATABASE", "Drop it first.")

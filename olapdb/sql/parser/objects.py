@@ -34,8 +34,8 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
     if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
         return functions.parse_drop_function(cursor, position)
     temporary = cursor.take("TEMPORARY")
-    if temporary and cursor.key != "TABLE":
-        raise cursor.expected("TABLE")
+    if temporary and cursor.key not in ("TABLE", "VIEW"):
+        raise cursor.expected("TABLE or VIEW")
     kind: Literal["TABLE", "VIEW", "DATABASE", "DICTIONARY", ""]
     kind = cursor.take_one_of("TABLE", "VIEW", "DATABASE", "DICTIONARY")
     if not kind:

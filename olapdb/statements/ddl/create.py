@@ -389,6 +389,8 @@ def _create_view(
         )
     if existing is not None:
         _refuse_readers(existing, snapshot)
+    if context.on_temporary:
+        reads = ()  # of another catalog
     commit_object(view, existing, context, snapshot, reads=reads)
     return Result()
 
