@@ -53,6 +53,8 @@ def parse_show(cursor: TokenCursor) -> Show:
     for roles in ("CURRENT ROLES", "ENABLED ROLES"):
         if cursor.take(*roles.split()):
             return Show(roles, position=position)
+    if cursor.take("FILESYSTEM", "CACHES"):
+        return Show("FILESYSTEM CACHES", position=position)
     extended, full = cursor.take("EXTENDED"), cursor.take("FULL")
     changed, temporary = cursor.take("CHANGED"), cursor.take("TEMPORARY")
     if cursor.take("SETTING"):

@@ -118,6 +118,8 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
             return no_roles(enabled=statement.kind == "ENABLED ROLES")
         case "CLUSTERS" | "CLUSTER":
             return no_clusters(whole=statement.kind == "CLUSTER")
+        case "FILESYSTEM CACHES":
+            return Listing((("Caches", STRING),), (), "Caches")
         case "ENGINES":
             return system_rows("table_engines", None, "name", context, snapshot).by_name()
         case _:
