@@ -10,6 +10,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, pipes, relations, sorting, windows
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
+from olapdb.sql.parser.limit_range import with_range
 from olapdb.sql.parser.lookahead import query_follows
 
 _Mode = Literal["ALL", "DISTINCT", ""]
@@ -184,11 +185,13 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
         order_by=order_by,
         interpolate=interpolate,
         limit_by=limits.limit_by,
-        limit=limits.limit,
+        limit=limits.limit if limits.range is None else None,
         offset=limits.offset,
         with_ties=limits.with_ties,
         position=position,
     )
+    if limits.range is not None:
+        select = with_range(select, limits.range, limits.limit)
     return select, True
 
 
@@ -220,7 +223,7 @@ def _parse_select(cursor: TokenCursor) -> nodes.Select:
     interpolate = sorting.parse_interpolate(cursor)
     limits = sorting.parse_limits(cursor, head.top, head.with_ties)
     settings, output = parse_output(cursor)
-    return nodes.Select(
+    select = nodes.Select(
         head.columns,
         distinct=head.distinct,
         distinct_on=head.distinct_on,
@@ -236,13 +239,14 @@ def _parse_select(cursor: TokenCursor) -> nodes.Select:
         order_by=order_by,
         interpolate=interpolate,
         limit_by=limits.limit_by,
-        limit=limits.limit,
+        limit=limits.limit if limits.range is None else None,
         offset=limits.offset,
         with_ties=limits.with_ties,
         settings=settings,
         format=output,
         position=position,
     )
+    return select if limits.range is None else with_range(select, limits.range, limits.limit)
 
 
 def _parse_head(cursor: TokenCursor) -> _Head:
