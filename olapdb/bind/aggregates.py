@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from olapdb import functions
 from olapdb.bind.grouping_sets import GroupingRef, NullableKey, grouping_value
 from olapdb.bind.names import NameAllocator
-from olapdb.errors import BadArguments, IllegalAggregation, NotAnAggregate, Position
-from olapdb.functions.base import Environment
+from olapdb.errors import BadArguments, Error, IllegalAggregation, NotAnAggregate, Position
+from olapdb.functions.base import Aggregate, Environment
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT64
+from olapdb.types import UINT64, is_nullable
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,19 @@ def refuse_aggregates(
     return expression
 
 
+_KEEPS_DEFAULT = re.compile(r"(?i)^count|^uniq|Merge|OrNull")
+"""Names of aggregates that aggregate_functions_null_for_empty does not change."""
+
+
 def resolve_aggregate_call(
     name: str,
     parameters: Sequence[expressions.Expression],
     arguments: tuple[expressions.Expression, ...],
+    *,
+    null_for_empty: bool = False,
 ) -> AggregateRef:
-    """Return an aggregate call resolved for the types of its arguments.
+    """Return an aggregate call resolved for the types of its arguments, with `null_for_empty` its
+    form -OrNull where it has one.
 
     Raises BadArguments for parameters that are not constant, IllegalAggregation for an aggregate
     in an argument."""
@@ -74,10 +82,33 @@ def resolve_aggregate_call(
                 hint="Aggregate in a subquery first.",
             )
     aggregate = functions.resolve_aggregate(name, values, [a.type for a in arguments])
+    if null_for_empty:
+        name, aggregate = null_for_empty_form(name, aggregate, values, arguments)
     shown = f"{name}({', '.join(_literal(v) for v in values)})" if values else name
     return AggregateRef(
         aggregate.result_type, expressions.AggregateCall(aggregate, shown, arguments)
     )
+
+
+def null_for_empty_form(
+    name: str,
+    aggregate: Aggregate,
+    values: Sequence[object],
+    arguments: Sequence[expressions.Expression],
+) -> tuple[str, Aggregate]:
+    """Return the -OrNull of an aggregate, below -State, as aggregate_functions_null_for_empty wants
+    it; the aggregate itself where its result cannot be NULL, and for counts."""
+    if _KEEPS_DEFAULT.search(name):
+        return name, aggregate
+    state = "State" if name.endswith("State") else ""
+    nullable_name = f"{name.removesuffix('State')}OrNull{state}"
+    try:
+        nullable = functions.resolve_aggregate(nullable_name, values, [a.type for a in arguments])
+    except Error:
+        return name, aggregate
+    if not state and not is_nullable(nullable.result_type):
+        return name, aggregate
+    return nullable_name, nullable
 
 
 def texts_to_join(

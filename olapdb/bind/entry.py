@@ -35,7 +35,7 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
     """
     queries = StatementBinder(scope)
     try:
-        bound = queries.query(query, queries.root_context())
+        bound = queries.statement(query, queries.root_context())
     except RecursionError:
         raise TooDeepRecursion(
             "The query's expressions are nested too deeply.", hint="Split it with WITH."

@@ -20,7 +20,8 @@ from olapdb.errors import (
 )
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
-from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
 
 _NULL = pa.nulls(1, pa.uint8())[0]
@@ -30,9 +31,12 @@ def bind_in(binder: Binder, node: sql.In) -> Expression:
     """Bind IN: InValues for constants, InSubquery for a query, else a chain of `or(equals …)`."""
     argument = binder.bind(node.left)
     query = _query_of(binder, node.right)
+    nulls = binder.context.flag("transform_null_in")
     if query is not None:
-        return _in_subquery(binder, argument, query, node.negated)
+        return _in_subquery(binder, argument, query, node.negated, nulls)
     elements = _elements(binder, argument, node.right)
+    if nulls:
+        return _in_with_nulls(binder, argument, elements, node.negated)
     if not all(isinstance(e, Constant) for e in elements):
         return _in_expressions(binder, argument, elements, node.negated)
     if isinstance(types.plain(argument.type), types.Nothing):
@@ -68,6 +72,14 @@ def _elements(
     """Return the elements of the list on the right of IN, from a literal or a constant.
 
     `(a, b) IN (1, 2)` has one element, the tuple."""
+    if (
+        isinstance(right, sql.TupleLiteral)
+        and len(right.elements) == 1
+        and isinstance(right.elements[0], sql.Function)
+        and right.elements[0].name == "tuple"
+        and not isinstance(types.plain(argument.type), types.Tuple)
+    ):
+        right = sql.TupleLiteral(right.elements[0].arguments, position=right.position)
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -79,7 +91,12 @@ def _elements(
     inner = types.plain(bound.type)
     if isinstance(inner, types.Array) and not isinstance(types.plain(argument.type), types.Array):
         return tuple(Constant(inner.inner, bound.value.values[i]) for i in range(len(bound.value)))
-    if isinstance(inner, types.Tuple) and not isinstance(types.plain(argument.type), types.Tuple):
+    several = isinstance(inner, types.Tuple) and all(
+        isinstance(types.plain(t), types.Tuple) for t in inner.elements
+    )
+    if isinstance(inner, types.Tuple) and (
+        several or not isinstance(types.plain(argument.type), types.Tuple)
+    ):
         values = zip(inner.elements, bound.value.values(), strict=True)
         return tuple(Constant(t, v) for t, v in values)
     return (bound,)
@@ -107,6 +124,58 @@ def _in_expressions(
     equal = tuple(binder.call("equals", (argument, e)) for e in elements)
     matches = equal[0] if len(equal) == 1 else binder.call("or", equal)
     return binder.call("not", (matches,)) if negated else matches
+
+
+def _in_with_nulls(
+    binder: Binder, argument: Expression, elements: Sequence[Expression], negated: bool
+) -> Expression:
+    """Return IN over a list as `transform_null_in` means it: NULL equals NULL, and the answer is
+    never NULL."""
+    whole: list[Constant] = []
+    matches: list[Expression] = []
+    for element in elements:
+        if isinstance(element, Constant) and not _has_null(element):
+            whole.append(element)
+        elif constants.is_null(element):
+            matches.append(binder.call("isNull", (argument,)))
+        else:
+            matches.append(_equal_with_nulls(binder, argument, element))
+    if whole and not constants.is_null(argument):
+        matches.append(_never_null(binder, _in_values(argument, whole, False, binder.environment)))
+    if not matches:
+        return constants.unsigned_byte(int(negated))
+    found = matches[0] if len(matches) == 1 else binder.call("or", tuple(matches))
+    return binder.call("not", (found,)) if negated else found
+
+
+def _has_null(element: Constant) -> bool:
+    """Return whether a constant is NULL, or a tuple with a NULL in it."""
+    if not element.value.is_valid:
+        return True
+    return pa.types.is_struct(element.value.type) and not all(
+        part.is_valid for part in element.value.values()
+    )
+
+
+def _equal_with_nulls(binder: Binder, left: Expression, right: Expression) -> Expression:
+    """Return whether two values are equal, part by part for tuples, where NULL equals NULL."""
+    inner = types.plain(left.type)
+    if isinstance(inner, types.Tuple):
+        count = len(inner.elements)
+        pairs = zip(_unpacked(left, count, binder), _unpacked(right, count, binder), strict=True)
+        return binder.call("and", tuple(_equal_with_nulls(binder, a, b) for a, b in pairs))
+    equal = _never_null(binder, binder.call("equals", (left, right)))
+    if not types.is_nullable(left.type) or not types.is_nullable(right.type):
+        return equal
+    both = binder.call("and", tuple(binder.call("isNull", (side,)) for side in (left, right)))
+    return binder.call("or", (equal, both))
+
+
+def _never_null(binder: Binder, condition: Expression) -> Expression:
+    """Return a condition with 0 in place of NULL."""
+    if not types.is_nullable(condition.type):
+        return condition
+    return binder.call("ifNull", (condition, constants.unsigned_byte(0)))
 
 
 def _in_values(
@@ -230,16 +299,18 @@ def _equal_numbers(element: Constant, converted: Constant) -> bool:
 
 
 def _in_subquery(
-    binder: Binder, argument: Expression, query: sql.Query, negated: bool
+    binder: Binder, argument: Expression, query: sql.Query, negated: bool, nulls: bool
 ) -> Expression:
     """Bind `x IN (SELECT …)`, comparing each column at a type common to both sides.
 
-    The constant NULL on the left gives NULL. Raises NumberOfColumnsDoesntMatch if the sides have
+    The constant NULL on the left gives NULL, and NULL equals nothing, unless `nulls`. Raises NumberOfColumnsDoesntMatch if the sides have
     different numbers of columns."""
     context = binder.subquery_context()
     bound = binder.queries.subquery(query, context)
     if isinstance(types.plain(argument.type), types.Nothing) and len(bound.columns) == 1:
-        return constants.null()
+        if not nulls:
+            return constants.null()
+        argument = binder.cast(argument, types.Nullable(types.plain(bound.columns[0].type)))
     arguments = _unpacked(argument, len(bound.columns), binder)
     if len(arguments) != len(bound.columns):
         raise NumberOfColumnsDoesntMatch(
@@ -262,10 +333,34 @@ def _in_subquery(
     node = with_types(bound, set_types, binder.queries.names)
     result = _result_type(arguments) if arguments == (argument,) else types.UINT8
     compared = tuple(left for left, _ in sides)
+    if nulls:
+        compared, node = _nulls_apart(binder, compared, node)
+        result = types.UINT8
     subquery = correlated(
         binder.queries, "in", result, node, context, arguments=compared, negated=negated
     )
     return subquery or InSubquery(result, compared, node, negated)
+
+
+def _nulls_apart(
+    binder: Binder, compared: tuple[Expression, ...], node: plan.Node
+) -> tuple[tuple[Expression, ...], plan.Node]:
+    """Return both sides of an IN with each pair that may be NULL as two: whether it is NULL, and its
+    value or a default. So NULL equals NULL."""
+    left: list[Expression] = []
+    right: list[tuple[str, Expression]] = []
+    for value, field in zip(compared, node.schema, strict=True):
+        column: Expression = ColumnRef(field.type, field.name)
+        pairs = [(value, column)]
+        if types.is_nullable(value.type) or types.is_nullable(field.type):
+            pairs = [
+                (binder.call(name, (value,)), binder.call(name, (column,)))
+                for name in ("isNull", "assumeNotNull")
+            ]
+        for one, other in pairs:
+            left.append(one)
+            right.append((binder.queries.names.unique(field.name), other))
+    return tuple(left), plan.Project(node, tuple(right))
 
 
 def _comparable(

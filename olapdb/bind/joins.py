@@ -20,6 +20,7 @@ from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.join_tables import check_join, joined_table
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
+    ExpectedAllOrAny,
     InternalError,
     InvalidJoinOnExpression,
     NotSupportedError,
@@ -42,6 +43,7 @@ def bind_join(
     """Return the relation of a join.
 
     Raises NotSupportedError for FULL with a condition other than equality."""
+    join = _with_strictness(join, context)
     _refuse_unsupported(join)
     left = bind_source(queries, join.left, context)
     right = bind_source(queries, join.right, context)
@@ -53,6 +55,20 @@ def bind_join(
     if stored is not None:
         check_join(stored, join, right, binder.right.keys, binder.nulls)
     return relation
+
+
+def _with_strictness(join: sql.Join, context: BindContext) -> sql.Join:
+    """Return the join with the strictness of join_default_strictness if it has none. Raise
+    ExpectedAllOrAny if the setting has none either."""
+    if join.strictness or join.natural or join.comma or join.kind in ("CROSS", "PASTE"):
+        return join
+    default = context.text("join_default_strictness")
+    if not default:
+        raise ExpectedAllOrAny(
+            "Expected ANY or ALL in JOIN section, because setting (join_default_strictness) is empty.",
+            position=join.position,
+        )
+    return replace(join, strictness="ANY") if default == "ANY" else join
 
 
 def _refuse_unsupported(join: sql.Join) -> None:

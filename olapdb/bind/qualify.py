@@ -162,9 +162,12 @@ class _Qualifier:
         )
 
     def _table(self, node: sql.TableReference, context: BindContext) -> sql.TableReference:
-        """Return a table of FROM with its database, unchanged if it is a WITH name."""
+        """Return a table of FROM with its database, unchanged if it is a WITH name or a temporary
+        table, which is in none."""
         name = node.table
         if name.database is not None or name.name in context.tables:
+            return node
+        if name.name in self.queries.scope.temporary:
             return node
         return replace(node, table=replace(name, database=context.database))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb import errors, functions
+from olapdb.bind.added_filters import filtered_result
 from olapdb.bind.contracts import BindContext, BoundQuery, OutputColumn, QueryBinder
 from olapdb.bind.select import bind_select
 from olapdb.bind.subqueries import with_types
@@ -25,6 +26,11 @@ MEANING = frozenset(
         "prefer_column_name_to_alias",
         "cast_keep_nullable",
         "allow_deprecated_error_prone_window_functions",
+        "transform_null_in",
+        "aggregate_functions_null_for_empty",
+        "empty_result_for_aggregation_by_empty_set",
+        "empty_result_for_aggregation_by_constant_keys_on_empty_set",
+        "join_default_strictness",
         "single_join_prefer_left_table",
         "count_distinct_implementation",
         "asterisk_include_materialized_columns",
@@ -37,6 +43,12 @@ MEANING = frozenset(
 
 class StatementBinder(QueryBinder):
     """The binder of one statement's queries: it chooses by the kind of query."""
+
+    def statement(self, query: sql.Query, context: BindContext) -> BoundQuery:
+        """Bind the query of a statement, with additional_result_filter."""
+        return filtered_result(
+            self, query, self.query(query, context), _with_settings(query, context)
+        )
 
     def query(self, query: sql.Query, context: BindContext) -> BoundQuery:
         """Bind a SELECT or a set operation; its own SETTINGS hold within it."""

@@ -359,7 +359,12 @@ class _SelectBinder:
                 nullable_keys=bool(self.binder.nullable_keys),
                 empty_without_rows=self.select.grouping != "SETS",
             )
-        only_constants = grouping.only_constants
+        flag = self.binder.context.flag
+        only_constants = grouping.only_constants and flag(
+            "empty_result_for_aggregation_by_constant_keys_on_empty_set"
+        )
+        if not grouping.keys and flag("empty_result_for_aggregation_by_empty_set"):
+            only_constants = True
         if only_constants and not aggregates:
             name = self.queries.names.unique("group")
             keys, only_constants = ((name, constants.unsigned_byte(0)),), False

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from olapdb import errors
 from olapdb.bind import constants
+from olapdb.bind.added_filters import filtered_table
 from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.called_views import bind_called_view, called_view, refuse_uncalled
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
@@ -114,7 +115,8 @@ def _table_reference(
         _refuse_final(source, "a system table")
         relation = system_relation(queries, source, database)
         qualifiers = relation.columns[0].qualifiers
-        return with_names(queries, relation, database, name.name, qualifiers)
+        relation = with_names(queries, relation, database, name.name, qualifiers)
+        return filtered_table(queries, source, relation, database, context)
     table = find_object(queries.scope.snapshot, name, database)
     queries.tables[table.id] = table.revision
     match table:
@@ -132,7 +134,8 @@ def _table_reference(
             relation = _view(queries, table, source, context)
         case MaterializedView() | RefreshableView():
             relation = _materialized_view(queries, table, source, context)
-    return with_names(queries, relation, table.database, table.name, _qualifiers(source, table))
+    relation = with_names(queries, relation, table.database, table.name, _qualifiers(source, table))
+    return filtered_table(queries, source, relation, database, context)
 
 
 def _database_of(queries: QueryBinder, name: sql.TableName, context: BindContext) -> str:

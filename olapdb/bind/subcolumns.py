@@ -1,13 +1,32 @@
-"""Parts of a value by name: `t.a` of a tuple, `a.size0` of an array, `m.keys` of a map, `n.null`."""
+"""Parts of a value by name: `t.a` of a tuple, `a.size0` of an array, `m.keys` of a map, `n.null`.
+
+A part of the elements of an array is an array: `a.size1` has the sizes of the arrays in it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.plan.expressions import Expression
-from olapdb.types import Array, DataType, Map, Tuple, is_nullable, plain
+from olapdb.sql import nodes as sql
+from olapdb.types import (
+    UINT8,
+    UINT64,
+    Array,
+    DataType,
+    LowCardinality,
+    Map,
+    Nullable,
+    String,
+    Tuple,
+    is_nullable,
+    plain,
+)
+
+_VALUE = "\ue100"
+"""The name of the value while a part of it is bound: no column has it."""
+_MAP_PARTS = {"keys": "mapKeys", "values": "mapValues"}
 
 
 def subcolumn(binder: Binder, base: Expression, names: Sequence[str]) -> Expression | None:
@@ -28,15 +47,48 @@ def _part(binder: Binder, value: Expression, name: str) -> Expression | None:
     if name == "null" and is_nullable(value.type):
         return binder.call("isNull", (value,))
     container = plain(value.type)
-    names = _element_names(container)
-    if name in names:
+    if name in _element_names(container):
         return binder.call("tupleElement", (value, constants.string(name)))
-    function = None
-    if isinstance(container, Array) and name == "size0":
-        function = "length"
-    elif isinstance(container, Map):
-        function = {"keys": "mapKeys", "values": "mapValues", "size0": "length"}.get(name)
-    return None if function is None else binder.call(function, (value,))
+    if isinstance(container, Map) and name.startswith("key_") and _is_text(container.key):
+        return binder.call("arrayElement", (value, constants.string(name.removeprefix("key_"))))
+    part = _call(value.type, name, sql.Identifier((_VALUE,)), 0)
+    if part is None:
+        return None
+    with binder.lambdas.within({_VALUE: value}):
+        return binder.bind(part)
+
+
+def _call(
+    data_type: DataType, name: str, value: sql.Identifier, depth: int
+) -> sql.Expression | None:
+    """Return the call that makes the part `name` of a value of the type, which is an element within
+    `depth` arrays; None if there is none."""
+    if depth and name == "null" and is_nullable(data_type):
+        return sql.Function("isNull", (value,))
+    container = plain(data_type)
+    if isinstance(container, String) and name == "size" and not _has_dictionary(data_type):
+        return sql.Function("length", (value,))
+    if isinstance(container, Array | Map) and name == f"size{depth}":
+        return sql.Function("length", (value,))
+    if isinstance(container, Map) and name in _MAP_PARTS:
+        return sql.Function(_MAP_PARTS[name], (value,))
+    if not isinstance(container, Array):
+        return None
+    element = sql.Identifier((f"{_VALUE}{depth}",))
+    inner = _call(container.inner, name, element, depth + 1)
+    if inner is None:
+        return None
+    return sql.Function("arrayMap", (sql.Lambda(element.parts, inner), value))
+
+
+def _is_text(data_type: DataType) -> bool:
+    """Return whether the type is a String."""
+    return isinstance(plain(data_type), String)
+
+
+def _has_dictionary(data_type: DataType) -> bool:
+    """Return whether the type is a LowCardinality, whose texts have no size of their own."""
+    return isinstance(data_type, LowCardinality)
 
 
 def _element_names(container: DataType) -> tuple[str, ...]:
@@ -44,3 +96,40 @@ def _element_names(container: DataType) -> tuple[str, ...]:
     while isinstance(container, Array):
         container = container.inner
     return container.field_names if isinstance(container, Tuple) else ()
+
+
+def all_subcolumns(data_type: DataType) -> Iterator[tuple[str, DataType]]:
+    """Yield the (path, type) of each part of a type, as DESCRIBE lists them."""
+    yield from _parts(data_type, 0, lambda part: part)
+
+
+def _parts(
+    data_type: DataType, depth: int, wrap: Callable[[DataType], DataType]
+) -> Iterator[tuple[str, DataType]]:
+    """Yield the parts of a type that lies within `depth` arrays; `wrap` makes the part's own type
+    that of the part of the whole."""
+    match data_type:
+        case Nullable():
+            yield "null", wrap(UINT8)
+            yield from _parts(data_type.inner, depth, lambda part: wrap(Nullable(part)))
+        case Array():
+            yield f"size{depth}", wrap(UINT64)
+            yield from _parts(data_type.inner, depth + 1, lambda part: wrap(Array(part)))
+        case Map():
+            yield f"size{depth}", wrap(UINT64)
+            for name, inner in (("keys", data_type.key), ("values", data_type.value)):
+                yield name, wrap(Array(inner))
+                for path, part in _parts(inner, depth + 1, lambda part: wrap(Array(part))):
+                    yield f"{name}.{path}", part
+        case Tuple():
+            names = data_type.field_names or [
+                str(at) for at in range(1, len(data_type.elements) + 1)
+            ]
+            for name, inner in zip(names, data_type.elements, strict=True):
+                yield name, wrap(inner)
+                for path, part in _parts(inner, depth, wrap):
+                    yield f"{name}.{path}", part
+        case String():
+            yield "size", wrap(UINT64)
+        case _:
+            return

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from olapdb import functions
+from olapdb.bind.aggregates import null_for_empty_form
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import NameAllocator, located
 from olapdb.errors import (
@@ -68,7 +69,8 @@ def bind_window(
             raise NotSupportedError("COLLATE is not supported; strings are compared bytewise.")
     order_by = tuple(expression for expression, _ in order)
     partition_by = binder.bind_all(spec.partition_by)
-    function = _function(node, name, arguments, parameters)
+    or_null = binder.context.flag("aggregate_functions_null_for_empty")
+    function = _function(node, name, arguments, parameters, or_null)
     if isinstance(function, WindowFunction):
         types = casts_of(function.name, [a.type for a in arguments])
         arguments = tuple(binder.cast(a, t) for a, t in zip(arguments, types, strict=True))
@@ -102,8 +104,9 @@ def _function(
     name: str,
     arguments: tuple[Expression, ...],
     parameters: tuple[Expression, ...],
+    or_null: bool,
 ) -> WindowFunction | Aggregate:
-    """Resolve the function of an OVER call.
+    """Resolve the function of an OVER call; an aggregate to its -OrNull if `or_null`.
 
     Raises UnknownAggregateFunction if the name is neither a window nor an aggregate function,
     NotSupportedError for RESPECT NULLS on an aggregate other than first and last value.
@@ -130,7 +133,8 @@ def _function(
         if not isinstance(parameter, Constant):
             raise BadArguments(f"The parameters of {name} must be constants.")
         values.append(parameter.value.as_py())
-    return functions.resolve_aggregate(name, values, [a.type for a in arguments])
+    aggregate = functions.resolve_aggregate(name, values, [a.type for a in arguments])
+    return null_for_empty_form(name, aggregate, values, arguments)[1] if or_null else aggregate
 
 
 def _specification(binder: Binder, over: sql.WindowSpec | str | None) -> sql.WindowSpec:

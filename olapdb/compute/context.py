@@ -209,16 +209,24 @@ class ExecutionContext:
             self.batch_rows = min(self.batch_rows, block_rows)
         self._time_limit_seconds = settings.number("max_execution_time")
         self._rows_to_read_max = settings.integer("max_rows_to_read")
+        self._bytes_to_read_max = settings.integer("max_bytes_to_read")
         self.threads = settings.threads
 
     def count_read(self, rows: int, read_bytes: int) -> None:
-        """Add to the statistics; raise TooManyRows past max_rows_to_read."""
+        """Add to the statistics; raise TooManyRows past max_rows_to_read, TooManyBytes past
+        max_bytes_to_read."""
         self.statistics.add_read(rows, read_bytes)
         limit = self._rows_to_read_max
         if limit and self.statistics.rows_read > limit:
             raise errors.TooManyRows(
                 f"The query read more than max_rows_to_read = {limit} rows.",
                 hint="Narrow it by the partition or sorting key, or raise the setting.",
+            )
+        limit = self._bytes_to_read_max
+        if limit and self.statistics.bytes_read > limit:
+            raise errors.TooManyBytes(
+                f"The query read more than max_bytes_to_read = {limit} bytes.",
+                hint="Name fewer columns, or raise the setting.",
             )
 
     def count_selection(

@@ -25,6 +25,11 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("use_query_cache", False),
     ("send_progress_in_http_headers", False),
     ("deduplicate_blocks_in_dependent_materialized_views", True),
+    # A query that is used several times runs once anyway; there is no Variant; a part always has
+    # its indexes.
+    ("enable_materialized_cte", False),
+    ("use_variant_as_common_type", True),
+    ("exclude_materialize_skip_indexes_on_insert", ""),
 )
 
 _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (

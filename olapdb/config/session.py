@@ -31,6 +31,23 @@ def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDef
     )
 
 
+def _limits() -> tuple[SettingDefinition, ...]:
+    """Return the settings whose excess is an error; 0 means no limit."""
+    texts = {
+        "max_result_bytes": "Bytes of a result.",
+        "max_bytes_to_read": "Bytes that a query reads.",
+        "max_columns_to_read": "Columns of a table that a query reads.",
+        "max_rows_in_set": "Rows of the set of an IN.",
+        "max_rows_in_distinct": "Distinct rows of a DISTINCT.",
+        "max_rows_in_join": "Rows of a join's right side.",
+        "max_rows_to_group_by": "Groups of a GROUP BY.",
+    }
+    return tuple(
+        SettingDefinition(name, 0, f"{text} More are an error; 0 means no limit.", minimum=0)
+        for name, text in texts.items()
+    )
+
+
 _DEFAULT_ENGINES = ("MergeTree", "ReplacingMergeTree", "Log", "StripeLog", "Memory", "None")
 
 _DEFINED = (
@@ -139,11 +156,37 @@ _DEFINED = (
         "neighbor, runningDifference and runningAccumulate may be called; they see one block.",
     ),
     SettingDefinition(
-        "aggregate_functions_null_for_empty",
-        False,
-        "Aggregates over nothing are NULL.",
-        only=(False,),
+        "aggregate_functions_null_for_empty", False, "Aggregates over nothing are NULL."
     ),
+    SettingDefinition(
+        "empty_result_for_aggregation_by_empty_set",
+        False,
+        "Aggregates without GROUP BY over nothing give no row.",
+    ),
+    SettingDefinition(
+        "empty_result_for_aggregation_by_constant_keys_on_empty_set",
+        True,
+        "GROUP BY constants alone over nothing gives no row.",
+    ),
+    SettingDefinition(
+        "join_default_strictness",
+        "ALL",
+        "What a join without ANY or ALL is; '' makes it an error.",
+        only=("ALL", "ANY", ""),
+    ),
+    SettingDefinition(
+        "ignore_data_skipping_indices",
+        "",
+        "Skip indexes, separated by commas, that SELECT does not use.",
+    ),
+    SettingDefinition(
+        "result_overflow_mode",
+        "throw",
+        "Past max_result_rows or max_result_bytes: throw fails, break ends the result behind the"
+        " batch that passes it.",
+        only=("throw", "break"),
+    ),
+    *_limits(),
     SettingDefinition(
         "default_table_engine",
         "MergeTree",
@@ -162,7 +205,15 @@ _DEFINED = (
     SettingDefinition(
         "offset", 0, "Rows that are left out at the start of a query's result.", minimum=0
     ),
-    SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true.", only=(False,)),
+    SettingDefinition(
+        "additional_table_filters",
+        "{}",
+        "Conditions of tables, by name or alias, beside those of the query: {'t': 'x > 1'}.",
+    ),
+    SettingDefinition(
+        "additional_result_filter", "", "A condition of the query's result, over its columns."
+    ),
+    SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true."),
     SettingDefinition(
         "allow_python_functions",
         False,
@@ -412,9 +463,7 @@ _DEFINED = (
         only=(True,),
     ),
     SettingDefinition("describe_compact_output", False, "DESCRIBE gives names and types only."),
-    SettingDefinition(
-        "describe_include_subcolumns", False, "DESCRIBE lists subcolumns.", only=(False,)
-    ),
+    SettingDefinition("describe_include_subcolumns", False, "DESCRIBE lists subcolumns."),
     SettingDefinition(
         "asterisk_include_materialized_columns", False, "* stands for MATERIALIZED columns too."
     ),

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from olapdb.config.definition import SettingDefinition
+from olapdb.config.definition import SettingDefinition, known_settings
+from olapdb.config.merge_tree_settings import FIXED_AT_DEFAULT, WITHOUT_MEANING
 
 _DEFINED = (
     SettingDefinition(
@@ -86,8 +87,20 @@ _DEFINED = (
 FIXED_SETTINGS = frozenset(["index_granularity", "index_granularity_bytes", "storage_policy"])
 """Settings that only CREATE TABLE gives: ALTER TABLE refuses them."""
 
+_KNOWN = (
+    *(
+        SettingDefinition(name, default, "Accepted; no answer depends on it.", neutral=True)
+        for name, default in known_settings(WITHOUT_MEANING)
+    ),
+    *(
+        SettingDefinition(
+            name, default, "Another value would change answers or limits.", only=(default,)
+        )
+        for name, default in known_settings(FIXED_AT_DEFAULT)
+    ),
+)
 TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
-    {one.name: replace(one, scope="table") for one in _DEFINED}
+    {one.name: replace(one, scope="table") for one in (*_DEFINED, *_KNOWN)}
 )
 """The settings of tables by name."""
 

@@ -30,7 +30,19 @@ class TooManyRows(OperationalError, name="TOO_MANY_ROWS", code=158):
 
 
 class TooManyRowsOrBytes(OperationalError, name="TOO_MANY_ROWS_OR_BYTES", code=396):
-    """A query with more temporary data on disk than a limit allows."""
+    """A query with a larger result, or more temporary data on disk, than a limit allows."""
+
+
+class TooManyBytes(OperationalError, name="TOO_MANY_BYTES", code=307):
+    """A query that reads more bytes than a limit allows."""
+
+
+class TooManyColumns(OperationalError, name="TOO_MANY_COLUMNS", code=161):
+    """A query that reads more columns of a table than a limit allows."""
+
+
+class SetSizeLimitExceeded(OperationalError, name="SET_SIZE_LIMIT_EXCEEDED", code=191):
+    """A set, a DISTINCT or a join's right side with more rows than a limit allows."""
 
 
 class TooDeepRecursion(OperationalError, name="TOO_DEEP_RECURSION", code=306):

@@ -21,6 +21,18 @@ class CannotGetCreateTableQuery(ProgrammingError, name="CANNOT_GET_CREATE_TABLE_
     """A table that SHOW CREATE does not find."""
 
 
+class IllegalStatistics(ProgrammingError, name="ILLEGAL_STATISTICS", code=708):
+    """Statistics that a column cannot have, or does not have."""
+
+
+class ExpectedAllOrAny(ProgrammingError, name="EXPECTED_ALL_OR_ANY", code=417):
+    """A join of no strictness where the settings give none."""
+
+
+class UnknownDatabaseEngine(ProgrammingError, name="UNKNOWN_DATABASE_ENGINE", code=336):
+    """An engine of databases that does not exist."""
+
+
 class UnknownDatabase(ProgrammingError, name="UNKNOWN_DATABASE", code=81):
     """A database name that does not exist."""
 

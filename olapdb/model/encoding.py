@@ -246,7 +246,7 @@ def encode_columns(columns: Iterable[Column]) -> Json:
     """Return columns as a JSON list."""
     return [
         [c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec, c.since]
-        + ([c.ttl] if c.ttl else [])
+        + ([c.ttl, c.statistics] if c.statistics else [c.ttl] if c.ttl else [])
         for c in columns
     ]
 

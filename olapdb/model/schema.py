@@ -32,6 +32,8 @@ class Column:
     since: int = 1
     ttl: str = ""
     """SQL text of the time from which on the column reads as its default; "" without one."""
+    statistics: str = ""
+    """The types of its STATISTICS, comma-separated."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", stored_type(self.type))

@@ -25,7 +25,7 @@ from olapdb.errors import Position, SyntaxError
 
 Kind = Literal["word", "name", "string", "number", "operator", "parameter", "end"]
 
-_OPERATORS = ("||", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>", "~*", "!~", "!~*")
+_OPERATORS = ("||", "|>", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>", "~*", "!~", "!~*")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
 _PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
 _EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")

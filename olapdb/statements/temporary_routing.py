@@ -47,6 +47,9 @@ def routed(
         case nodes.CreateTable(temporary=True):
             default = context.settings.text("default_temporary_table_engine")
             return _create(statement, default), replace(context, on_temporary=True)
+        case nodes.CreateView(temporary=True, name=name):
+            _refuse_database(name, "view")
+            return statement, replace(context, on_temporary=True)
         case nodes.Show(kind=kind, table=nodes.TableName() as name) if kind == _SHOW_CREATE:
             return replace(statement, kind="CREATE TABLE"), _required(name, context)
         case nodes.Show(kind=kind, table=nodes.TableName() as name) if kind in _SHOWN:
@@ -79,7 +82,7 @@ def split_drop(
         yield replace(statement, names=names), replace(context, on_temporary=True)
         return
     own = tuple(name for name in statement.names if _is_temporary(name, context))
-    if statement.kind != "TABLE" or not own:
+    if statement.kind not in ("TABLE", "VIEW") or not own:
         yield statement, context
         return
     others = tuple(name for name in statement.names if name not in own)
@@ -110,12 +113,7 @@ def _create(statement: nodes.CreateTable, default: str) -> nodes.CreateTable:
     """Return CREATE TEMPORARY TABLE with its engine: the default where it names none.
 
     Raises BadDatabaseForTemporaryTable, EngineRequired, NotSupportedError and IncorrectQuery."""
-    if statement.table.database is not None:
-        raise BadDatabaseForTemporaryTable(
-            "A temporary table belongs to the session and is in no database.",
-            hint=f"Leave {statement.table.database} out.",
-            position=statement.table.position,
-        )
+    _refuse_database(statement.table, "table")
     if statement.clone:
         raise NotSupportedError(
             "CREATE TEMPORARY TABLE … CLONE AS is not supported: a clone shares the files of its"
@@ -141,6 +139,16 @@ def _create(statement: nodes.CreateTable, default: str) -> nodes.CreateTable:
     return replace(statement, storage=replace(statement.storage, engine=engine))
 
 
+def _refuse_database(name: nodes.TableName, kind: str) -> None:
+    """Raise BadDatabaseForTemporaryTable if the name of a temporary table or view has a database."""
+    if name.database is not None:
+        raise BadDatabaseForTemporaryTable(
+            f"A temporary {kind} belongs to the session and is in no database.",
+            hint=f"Leave {name.database} out.",
+            position=name.position,
+        )
+
+
 # --- what is stored cannot read the tables of one session
 
 
@@ -153,7 +161,7 @@ def _refuse_readers(statement: nodes.Statement, context: StatementContext) -> No
         return
     reader: nodes.Node
     match statement:
-        case nodes.CreateView() | nodes.CreateMaterializedView():
+        case nodes.CreateView(temporary=False) | nodes.CreateMaterializedView():
             what, reader = "A view", statement.query
         case nodes.Delete() | nodes.Update() | nodes.Alter():
             what, reader = "A mutation or an ALTER", statement

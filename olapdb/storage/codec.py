@@ -26,6 +26,8 @@ _CANONICAL_NAMES = {
     "gcd": "GCD",
 }
 _TRANSFORMING = ("delta", "doubledelta", "gorilla", "fpc", "t64", "gcd")
+_COMPACTING = frozenset(("doubledelta", "gorilla", "fpc", "t64"))
+"""Transformations that make values smaller, so that a chain of them alone compresses."""
 _WIDTHS = ("1", "2", "4", "8")
 _VARIABLE_SIZE = (types.String, types.Array, types.Map, types.Tuple)
 _Step: TypeAlias = tuple[str, str]
@@ -125,8 +127,13 @@ def default_codec_text(text: str) -> str:
 def _check_order(steps: list[_Step], text: str, owner: str) -> None:
     """Raise BadArguments unless what compresses stands at the end of the chain, and there is one."""
     names = [name for name, _ in steps]
+    if not {"gorilla", "fpc"}.isdisjoint(names) and not {"delta", "doubledelta"}.isdisjoint(names):
+        raise errors.BadArguments(
+            f"CODEC({text}) of {owner} makes no sense: codecs for floats make differences themselves.",
+            hint="Leave Delta out.",
+        )
     first = next((at for at, name in enumerate(names) if name not in _TRANSFORMING), None)
-    if first is None and names:
+    if first is None and names and _COMPACTING.isdisjoint(names):
         last = _CANONICAL_NAMES[names[-1]]
         raise errors.BadArguments(
             f"Codec {last} of {owner} does not compress anything.",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from olapdb.system import (
     activity_tables,
     catalog_tables,
+    cluster_tables,
     dictionary_tables,
     function_tables,
     job_tables,
@@ -26,6 +27,7 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
     for module in (
         activity_tables,
         catalog_tables,
+        cluster_tables,
         dictionary_tables,
         function_tables,
         job_tables,

@@ -53,10 +53,10 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
             )
         case View():
             columns = f" ({_columns(item.columns)})" if item.columns else ""
-            return (
-                f"CREATE VIEW {qualified(item.database, item.name)}{columns}"
-                f" AS {item.query}{_comment(item.comment)}"
-            )
+            head = f"CREATE VIEW {qualified(item.database, item.name)}"
+            if item.database == TEMPORARY_DATABASE:
+                head = f"CREATE TEMPORARY VIEW {quote_identifier(item.name)}"
+            return f"{head}{columns} AS {item.query}{_comment(item.comment)}"
         case MaterializedView():
             return _create_materialized_view(item, snapshot)
         case RefreshableView():
@@ -187,6 +187,7 @@ def _column(column: Column) -> str:
         text += f" {column.default_kind} {column.default}".rstrip()
     codec = codec_clause(column)
     text += _comment(column.comment) + (f" {codec}" if codec else "")
+    text += f" STATISTICS({column.statistics})" if column.statistics else ""
     return text + (f" TTL {column.ttl}" if column.ttl else "")
 
 

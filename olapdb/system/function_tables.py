@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb.model.user_function import UserFunction
+from olapdb.sql.formatter.expressions import format_operand
 from olapdb.sql.literals import quote_string
+from olapdb.sql.parser import parse_expression
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import quote_identifier
 
@@ -16,7 +18,8 @@ def create_query(function: UserFunction) -> str:
     if not function.typed:
         names = ", ".join(quote_identifier(p.name) for p in function.parameters)
         names = names if len(function.parameters) == 1 else f"({names})"
-        return f"CREATE {kind} {function.full_name} AS {names} -> {function.body}"
+        body = format_operand(parse_expression(function.body))
+        return f"CREATE {kind} {function.full_name} AS {names} -> {body}"
     parameters = ", ".join(
         f"{quote_identifier(p.name)} {p.type}" + (f" DEFAULT {p.default}" if p.default else "")
         for p in function.parameters

@@ -18,6 +18,7 @@ from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
 from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, totals_row
 from olapdb.execute.operators.partials import Partial, empty_group, finalized
+from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions.base import AceroAggregation
 from olapdb.functions.kernels.columns import from_values
@@ -57,8 +58,12 @@ def aggregate_batches(
                     context.totals[id(node)] = row
                 if node.sets:
                     results = grouping_sets(node, finest, calls, context)
-            for partial in results:
-                yield from cut(finalized(node, partial, positions), context.batch_rows)
+            groups = (
+                batch
+                for partial in results
+                for batch in cut(finalized(node, partial, positions), context.batch_rows)
+            )
+            yield from limited(groups, "max_rows_to_group_by", context)
 
 
 def totals_batches(

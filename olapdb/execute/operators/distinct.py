@@ -16,6 +16,7 @@ from olapdb.compute.row_buffer import RowBuffer
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
 from olapdb.execute.operators.limit import ranks_in_groups
+from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.distinct import distinct_rows
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Distinct, SetDifference
@@ -26,6 +27,13 @@ def distinct_batches(
     node: Distinct, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the first row of each distinct key, as soon as it comes; past the memory in no order."""
+    yield from limited(_first_rows(node, child, context), "max_rows_in_distinct", context)
+
+
+def _first_rows(
+    node: Distinct, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the first row of each distinct key."""
     width = len(node.schema)
     if not node.keys:
         yield from distinct_rows(child, range(width), context)

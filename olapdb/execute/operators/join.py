@@ -23,6 +23,7 @@ from olapdb.execute.join_filters import JoinFilter, Start
 from olapdb.execute.operators.asof_join import asof_join_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, restored
 from olapdb.execute.operators.join_pairs import Joiner, Matches, missing_value, sides
+from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.joiner import IN_MEMORY, join_by_pieces, join_partitions
 from olapdb.plan.nodes import Join
 
@@ -40,6 +41,7 @@ def join_batches(
     lack columns that neither the join nor `wanted` has. So may the pairs. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
     order."""
     _refuse_unsupported(node)
+    right = limited(right, "max_rows_in_join", context)
     if not context.join_filters:
         yield from _join(node, start(node.left), right, context, wanted=wanted)
         return

@@ -14,6 +14,7 @@ from olapdb.compute.hash_table import Lookup
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.errors import IncorrectResultOfScalarSubquery
 from olapdb.execute.operators.dictionaries import DICTIONARY, dictionary_rows
+from olapdb.execute.operators.row_limits import check_rows
 from olapdb.functions import default_value
 from olapdb.plan import nodes
 from olapdb.plan.expressions import DictionaryCall, InSubquery, ScalarSubquery, walk
@@ -110,5 +111,6 @@ def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Look
     with context.memory.account(what) as account:
         buffer = _buffered(plan, context, run_node, account)
         lookup = buffer.build_lookup(threads=context.threads)
+    check_rows(lookup.count, "max_rows_in_set", context)
     context.memory.add(lookup.nbytes, what)
     return lookup

@@ -12,6 +12,7 @@ from olapdb.errors import IndexNotUsed
 from olapdb.execute.operators.scan import scan_conditions, scan_sources
 from olapdb.execute.pruning.explain_indexes import pruning_condition
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
+from olapdb.execute.pruning.skip_index import index_names
 from olapdb.model.part import Part
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.nodes import Plan, Scan
@@ -26,7 +27,7 @@ def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
     settings = Settings.of(context.settings)
     primary = settings.boolean("force_primary_key")
     partition = settings.boolean("force_index_by_date")
-    names = _names(settings.text("force_data_skipping_indices"))
+    names = index_names(settings.text("force_data_skipping_indices"))
     if not (primary or partition or names):
         return
     for scan in all_scans(plan.root):
@@ -43,12 +44,6 @@ def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
         if primary:
             forced.primary_key()
         forced.skip_indexes(names)
-
-
-def _names(text: str) -> list[str]:
-    """Return the names of a comma-separated list without quotes, leaving out empty ones."""
-    names = [name.strip().strip("`\"'") for name in text.split(",")]
-    return [name for name in names if name]
 
 
 class _ForcedIndexes:

@@ -24,7 +24,13 @@ from olapdb.execute.pruning.interval_analysis import (
     is_restricted,
     keep_candidates,
 )
-from olapdb.execute.pruning.skip_index import UsedIndex, by_row_group, kept_blocks, usable
+from olapdb.execute.pruning.skip_index import (
+    UsedIndex,
+    by_row_group,
+    index_names,
+    kept_blocks,
+    usable,
+)
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.plan.conditions import conjuncts
@@ -162,13 +168,16 @@ class Selector:
         """Return the skip indexes that can prune by the condition, by name."""
         if not self._scan.table.indexes or self._condition is None:
             return {}
-        if not Settings.of(self._context.settings).boolean("use_skip_indexes"):
+        settings = Settings.of(self._context.settings)
+        if not settings.boolean("use_skip_indexes"):
             return {}
+        ignored = index_names(settings.text("ignore_data_skipping_indices"))
         expressions = [
             (index, named)
             for index, expression in self._layout.index_expressions
             if (named := self._in_scan_names(expression)) is not None
             and (self._only_indexes is None or index.name in self._only_indexes)
+            and index.name not in ignored
         ]
         return usable(expressions, conjuncts(self._condition))
 

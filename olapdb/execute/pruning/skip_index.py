@@ -42,6 +42,12 @@ from olapdb.storage.text_index import blocks_of
 from olapdb.types.arrow_values import FALSE, to_numpy
 
 
+def index_names(text: str) -> list[str]:
+    """Return the names of a comma-separated list without quotes, leaving out empty ones."""
+    names = [name.strip().strip("`\"'") for name in text.split(",")]
+    return [name for name in names if name]
+
+
 def conditions_on(
     index: SkipIndex, index_expression: Expression, conjuncts: Sequence[Expression]
 ) -> tuple[Expression, ...]:

@@ -154,7 +154,8 @@ def _projection(query: nodes.Select) -> str:
 
 def _create_view(node: nodes.CreateView) -> str:
     """Return the lines of CREATE VIEW."""
-    parts = ["CREATE OR REPLACE VIEW" if node.or_replace else "CREATE VIEW"]
+    parts = ["CREATE OR REPLACE" if node.or_replace else "CREATE"]
+    parts += ["TEMPORARY VIEW" if node.temporary else "VIEW"]
     parts += ["IF NOT EXISTS"] if node.if_not_exists else []
     lines = [" ".join([*parts, queries.format_table(node.name)])]
     if node.columns:

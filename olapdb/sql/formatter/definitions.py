@@ -21,6 +21,8 @@ def format_create_database(node: nodes.CreateDatabase) -> str:
 def format_create_table(node: nodes.CreateTable) -> str:
     """Return `CREATE TABLE …`, with its query if it has one."""
     parts = ["CREATE OR REPLACE" if node.or_replace else "CREATE"]
+    if node.must_exist:
+        parts = ["REPLACE"]
     if node.temporary:
         parts.append("TEMPORARY")
     parts += ["TABLE", *_if_not_exists(node.if_not_exists), queries.format_table(node.table)]
@@ -37,7 +39,8 @@ def format_create_table(node: nodes.CreateTable) -> str:
 
 def format_create_view(node: nodes.CreateView) -> str:
     """Return `CREATE VIEW …`."""
-    parts = ["CREATE OR REPLACE VIEW" if node.or_replace else "CREATE VIEW"]
+    parts = ["CREATE OR REPLACE" if node.or_replace else "CREATE"]
+    parts += ["TEMPORARY VIEW" if node.temporary else "VIEW"]
     parts += [*_if_not_exists(node.if_not_exists), queries.format_table(node.name)]
     if node.columns:
         parts.append(f"({format_columns(node.columns)})")
@@ -179,6 +182,8 @@ def format_column(column: nodes.ColumnDefinition) -> str:
     parts += _comment(column.comment)
     if column.codec:
         parts.append(f"CODEC({expressions.format_expressions(column.codec)})")
+    if column.statistics:
+        parts.append(f"STATISTICS({', '.join(column.statistics)})")
     if column.ttl is not None:
         parts.append(f"TTL {expressions.format_expression(column.ttl)}")
     return " ".join(parts)

@@ -47,6 +47,8 @@ from olapdb.sql.nodes.alter import (
     PartitionReference,
     ProjectionAction,
     RenameColumn,
+    SettledAction,
+    StatisticsAction,
     UpdateWhere,
 )
 from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
@@ -195,9 +197,11 @@ __all__ = [
     "SetOperation",
     "SetSettings",
     "Setting",
+    "SettledAction",
     "Show",
     "Star",
     "Statement",
+    "StatisticsAction",
     "StorageClause",
     "Subquery",
     "SubqueryRelation",

@@ -222,6 +222,23 @@ class MaterializeColumn(AlterAction):
 
 
 @dataclass(frozen=True, slots=True)
+class StatisticsAction(AlterAction):
+    """ADD, MODIFY, DROP, CLEAR or MATERIALIZE STATISTICS of `columns`; (ALL,) for every one.
+
+    `conditional`: IF NOT EXISTS or IF EXISTS."""
+
+    verb: Lit["ADD", "MODIFY", "DROP", "CLEAR", "MATERIALIZE"]
+    columns: tuple[str, ...]
+    types: tuple[str, ...] = ()
+    conditional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SettledAction(AlterAction):
+    """APPLY PATCHES or APPLY DELETED MASK: an UPDATE or DELETE leaves nothing to apply."""
+
+
+@dataclass(frozen=True, slots=True)
 class OtherAction(AlterAction):
     """An action of ClickHouse that olapdb does not have: its text, refused by name later."""
 

@@ -27,6 +27,7 @@ class ColumnDefinition(Node):
     ttl: Expression | None = None
     comment: str = ""
     nested: tuple[tuple[str, DataType], ...] = ()
+    statistics: tuple[str, ...] = ()
 
     def flattened(self) -> tuple[ColumnDefinition, ...]:
         """Return `n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; another column unchanged."""
@@ -118,7 +119,8 @@ class CreateTable(Statement):
     """CREATE TABLE.
 
     Columns and rows may come from AS SELECT (`query`; only columns if `empty`, EMPTY AS).  Columns
-    may come from AS another table (`like`), rows too if `clone` (CLONE AS).
+    may come from AS another table (`like`), rows too if `clone` (CLONE AS).  REPLACE TABLE is OR
+    REPLACE of a table that `must_exist`.
     """
 
     table: TableName
@@ -135,11 +137,12 @@ class CreateTable(Statement):
     like: TableName | None = None
     clone: bool = False
     comment: str = ""
+    must_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CreateView(Statement):
-    """CREATE VIEW."""
+    """CREATE [TEMPORARY] VIEW."""
 
     name: TableName
     query: Query
@@ -147,6 +150,7 @@ class CreateView(Statement):
     if_not_exists: bool = False
     or_replace: bool = False
     comment: str = ""
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +254,6 @@ class Rename(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Statement):
-    """EXCHANGE TABLES left AND right."""
+    """EXCHANGE TABLES a AND b, c AND d; the pairs apply in their order."""
 
-    left: TableName
-    right: TableName
+    pairs: tuple[tuple[TableName, TableName], ...]

@@ -19,6 +19,7 @@ from olapdb.sql.parser import (
     expressions,
     queries,
     refresh,
+    statistics,
     storage,
     type_names,
 )
@@ -29,7 +30,7 @@ _PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE"
 _PARTITION_VERBS: tuple[_PartitionVerb, ...] = get_args(_PartitionVerb)
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
 _OTHER_VERBS = ("UNFREEZE", "FORGET", "APPLY", "REWRITE")
-_OTHER_MODIFIED = ("SQL", "DEFINER", "STATISTICS", "DATABASE")
+_OTHER_MODIFIED = ("SQL", "DEFINER", "DATABASE")
 
 
 def parse_alter(cursor: TokenCursor) -> nodes.Alter:
@@ -91,6 +92,13 @@ def _parse_known_action(cursor: TokenCursor) -> nodes.AlterAction | None:
         verb = cursor.take_one_of(*_PARTITION_VERBS)
         if verb:
             return _parse_partition_action(cursor, verb, position)
+    if cursor.key_after(1) == "STATISTICS":
+        verb_of_statistics = cursor.take_one_of(*get_args(statistics.Verb))
+        if verb_of_statistics and cursor.take("STATISTICS"):
+            return statistics.parse_statistics_action(cursor, verb_of_statistics, position)
+    if cursor.take("APPLY", "PATCHES") or cursor.take("APPLY", "DELETED", "MASK"):
+        storage.parse_in_partition(cursor)
+        return nodes.SettledAction(position=position)
     parse = _ACTIONS.get(cursor.key)
     if parse is not None:
         cursor.advance()
@@ -108,7 +116,7 @@ def _parse_known_action(cursor: TokenCursor) -> nodes.AlterAction | None:
 
 
 def _parse_add(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse ADD of a column, an index, a projection or a constraint; None for STATISTICS."""
+    """Parse ADD of a column, an index, a projection or a constraint."""
     if cursor.take("COLUMN"):
         if_not_exists = cursor.if_not_exists()
         column, _ = columns.parse_column(cursor)
@@ -134,8 +142,6 @@ def _parse_add(cursor: TokenCursor, position: Position) -> nodes.AlterAction | N
         return nodes.ProjectionAction(
             "ADD", projection.name, projection, if_not_exists, first, after, position=position
         )
-    if cursor.key == "STATISTICS":
-        return None
     raise cursor.expected("COLUMN, INDEX, CONSTRAINT or PROJECTION")
 
 
@@ -149,8 +155,7 @@ def _parse_place(cursor: TokenCursor) -> tuple[bool, str | None]:
 def _parse_drop(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
     """Parse DROP of a column, an index, a constraint, a projection or a detached partition.
 
-    None for STATISTICS, which olapdb does not support. DROP PARTITION is parsed by
-    `_parse_partition_action`."""
+    DROP PARTITION is parsed by `_parse_partition_action`."""
     if cursor.take("COLUMN"):
         if_exists = cursor.if_exists()
         return nodes.DropColumn(cursor.dotted_name("a column"), if_exists, position=position)
@@ -167,8 +172,6 @@ def _parse_drop(cursor: TokenCursor, position: Position) -> nodes.AlterAction | 
         if_exists = cursor.if_exists()
         name = cursor.identifier("the name of a projection")
         return nodes.ProjectionAction("DROP", name, None, if_exists, position=position)
-    if cursor.key == "STATISTICS":
-        return None
     raise cursor.expected("COLUMN, INDEX, CONSTRAINT, PARTITION or PROJECTION")
 
 
@@ -237,7 +240,7 @@ def _parse_comment(cursor: TokenCursor, position: Position) -> nodes.CommentColu
 
 
 def _parse_materialize(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse MATERIALIZE of a column, an index or a projection or the TTL; None for STATISTICS."""
+    """Parse MATERIALIZE of a column, an index or a projection or the TTL."""
     if cursor.take("COLUMN"):
         name = cursor.dotted_name("a column")
         partition = storage.parse_in_partition(cursor)
@@ -248,8 +251,6 @@ def _parse_materialize(cursor: TokenCursor, position: Position) -> nodes.AlterAc
         return nodes.MaterializeTtl(storage.parse_in_partition(cursor), position=position)
     if cursor.take("PROJECTION"):
         return _parse_projection_in_partition(cursor, "MATERIALIZE", position)
-    if cursor.key == "STATISTICS":
-        return None
     raise cursor.expected("COLUMN, INDEX, PROJECTION or TTL")
 
 

@@ -86,6 +86,27 @@ def _parse_setting_value(cursor: TokenCursor) -> bool | int | float | str | None
         return cursor.advance().text
     if token.kind == "number" or (token.key == "-" and cursor.kind_after(1) == "number"):
         return operands.parse_number(cursor, negative=cursor.take("-")).value
+    if token.key == "{":
+        return _parse_setting_map(cursor)
     if token.key in _SETTING_WORDS:
         return _SETTING_WORDS[cursor.advance().key]
     raise cursor.expected("a number, a quoted string, true, false or DEFAULT")
+
+
+def _parse_setting_map(cursor: TokenCursor) -> str:
+    """Parse `{'a': 'b', …}`; return its text in ClickHouse's form, `{'a':'b'}`."""
+    cursor.expect("{")
+    items: list[str] = []
+    while not cursor.take("}"):
+        if items:
+            cursor.expect(",")
+        key = _quoted(cursor.string("a key, quoted"))
+        cursor.expect(":")
+        items.append(f"{key}:{_quoted(cursor.string('a value, quoted'))}")
+    return "{" + ",".join(items) + "}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text in single quotes."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -7,7 +7,15 @@ from typing import Literal, get_args
 
 from olapdb.errors import Position, SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, expressions, operands, queries, storage, type_names
+from olapdb.sql.parser import (
+    clauses,
+    expressions,
+    operands,
+    queries,
+    statistics,
+    storage,
+    type_names,
+)
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.lookahead import comes_before_comma
@@ -99,6 +107,7 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
     comment = ""
     codec: tuple[nodes.Expression, ...] = ()
     ttl: nodes.Expression | None = None
+    column_statistics: tuple[str, ...] = ()
     is_primary = False
     while cursor.key not in (",", ")", ""):
         if not kind and (default_kind := cursor.take_one_of(*_DEFAULT_KINDS)):
@@ -115,6 +124,8 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
             codec = operands.parse_list_until(cursor, ")")
         elif cursor.take("TTL"):
             ttl = expressions.parse_expression(cursor)
+        elif cursor.take("STATISTICS"):
+            column_statistics = statistics.parse_column_statistics(cursor)
         elif cursor.take("PRIMARY", "KEY"):
             is_primary = True
         else:
@@ -127,7 +138,16 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
     if nullable and data_type is not None:
         data_type = make_nullable(data_type)
     column = nodes.ColumnDefinition(
-        name, data_type, kind, default, codec, ttl, comment, nested, position=position
+        name,
+        data_type,
+        kind,
+        default,
+        codec,
+        ttl,
+        comment,
+        nested,
+        column_statistics,
+        position=position,
     )
     return column, is_primary
 
@@ -150,7 +170,7 @@ def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
 
 def _refuse_column_clause(cursor: TokenCursor) -> None:
     """Raise NotSupportedError if a clause that ClickHouse has for columns is next."""
-    if cursor.key in ("STATISTICS", "AUTO_INCREMENT", "COLLATE"):
+    if cursor.key in ("AUTO_INCREMENT", "COLLATE"):
         raise cursor.refused(f"{cursor.key} of a column", "Leave it out.")
     if cursor.sees("SETTINGS", "("):
         raise cursor.refused("SETTINGS of a column", "Leave them out.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from olapdb.errors import Position, SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
@@ -35,8 +37,12 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
     temporary = bool(cursor.take_one_of("TEMPORARY", "TEMP"))
     if cursor.take("TABLE"):
         return _parse_table(cursor, or_replace, temporary, position)
+    if temporary and cursor.take("VIEW"):
+        return replace(_parse_view(cursor, or_replace, position), temporary=True)
     if temporary:
-        raise cursor.refused("A temporary object that is no table", "Use CREATE TEMPORARY TABLE.")
+        raise cursor.refused(
+            "A temporary object that is no table or plain view", "Use CREATE TEMPORARY TABLE."
+        )
     if cursor.take_one_of("DATABASE", "SCHEMA"):
         if or_replace:
             raise cursor.refused("CREATE OR REPLACE DATABASE", "Drop it first.")
@@ -57,6 +63,16 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
     if cursor.key in _REFUSED:
         raise cursor.refused(f"CREATE {cursor.key}", _REFUSED[cursor.key])
     raise cursor.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE, FUNCTION or INDEX")
+
+
+def parse_replace(cursor: TokenCursor) -> nodes.Statement:
+    """Parse REPLACE TABLE, which is CREATE OR REPLACE TABLE of a table that must exist."""
+    position = cursor.position()
+    cursor.expect("REPLACE")
+    temporary = bool(cursor.take_one_of("TEMPORARY", "TEMP"))
+    if not cursor.take("TABLE"):
+        raise cursor.refused(f"REPLACE {cursor.token.text.upper()}", "Use CREATE OR REPLACE.")
+    return replace(_parse_table(cursor, True, temporary, position), must_exist=True)
 
 
 def _parse_database(cursor: TokenCursor, position: Position) -> nodes.CreateDatabase:

@@ -16,6 +16,8 @@ def alias_follows(cursor: TokenCursor) -> bool:
         return True
     if token.kind != "word" or token.key in NOT_AN_ALIAS:
         return False
+    if token.key == "PARALLEL" and cursor.key_after(1) == "WITH":
+        return False
     return not (token.key == "COMMENT" and cursor.kind_after(1) == "string")
 
 

@@ -34,8 +34,8 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
     if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
         return functions.parse_drop_function(cursor, position)
     temporary = cursor.take("TEMPORARY")
-    if temporary and cursor.key != "TABLE":
-        raise cursor.expected("TABLE")
+    if temporary and cursor.key not in ("TABLE", "VIEW"):
+        raise cursor.expected("TABLE or VIEW")
     kind: Literal["TABLE", "VIEW", "DATABASE", "DICTIONARY", ""]
     kind = cursor.take_one_of("TABLE", "VIEW", "DATABASE", "DICTIONARY")
     if not kind:
@@ -159,12 +159,17 @@ def _parse_renamed(cursor: TokenCursor) -> tuple[bool, tuple[nodes.TableName, no
 
 
 def parse_exchange(cursor: TokenCursor) -> nodes.Exchange:
-    """Parse `EXCHANGE TABLES | DICTIONARIES a AND b`."""
+    """Parse `EXCHANGE TABLES | DICTIONARIES a AND b, …`."""
     position = cursor.position(cursor.advance())
     if not cursor.take("DICTIONARIES"):
         cursor.expect("TABLES")
+    pairs = cursor.comma_separated(_parse_exchanged)
+    clauses.refuse_on_cluster(cursor)
+    return nodes.Exchange(pairs, position=position)
+
+
+def _parse_exchanged(cursor: TokenCursor) -> tuple[nodes.TableName, nodes.TableName]:
+    """Parse `a AND b`."""
     left = cursor.table_name()
     cursor.expect("AND")
-    right = cursor.table_name()
-    clauses.refuse_on_cluster(cursor)
-    return nodes.Exchange(left, right, position=position)
+    return left, cursor.table_name()

@@ -21,6 +21,19 @@ _LITERALS: dict[str, bool | float | None] = {
     "INFINITY": float("inf"),
     "NAN": float("nan"),
 }
+_AFTER_FROM = (
+    "FROM",
+    "AS",
+    "ASC",
+    "DESC",
+    "LIMIT",
+    "IN",
+    "SETTINGS",
+    "PRIMARY",
+    "PARTITION",
+    "TTL",
+)
+"""Words behind a column of the name `from`."""
 _NEGATIVE = {"INF": float("-inf"), "INFINITY": float("-inf"), "NAN": float("nan")}
 
 
@@ -95,12 +108,24 @@ def _parse_word(cursor: TokenCursor, token: Token) -> nodes.Expression:
     if key in LITERAL_WORDS and cursor.key_after(1) not in ("(", "."):
         cursor.advance()
         return nodes.Literal(_LITERALS[key], position=cursor.position(token))
+    if key == "FROM" and _is_column_from(cursor):
+        cursor.advance()
+        return _parse_named(cursor, token)
     if key in RESERVED_OPERANDS and (
         cursor.key_after(1) != "(" or key in ("SELECT", "FROM", "WHERE")
     ):
         raise cursor.expected("an expression")
     cursor.advance()
     return _parse_named(cursor, token)
+
+
+def _is_column_from(cursor: TokenCursor) -> bool:
+    """Return whether the word FROM, where an operand is expected, is the name of a column: an
+    operator, the end or a clause follows it, as in `SELECT from FROM t`."""
+    following = cursor.key_after(1)
+    if cursor.kind_after(1) == "operator":
+        return following not in ("(", "{", "$")
+    return cursor.kind_after(1) == "end" or following in _AFTER_FROM
 
 
 def _parse_named(cursor: TokenCursor, token: Token) -> nodes.Expression:

@@ -7,9 +7,10 @@ from typing import Literal
 
 from olapdb.errors import InternalError
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, expressions, operands, relations, sorting, windows
+from olapdb.sql.parser import clauses, expressions, operands, pipes, relations, sorting, windows
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.keywords import words
+from olapdb.sql.parser.limit_range import with_range
 from olapdb.sql.parser.lookahead import query_follows
 
 _Mode = Literal["ALL", "DISTINCT", ""]
@@ -50,6 +51,8 @@ def parse_query(cursor: TokenCursor) -> nodes.Query:
     query, closed = _parse_unions(cursor)
     if isinstance(query, nodes.SetOperation) and not closed:
         query = _lift_output(query)
+    if cursor.key == "|>":
+        query = pipes.parse_pipes(cursor, query)
     query = _parse_trailing_output(cursor, query)
     if items:
         query = add_with(query, items, recursive)
@@ -182,11 +185,13 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
         order_by=order_by,
         interpolate=interpolate,
         limit_by=limits.limit_by,
-        limit=limits.limit,
+        limit=limits.limit if limits.range is None else None,
         offset=limits.offset,
         with_ties=limits.with_ties,
         position=position,
     )
+    if limits.range is not None:
+        select = with_range(select, limits.range, limits.limit)
     return select, True
 
 
@@ -194,13 +199,16 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
 
 
 def _parse_select(cursor: TokenCursor) -> nodes.Select:
-    """Parse one SELECT without its WITH; FROM may come before SELECT."""
+    """Parse one SELECT without its WITH; FROM may come before SELECT, and means SELECT * alone."""
     position = cursor.position()
     source: nodes.Relation | None = None
     if cursor.take("FROM"):
         source = relations.parse_relation(cursor)
-    cursor.expect("SELECT")
-    head = _parse_head(cursor)
+    if source is not None and cursor.key != "SELECT":
+        head = _Head(columns=(nodes.Star(position=position),))
+    else:
+        cursor.expect("SELECT")
+        head = _parse_head(cursor)
     if source is None and cursor.take("FROM"):
         source = relations.parse_relation(cursor)
     prewhere = operands.parse_aliased(cursor) if cursor.take("PREWHERE") else None
@@ -215,7 +223,7 @@ def _parse_select(cursor: TokenCursor) -> nodes.Select:
     interpolate = sorting.parse_interpolate(cursor)
     limits = sorting.parse_limits(cursor, head.top, head.with_ties)
     settings, output = parse_output(cursor)
-    return nodes.Select(
+    select = nodes.Select(
         head.columns,
         distinct=head.distinct,
         distinct_on=head.distinct_on,
@@ -231,13 +239,14 @@ def _parse_select(cursor: TokenCursor) -> nodes.Select:
         order_by=order_by,
         interpolate=interpolate,
         limit_by=limits.limit_by,
-        limit=limits.limit,
+        limit=limits.limit if limits.range is None else None,
         offset=limits.offset,
         with_ties=limits.with_ties,
         settings=settings,
         format=output,
         position=position,
     )
+    return select if limits.range is None else with_range(select, limits.range, limits.limit)
 
 
 def _parse_head(cursor: TokenCursor) -> _Head:
@@ -256,7 +265,11 @@ def _parse_head(cursor: TokenCursor) -> _Head:
         head.with_ties = cursor.take("WITH", "TIES")
     columns = [operands.parse_column(cursor)]
     while cursor.take(","):
-        if cursor.key == "FROM" and cursor.kind_after(1) != "operator":
+        if (
+            cursor.key == "FROM"
+            and cursor.kind_after(1) != "operator"
+            and cursor.key_after(1) != "FROM"
+        ):
             break  # the last column may have a comma behind it
         columns.append(operands.parse_column(cursor))
     head.columns = tuple(columns)

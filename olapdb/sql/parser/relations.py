@@ -34,10 +34,15 @@ def parse_relation(cursor: TokenCursor) -> nodes.Relation:
             right = _parse_table_expression(cursor)
             left = nodes.Join(left, right, "CROSS", comma=True, position=position)
             continue
-        joined = _parse_array_join(cursor, left) or _parse_join(cursor, left)
+        joined = parse_joined(cursor, left)
         if joined is None:
             return left
         left = joined
+
+
+def parse_joined(cursor: TokenCursor, left: nodes.Relation) -> nodes.Relation | None:
+    """Parse a JOIN or ARRAY JOIN of `left`; None if neither is next."""
+    return _parse_array_join(cursor, left) or _parse_join(cursor, left)
 
 
 # --- joins
@@ -115,6 +120,8 @@ def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
     if cursor.key == "(":
         if query_follows(cursor):
             return _parse_subquery(cursor)
+        if cursor.key_after(1) == "VALUES" and _rows_follow(cursor):
+            return _parse_values(cursor)
         cursor.enter()
         cursor.advance()
         relation = parse_relation(cursor)
@@ -140,7 +147,13 @@ def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
 def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
     """Parse `(query) [[AS] alias [(columns)]]` in FROM. Raises an error for FINAL."""
     position = cursor.position()
-    query = queries.parse_in_parentheses(cursor)
+    return _parse_aliases(cursor, queries.parse_in_parentheses(cursor), position)
+
+
+def _parse_aliases(
+    cursor: TokenCursor, query: nodes.Query, position: Position
+) -> nodes.SubqueryRelation:
+    """Parse `[[AS] alias [(columns)]]` behind the parentheses of `query`."""
     alias = _parse_alias(cursor)
     columns: tuple[str, ...] = ()
     if alias is not None and cursor.take("("):
@@ -148,6 +161,28 @@ def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
         cursor.expect(")")
     _refuse_final(cursor)
     return nodes.SubqueryRelation(query, alias, columns, position=position)
+
+
+def _rows_follow(cursor: TokenCursor) -> bool:
+    """Return whether `(VALUES` begins rows in parentheses, and no call of the function `values`."""
+    if cursor.key_after(2) != "(":
+        return False
+    closing = cursor.closing(cursor.at + 2)
+    several = closing is not None and cursor.keys[closing + 1] == ","
+    return several or not (cursor.kind_after(3) == "string" and cursor.key_after(4) == ",")
+
+
+def _parse_values(cursor: TokenCursor) -> nodes.SubqueryRelation:
+    """Parse `(VALUES (1, 'a'), …) [[AS] alias [(columns)]]`, as a query of the function values."""
+    position = cursor.position(cursor.advance())
+    cursor.advance()
+    rows = operands.parse_list_until(cursor, ")")
+    query = nodes.Select(
+        (nodes.Star(position=position),),
+        source=nodes.TableFunction("values", rows, position=position),
+        position=position,
+    )
+    return _parse_aliases(cursor, query, position)
 
 
 def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction | nodes.SubqueryRelation:

@@ -53,6 +53,8 @@ def parse_show(cursor: TokenCursor) -> Show:
     for roles in ("CURRENT ROLES", "ENABLED ROLES"):
         if cursor.take(*roles.split()):
             return Show(roles, position=position)
+    if cursor.take("FILESYSTEM", "CACHES"):
+        return Show("FILESYSTEM CACHES", position=position)
     extended, full = cursor.take("EXTENDED"), cursor.take("FULL")
     changed, temporary = cursor.take("CHANGED"), cursor.take("TEMPORARY")
     if cursor.take("SETTING"):
@@ -100,7 +102,7 @@ def _parse_show_create(cursor: TokenCursor, position: Position) -> Show:
     if cursor.key == "FUNCTION":
         raise cursor.refused("SHOW CREATE FUNCTION", "system.functions has its create_query.")
     cursor.take("MATERIALIZED")
-    if cursor.take("TEMPORARY", "TABLE"):
+    if cursor.take("TEMPORARY", "TABLE") or cursor.take("TEMPORARY", "VIEW"):
         return Show("CREATE TEMPORARY TABLE", cursor.table_name(), position=position)
     kind = "TABLE"
     if cursor.key in ("TABLE", "VIEW", "DICTIONARY") and cursor.is_name(1):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import NotSupportedError, SyntaxError
 from olapdb.sql.nodes import Expression, Fill, LimitBy, OrderByAll, OrderItem
 from olapdb.sql.parser import expressions, operands
 from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.limit_range import LimitRange, parse_range, range_follows
 
 _NOT_ALL = (".", "(", ",", "+", "-", "*", "/")
 """What makes the ALL before it a column."""
@@ -24,6 +25,7 @@ class LimitClauses:
     limit: Expression | None = None
     offset: Expression | None = None
     with_ties: bool = False
+    range: LimitRange | None = None
 
 
 def parse_order_by(cursor: TokenCursor) -> tuple[OrderItem, ...] | OrderByAll:
@@ -112,6 +114,8 @@ def parse_limits(
     limits = LimitClauses(limit=top, with_ties=with_ties)
     while cursor.key == "LIMIT":
         _parse_limit(cursor, limits)
+    if limits.range is not None:
+        return limits
     if cursor.key == "OFFSET":
         position = cursor.position(cursor.advance())
         if limits.offset is not None:
@@ -126,6 +130,9 @@ def parse_limits(
 def _parse_limit(cursor: TokenCursor, limits: LimitClauses) -> None:
     """Parse `LIMIT n`, `LIMIT m, n` or `LIMIT n OFFSET m`, each with BY or WITH TIES."""
     position = cursor.position(cursor.advance())
+    if range_follows(cursor):
+        limits.range = parse_range(cursor)
+        return
     count = expressions.parse_expression(cursor)
     offset = None
     if cursor.take(","):
@@ -150,6 +157,13 @@ def _parse_limit(cursor: TokenCursor, limits: LimitClauses) -> None:
             position=position,
         )
     limits.limit, limits.offset = count, offset
+    if range_follows(cursor):
+        limits.range = parse_range(cursor)
+        if offset is not None:
+            raise NotSupportedError(
+                "OFFSET is not supported together with LIMIT AFTER/UNTIL.", position=position
+            )
+        return
     limits.with_ties = cursor.take("WITH", "TIES")
 
 

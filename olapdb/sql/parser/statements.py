@@ -32,8 +32,6 @@ _REFUSED = {
     "RESTORE": "SYSTEM RESTORE FROM 'folder' fills a new warehouse from a backup.",
     "WATCH": "Query the view again.",
     "MOVE": "Use RENAME.",
-    "REPLACE": "Use CREATE OR REPLACE TABLE.",
-    "PARALLEL": "Send one statement after the other.",
     "MERGE": "Use INSERT into a ReplacingMergeTree.",
     "CALL": "There are no procedures.",
 }
@@ -55,7 +53,7 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     raise cursor.expected("a statement")
 
 
-_Answer: TypeAlias = (
+Answer: TypeAlias = (
     nodes.Show | nodes.Describe | nodes.ExistsObject | nodes.CheckTable | nodes.Explain
 )
 """Statements other than queries that answer with rows."""
@@ -65,7 +63,7 @@ def _parse_output(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Stat
     """Parse FORMAT and SETTINGS behind a statement that answers with rows, such as SHOW TABLES.
 
     The FORMAT of a query inside it, as in EXPLAIN SELECT … FORMAT x, is the statement's own."""
-    if not isinstance(statement, _Answer):
+    if not isinstance(statement, Answer):
         return statement
     settings, output = queries.parse_output(cursor)
     inner = _query_inside(statement)
@@ -130,6 +128,7 @@ def _parse_explain(cursor: TokenCursor) -> nodes.Explain:
 _STATEMENTS: dict[str, Callable[[TokenCursor], nodes.Statement]] = {
     "INSERT": data.parse_insert,
     "CREATE": create.parse_create,
+    "REPLACE": create.parse_replace,
     "ALTER": alter.parse_alter,
     "DROP": objects.parse_drop,
     "DETACH": objects.parse_detach,

@@ -46,28 +46,59 @@ _STORAGE = frozenset({"ENGINE", "PARTITION", "PRIMARY", "ORDER", "TTL", "COMMENT
 
 _EXCLUSIVE = frozenset({"PARTITION", "WHERE", "FROM", "STALE", "SAMPLE", "OLDEST", "METADATA"})
 
+_CACHES = (
+    "DNS CACHE",
+    "MARK CACHE",
+    "INDEX MARK CACHE",
+    "UNCOMPRESSED CACHE",
+    "INDEX UNCOMPRESSED CACHE",
+    "PRIMARY INDEX CACHE",
+    "MMAP CACHE",
+    "PAGE CACHE",
+    "QUERY CACHE",
+    "QUERY CONDITION CACHE",
+    "COMPILED EXPRESSION CACHE",
+    "FILESYSTEM CACHE",
+    "SCHEMA CACHE",
+    "FORMAT SCHEMA CACHE",
+    "CONNECTIONS CACHE",
+    "S3 CLIENT CACHE",
+    "ICEBERG METADATA CACHE",
+    "VECTOR SIMILARITY INDEX CACHE",
+    "TEXT INDEX TOKENS CACHE",
+    "TEXT INDEX HEADER CACHE",
+    "TEXT INDEX POSTINGS CACHE",
+    "TEXT INDEX CACHES",
+)
+"""What SYSTEM CLEAR, or DROP, empties."""
+
+_BACKGROUND = (
+    "MERGES",
+    "TTL MERGES",
+    "MOVES",
+    "FETCHES",
+    "REPLICATED SENDS",
+    "REPLICATION QUEUES",
+    "PULLING REPLICATION LOG",
+    "DISTRIBUTED SENDS",
+    "CLEANUP",
+)
+"""What SYSTEM STOP and START suspend, of one table or of all."""
+
 _COMMANDS: dict[
-    tuple[str, ...], Literal["", "table", "optional table", "argument", "argument on table"]
+    tuple[str, ...],
+    Literal["", "table", "optional table", "names", "argument", "argument on table"],
 ] = {
     ("QUARANTINE", "PART"): "argument on table",
     ("BACKUP", "TO"): "argument",
     ("RESTORE", "FROM"): "argument",
-    ("FLUSH", "LOGS"): "",
+    ("FLUSH", "LOGS"): "names",
     ("FLUSH", "ASYNC", "INSERT", "QUEUE"): "",
-    ("STOP", "MERGES"): "optional table",
-    ("START", "MERGES"): "optional table",
-    ("STOP", "TTL", "MERGES"): "optional table",
-    ("START", "TTL", "MERGES"): "optional table",
-    ("STOP", "MOVES"): "optional table",
-    ("START", "MOVES"): "optional table",
-    ("STOP", "FETCHES"): "optional table",
-    ("START", "FETCHES"): "optional table",
-    ("STOP", "REPLICATED", "SENDS"): "optional table",
-    ("START", "REPLICATED", "SENDS"): "optional table",
-    ("STOP", "REPLICATION", "QUEUES"): "optional table",
-    ("START", "REPLICATION", "QUEUES"): "optional table",
-    ("STOP", "DISTRIBUTED", "SENDS"): "optional table",
-    ("START", "DISTRIBUTED", "SENDS"): "optional table",
+    **{
+        (verb, *what.split()): "optional table"
+        for verb in ("STOP", "START")
+        for what in _BACKGROUND
+    },
     ("FLUSH", "DISTRIBUTED"): "table",
     ("SYNC", "REPLICA"): "table",
     ("SYNC", "DATABASE", "REPLICA"): "table",
@@ -83,12 +114,15 @@ _COMMANDS: dict[
     ("RELOAD", "DICTIONARIES"): "",
     ("RELOAD", "DICTIONARY"): "table",
     ("RELOAD", "FUNCTIONS"): "",
-    ("DROP", "DNS", "CACHE"): "",
-    ("DROP", "MARK", "CACHE"): "",
-    ("DROP", "UNCOMPRESSED", "CACHE"): "",
-    ("DROP", "QUERY", "CACHE"): "",
-    ("DROP", "COMPILED", "EXPRESSION", "CACHE"): "",
-    ("DROP", "FILESYSTEM", "CACHE"): "",
+    ("RELOAD", "USERS"): "",
+    ("RELOAD", "ASYNCHRONOUS", "METRICS"): "",
+    ("UNLOAD", "DICTIONARIES"): "",
+    ("UNLOAD", "DICTIONARY"): "table",
+    ("LOAD", "PRIMARY", "KEY"): "optional table",
+    ("UNLOAD", "PRIMARY", "KEY"): "optional table",
+    ("PREWARM", "MARK", "CACHE"): "table",
+    ("SYNC", "FILE", "CACHE"): "",
+    ("JEMALLOC", "PURGE"): "",
     ("UNFREEZE", "WITH", "NAME"): "argument",
     ("ENABLE", "FAILPOINT"): "argument",
     ("DISABLE", "FAILPOINT"): "argument",
@@ -126,6 +160,8 @@ def parse_system(cursor: TokenCursor) -> SystemView | System:
         if action:
             cursor.advance()
             return _parse_view_command(cursor, action, start)
+    if cursor.key in ("CLEAR", "DROP") and (cache := _parse_cache(cursor, start)) is not None:
+        return cache
     for keys, takes in _COMMANDS.items():
         if cursor.take(*keys):
             return _parse_command(cursor, " ".join(keys), takes, start)
@@ -138,10 +174,32 @@ def parse_system(cursor: TokenCursor) -> SystemView | System:
     )
 
 
+def _parse_cache(cursor: TokenCursor, start: int) -> System | None:
+    """Parse `CLEAR | DROP … CACHE`, with the TAG of a query cache and FOR of one of schemas; None if
+    it is no cache that is next. The command says DROP."""
+    for cache in _CACHES:
+        words = cache.split()
+        if not (cursor.take("CLEAR", *words) or cursor.take("DROP", *words)):
+            continue
+        argument = None
+        if cache == "QUERY CACHE" and cursor.take("TAG"):
+            argument = cursor.string()
+        elif cache.endswith("SCHEMA CACHE") and cursor.take("FOR"):
+            argument = cursor.identifier()
+        clauses.refuse_on_cluster(cursor)
+        position = cursor.position(cursor.tokens[start])
+        return System(f"DROP {cache}", None, argument, position=position)
+    return None
+
+
 def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) -> System:
     """Parse what `command` takes (see `_COMMANDS`); SYSTEM is token number `start`."""
     position = cursor.position(cursor.tokens[start])
     clauses.refuse_on_cluster(cursor)
+    if takes == "names":
+        if not cursor.ended:
+            cursor.comma_separated(TokenCursor.table_name)
+        return System(command, position=position)
     if takes == "argument":
         quoted = cursor.token.kind == "string"
         argument = cursor.string() if quoted else cursor.identifier()

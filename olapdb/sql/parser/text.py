@@ -7,11 +7,11 @@ that knows quotes, comments and parentheses only finds the head of an INSERT fir
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import IncorrectQuery, SyntaxError
 from olapdb.sql.nodes import (
     Expression,
     Query,
@@ -63,8 +63,8 @@ def parse(text: str) -> tuple[Statement, ...]:
         if text[at] == ";":
             at = _skip_blank(text, at + 1)
             continue
-        statement, at = _parse_next(source, at)
-        parsed.append(statement)
+        several, at = _parse_next(source, at)
+        parsed += several
         at = _skip_blank(text, at)
     return tuple(parsed)
 
@@ -127,19 +127,36 @@ def _skip_blank(text: str, at: int) -> int:
     return at if match is None else match.end()
 
 
-def _parse_next(source: SourceText, start: int) -> tuple[Statement, int]:
-    """Parse the statement at `start`; return it and the offset of its semicolon or the end."""
+def _parse_next(source: SourceText, start: int) -> tuple[Sequence[Statement], int]:
+    """Parse the statement at `start`, or several that PARALLEL WITH joins; return them and the
+    offset of the semicolon or the end."""
     text = source.text
     if _INSERT.match(text, start):
         insert_data = _find_data(text, start)
         if insert_data is not None:
-            return _parse_insert_with_data(source, start, insert_data)
+            statement, end = _parse_insert_with_data(source, start, insert_data)
+            return (statement,), end
     end = _end_of_statement(text, start, _STATEMENT_END)
     cursor = TokenCursor.over(source, start, end)
-    statement = statements.parse_statement(cursor)
+    parsed = [statements.parse_statement(cursor)]
+    while cursor.take("PARALLEL", "WITH"):
+        parsed.append(statements.parse_statement(cursor))
     if not cursor.ended:
         raise cursor.expected("the end of the statement")
-    return statement, end
+    if len(parsed) > 1:
+        _refuse_answers(parsed)
+    return parsed, end
+
+
+def _refuse_answers(parsed: Sequence[Statement]) -> None:
+    """Raise IncorrectQuery if one of the statements that PARALLEL WITH joins answers with rows."""
+    for statement in parsed:
+        if isinstance(statement, Query | statements.Answer):
+            raise IncorrectQuery(
+                "A statement that answers with rows cannot be combined by PARALLEL WITH.",
+                hint="UNION ALL combines queries.",
+                position=statement.position,
+            )
 
 
 def _end_of_statement(text: str, start: int, pattern: re.Pattern[str]) -> int:

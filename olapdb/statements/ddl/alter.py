@@ -41,6 +41,7 @@ from olapdb.statements.ddl.projections import (
     projection_steps,
 )
 from olapdb.statements.ddl.refreshable_views import modify_refresh
+from olapdb.statements.ddl.statistics import altered_statistics
 from olapdb.statements.ddl.table_definition import check_table
 from olapdb.statements.ddl.ttl import materialize_ttl, ttl_after_modify, ttl_text
 from olapdb.statements.ddl.views import alter_query
@@ -64,6 +65,8 @@ _COLUMNS = (
     | nodes.ConstraintAction
     | nodes.IndexAction
     | nodes.ProjectionAction
+    | nodes.StatisticsAction
+    | nodes.SettledAction
     | nodes.ModifyOrderBy
     | nodes.ModifySampleBy
     | nodes.ModifySetting
@@ -236,6 +239,10 @@ def _apply_actions(
             case nodes.ProjectionAction():
                 draft.table = alter_projection(action, draft.table)
                 steps += projection_steps(action, draft.table, context, snapshot)
+            case nodes.StatisticsAction():
+                draft.table = altered_statistics(action, draft.table)
+            case nodes.SettledAction():
+                pass
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
             case nodes.ModifySampleBy(expression=expression):

@@ -27,6 +27,7 @@ from olapdb.sql.literals import quote_name
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
 from olapdb.statements.ddl.enum_elements import with_enum_elements
+from olapdb.statements.ddl.statistics import with_statistics
 from olapdb.statements.ddl.ttl import column_ttl_text
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import Array, DataType, Enum, is_nullable, make_nullable, plain
@@ -109,6 +110,7 @@ class ColumnsDraft:
             self.version,
             column_ttl_text(definition.ttl),
         )
+        column = with_statistics(column, definition)
         self._put(column, action.first, action.after, action)
 
     def drop(self, action: nodes.DropColumn) -> None:

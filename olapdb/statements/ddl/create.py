@@ -10,6 +10,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.bind.analysis import qualify
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
@@ -22,6 +23,7 @@ from olapdb.errors import (
     Error,
     NotSupportedError,
     TableAlreadyExists,
+    UnknownDatabaseEngine,
 )
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
@@ -47,7 +49,7 @@ from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.view_parameters import parameters_of
-from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
@@ -64,10 +66,35 @@ from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.query import select
 from olapdb.views.definition.replaced_view import followers_of, redefine_followers
 
+_OTHER_DATABASE_ENGINES = (
+    "Memory",
+    "Lazy",
+    "Replicated",
+    "Shared",
+    "MySQL",
+    "PostgreSQL",
+    "MaterializedPostgreSQL",
+    "SQLite",
+    "DataLakeCatalog",
+    "Backup",
+    "Filesystem",
+    "S3",
+    "HDFS",
+    "Overlay",
+)
+"""Engines of databases that ClickHouse has, and olapdb does not."""
+
 
 def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
-    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, NotSupportedError for engines other than
-    Atomic and Ordinary."""
+    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, UnknownDatabaseEngine, NotSupportedError for
+    engines other than Atomic and Ordinary."""
+    engine = statement.engine
+    if engine is not None and engine.name not in ("Atomic", "Ordinary", *_OTHER_DATABASE_ENGINES):
+        raise UnknownDatabaseEngine(
+            f"Unknown database engine: {engine.name}.",
+            hint="Leave ENGINE out, or say Atomic.",
+            position=statement.position,
+        )
     if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
         raise NotSupportedError(
             f"Database engine {statement.engine.name} is not supported.",
@@ -157,6 +184,8 @@ def _object_to_replace(
     REPLACE or IF NOT EXISTS, or for a materialized view; DictionaryAlreadyExists for a dictionary,
     HaveDependentObjects for a table that views need."""
     existing = context.find(snapshot, name)
+    if existing is None and isinstance(statement, nodes.CreateTable) and statement.must_exist:
+        raise unknown_table(snapshot, *context.locate(name)).at(name.position)
     if existing is None or statement.if_not_exists:
         return existing
     if isinstance(existing, View) and existing.dictionary:
@@ -316,6 +345,7 @@ def _create_filled(
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
     """Run CREATE VIEW: bind the SELECT once to learn the columns, and store it with qualified
     names."""
+    refuse_added_filters(statement.query)
     return retry_on_conflict(context, partial(_create_view, statement, context))
 
 
@@ -359,6 +389,8 @@ def _create_view(
         )
     if existing is not None:
         _refuse_readers(existing, snapshot)
+    if context.on_temporary:
+        reads = ()  # of another catalog
     commit_object(view, existing, context, snapshot, reads=reads)
     return Result()
 

@@ -46,8 +46,8 @@ def rename(statement: nodes.Rename, context: StatementContext) -> Result:
 
 
 def exchange(statement: nodes.Exchange, context: StatementContext) -> Result:
-    """Run EXCHANGE TABLES: two tables swap names in one commit. Ids stay: a view still writes to
-    the same table, under its new name."""
+    """Run EXCHANGE TABLES: the tables of each pair swap names, all in one commit. Ids stay: a view
+    still writes to the same table, under its new name."""
     retry_on_conflict(context, partial(_exchange, statement, context))
     return Result()
 
@@ -81,9 +81,15 @@ def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot:
 
 def _exchange(statement: nodes.Exchange, context: StatementContext, snapshot: Snapshot) -> None:
     """Make one attempt of `exchange` at the snapshot."""
-    left, right = (context.require(snapshot, name) for name in (statement.left, statement.right))
-    names = {left.id: (right.database, right.name), right.id: (left.database, left.name)}
-    _commit_renames(context, "EXCHANGE", snapshot, (left, right), names)
+    holders: dict[Name, SchemaObject] = {}
+    for pair in statement.pairs:
+        for name in pair:
+            item = context.require(snapshot, name)
+            holders.setdefault((item.database, item.name), item)
+        left, right = map(context.locate, pair)
+        holders[left], holders[right] = holders[right], holders[left]
+    names = {item.id: name for name, item in holders.items()}
+    _commit_renames(context, "EXCHANGE", snapshot, holders.values(), names)
 
 
 def _rename_databases(

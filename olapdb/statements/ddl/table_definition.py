@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from olapdb import types
 from olapdb.bind import bind_expression
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SettingValue, is_deduplication, table_settings
 from olapdb.errors import BadArguments, DataTypeCannotBeUsedInKey, IllegalColumn, IncorrectQuery
 from olapdb.ingest.deduplication_key import check_deduplication
@@ -26,6 +27,7 @@ from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.ddl.indexes import add_indexes
 from olapdb.statements.ddl.projections import add_projections, check_projections_of_engine
 from olapdb.statements.ddl.sampling import check_sampling, sampling_key_of
+from olapdb.statements.ddl.statistics import with_statistics
 from olapdb.statements.ddl.ttl import check_column_ttls, column_ttl_text, ttl_text
 from olapdb.statements.query import select
 from olapdb.statements.temporary_routing import for_table
@@ -169,7 +171,7 @@ def template_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Table | None:
     """Return the table of AS or CLONE AS; None without one."""
-    if statement.like is None:
+    if statement.like is None or statement.like.database in SYSTEM_DATABASES:
         return None
     readable = context.with_temporary(snapshot)
     named = for_table(statement.like, replace(context, on_temporary=False))
@@ -185,8 +187,8 @@ def _columns(
         columns = columns_from(statement.columns, context, snapshot)
     elif like is not None:
         return fresh_columns(like.columns)
-    elif statement.query is not None:
-        plan = select.plan_query(statement.query, context, snapshot)
+    elif (query := _described(statement)) is not None:
+        plan = select.plan_query(query, context, snapshot)
         columns = tuple(
             Column(number, name, _require_storable(data_type))
             for number, (name, data_type) in enumerate(zip(plan.names, plan.types), 1)
@@ -203,6 +205,14 @@ def _columns(
             raise IllegalColumn(f"Column {column.name} appears twice.", position=statement.position)
         seen_names.add(column.name)
     return columns
+
+
+def _described(statement: nodes.CreateTable) -> nodes.Query | None:
+    """Return the query whose columns the table has: that of AS SELECT, or SELECT * of the system
+    table behind AS; None without either."""
+    if statement.like is None:
+        return statement.query
+    return nodes.Select((nodes.Star(),), source=nodes.TableReference(statement.like))
 
 
 def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
@@ -235,18 +245,17 @@ def columns_from(
             data_type = _default_type(definition, columns, context, snapshot)
         elif nullable and not isinstance(data_type, types.LowCardinality):
             data_type = types.make_nullable(data_type)
-        columns.append(
-            Column(
-                number,
-                definition.name,
-                data_type,
-                definition.default_kind,
-                to_sql(definition.default) if definition.default is not None else "",
-                definition.comment,
-                ", ".join(to_sql(codec) for codec in definition.codec),
-                ttl=column_ttl_text(definition.ttl),
-            )
+        column = Column(
+            number,
+            definition.name,
+            data_type,
+            definition.default_kind,
+            to_sql(definition.default) if definition.default is not None else "",
+            definition.comment,
+            ", ".join(to_sql(codec) for codec in definition.codec),
+            ttl=column_ttl_text(definition.ttl),
         )
+        columns.append(with_statistics(column, definition))
     return tuple(columns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.errors import NotSupportedError, TableAlreadyExists
 from olapdb.model.schema import MaterializedView, RefreshableView
 from olapdb.result import Result
@@ -24,6 +25,7 @@ def create_materialized_view(
 ) -> Result:
     """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
     gap until a backfill. With REFRESH it is no trigger: see `refreshable_views`."""
+    refuse_added_filters(statement.query)
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     if statement.refresh is not None:
         return refreshable_views.create_refreshable_view(statement, context)

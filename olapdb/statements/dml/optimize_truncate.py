@@ -10,7 +10,7 @@ from olapdb.dml.truncate import truncate as truncate_table
 from olapdb.dml.truncate import truncate as truncate_tables
 from olapdb.dml.ttl import apply_ttl
 from olapdb.engine.expiry import ttl_rules
-from olapdb.errors import NotSupportedError, UnsupportedMethod
+from olapdb.errors import BadArguments, NotSupportedError, UnsupportedMethod
 from olapdb.maintenance.backup import back_up, restore
 from olapdb.maintenance.merge_planner import optimize as optimize_table
 from olapdb.maintenance.merge_planner import recompress
@@ -134,11 +134,44 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
 
 
 _NO_OPS = (
-    "SYNC REPLICA",
     "FLUSH LOGS",
     "FLUSH ASYNC INSERT QUEUE",
-    *(f"DROP {cache} CACHE" for cache in ("DNS", "MARK", "QUERY", "COMPILED EXPRESSION")),
+    "RELOAD USERS",
+    "RELOAD FUNCTIONS",
+    "RELOAD ASYNCHRONOUS METRICS",
+    "UNLOAD DICTIONARIES",
+    "SYNC FILE CACHE",
+    "JEMALLOC PURGE",
+    "RESTART REPLICAS",
 )
+_NO_OPS_OF_TABLES = (
+    "SYNC REPLICA",
+    "LOAD PRIMARY KEY",
+    "UNLOAD PRIMARY KEY",
+    "PREWARM MARK CACHE",
+    "WAIT LOADING PARTS",
+    *(
+        f"{verb} {what}"
+        for verb in ("STOP", "START")
+        for what in (
+            "MOVES",
+            "FETCHES",
+            "REPLICATED SENDS",
+            "REPLICATION QUEUES",
+            "PULLING REPLICATION LOG",
+            "DISTRIBUTED SENDS",
+            "CLEANUP",
+        )
+    ),
+)
+"""Commands about what olapdb does not do; a table that they name must exist."""
+
+_OF_OTHER_TABLES = {
+    "RESTART REPLICA": "replicated",
+    "RESTORE REPLICA": "replicated",
+    "FLUSH DISTRIBUTED": "distributed",
+}
+"""Commands for kinds of tables that there are none of."""
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
@@ -149,6 +182,8 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     Raises NotSupportedError."""
     if statement.command in _NO_OPS:
         return Result()
+    if statement.command in _NO_OPS_OF_TABLES or statement.command in _OF_OTHER_TABLES:
+        return _without_effect(statement, context)
     if statement.command.endswith("MERGES"):
         return _set_background(statement, context)
     if statement.command in ("BACKUP TO", "RESTORE FROM"):
@@ -158,7 +193,9 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     if statement.command == "DROP UNCOMPRESSED CACHE":
         context.services.store.cache.columns.shared.clear()
         return Result()
-    if statement.command in ("RELOAD DICTIONARY", "RELOAD DICTIONARIES"):
+    if statement.command.startswith("DROP "):  # the other caches
+        return Result()
+    if statement.command in ("RELOAD DICTIONARY", "RELOAD DICTIONARIES", "UNLOAD DICTIONARY"):
         return dictionaries.reload(statement, context)
     if statement.command.endswith(("VIEW", "VIEWS")):
         return refreshable_views.system(statement, context)
@@ -167,6 +204,22 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
         hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START [TTL] MERGES are.",
         position=statement.position,
     )
+
+
+def _without_effect(statement: nodes.System, context: StatementContext) -> Result:
+    """Run a command that has nothing to do. Raise UnknownTable for a table that does not exist,
+    BadArguments if the command is for tables of another kind."""
+    if statement.table is None:
+        return Result()
+    table = context.require(context.snapshot(), statement.table)
+    kind = _OF_OTHER_TABLES.get(statement.command)
+    if kind is not None:
+        raise BadArguments(
+            f"Table {table.database}.{table.name} is not {kind}.",
+            hint="A warehouse is shared by opening its folder.",
+            position=statement.table.position,
+        )
+    return Result()
 
 
 def _set_background(statement: nodes.System, context: StatementContext) -> Result:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from olapdb import errors
+from olapdb.bind.subcolumns import all_subcolumns
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.bind.virtual import virtual_columns
 from olapdb.config import lookup, setting_text
@@ -34,7 +35,7 @@ from olapdb.statements.query import select
 from olapdb.storage.codec import codec_text
 from olapdb.system.ddl import create_database, create_statement
 from olapdb.system.information_schema import information_tables
-from olapdb.types import STRING, UINT8
+from olapdb.types import STRING, UINT8, DataType
 from olapdb.types.indented import indented_name
 
 
@@ -92,6 +93,8 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
             return no_roles(enabled=statement.kind == "ENABLED ROLES")
         case "CLUSTERS" | "CLUSTER":
             return no_clusters(whole=statement.kind == "CLUSTER")
+        case "FILESYSTEM CACHES":
+            return Listing((("Caches", STRING),), (), "Caches")
         case "ENGINES":
             return system_rows("table_engines", None, "name", context, snapshot).by_name()
         case _:
@@ -274,19 +277,39 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
             for name, data_type in result_columns
         ]
         virtual_rows: list[tuple[object, ...]] = []
+        parts = _subcolumn_rows(result_columns)
     else:
         assert statement.table is not None
         _refuse_parameters(statement.table, context)
-        rows = [_describe_row(column) for column in _columns(statement.table, context)]
+        described = _columns(statement.table, context)
+        rows = [_describe_row(column) for column in described]
         virtual_rows = _virtual_rows(statement.table, context)
+        parts = _subcolumn_rows([(column.name, column.type) for column in described])
+    has_parts = context.settings.boolean("describe_include_subcolumns")
+    if not has_parts:
+        parts = []
+    every = [*rows, *virtual_rows, *parts]
     column_count = 2 if context.settings.boolean("describe_compact_output") else len(_DESCRIBED)
-    names, types = list(_DESCRIBED[:column_count]), [STRING] * column_count
-    columns = [[row[i] for row in (*rows, *virtual_rows)] for i in range(column_count)]
+    names: list[str] = list(_DESCRIBED[:column_count])
+    types: list[DataType] = [STRING] * column_count
+    columns: list[list[object]] = [[row[i] for row in every] for i in range(column_count)]
+    before = len(rows), len(virtual_rows)
+    if has_parts:
+        names, types = [*names, "is_subcolumn"], [*types, UINT8]
+        columns.append([int(at >= sum(before)) for at in range(len(every))])
     if context.settings.boolean("describe_include_virtual_columns"):
-        virtual_marks: list[int] = [0] * len(rows) + [1] * len(virtual_rows)
-        columns.append(list(virtual_marks))
-        return from_columns([*names, "is_virtual"], [*types, UINT8], columns)
+        names, types = [*names, "is_virtual"], [*types, UINT8]
+        columns.append([int(before[0] <= at < sum(before)) for at in range(len(every))])
     return from_columns(names, types, columns)
+
+
+def _subcolumn_rows(columns: Iterable[tuple[str, DataType]]) -> list[tuple[object, ...]]:
+    """Return the rows of DESCRIBE for the parts of columns."""
+    return [
+        (f"{name}.{path}", indented_name(part), "", "", "", "", "")
+        for name, data_type in columns
+        for path, part in all_subcolumns(data_type)
+    ]
 
 
 def _refuse_parameters(name: nodes.TableName, context: StatementContext) -> None:

@@ -19,6 +19,8 @@ from olapdb.plan.nodes import Plan
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.formatter.call_form import show_calls
+from olapdb.sql.formatter.definition_lines import show_statement
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.views import judged_statement
 from olapdb.statements.query import select
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 _OPTIONS = ("indexes", "header", "description", "actions", "optimize")
 _REFUSED_OPTIONS = (
     *("compact", "column_structure", "distributed", "json", "sorting", "input_headers", "indices"),
-    *("projections", "keep_logical_steps", "pretty", "estimates", "graph"),
+    *("projections", "keep_logical_steps", "pretty", "estimates", "graph", "oneline"),
+    *("run_query_tree_passes", "query_tree_passes"),
 )
 """Options of ClickHouse that do not exist here."""
 _WITHOUT_OPTIONS = ("ANALYZE", "ESTIMATE", "PIPELINE")
@@ -53,7 +56,7 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
         EXPLAIN ANALYZE                  runs the query: the plan with each node's time, rows and reads
         EXPLAIN ESTIMATE                 a row a table: the parts, rows and granules it would read
         EXPLAIN PIPELINE                 the operators, and in how many threads they work
-        EXPLAIN SYNTAX                   the statement as it was parsed
+        EXPLAIN SYNTAX [oneline = 1]     the statement as it was parsed, operators as calls
         EXPLAIN VIEW v | CREATE …        which parts of the view's definition are provable, and why
         EXPLAIN DEPENDENCIES t           the objects that a change of t affects
         EXPLAIN PROVENANCE SELECT …      the INSERTs that the selected rows of a target come from
@@ -64,7 +67,7 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
     _check_options(statement, options)
     match statement.kind:
         case "SYNTAX":
-            return _text_result([to_sql(statement.statement)])
+            return _text_result([_syntax(statement.statement, bool(options.get("oneline")))])
         case "PLAN":
             return _text_result(_plan(statement.statement, bool(options.get("indexes")), context))
         case "ANALYZE":
@@ -92,6 +95,8 @@ def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> N
     """Raise UnknownSetting for an option that ClickHouse does not have either, NotSupportedError for
     one that is not known here, or that the form does not take."""
     for name in options:
+        if name == "oneline" and statement.kind == "SYNTAX":
+            continue
         if name not in _OPTIONS and name not in _REFUSED_OPTIONS:
             raise UnknownSetting(
                 f"EXPLAIN does not know {name}.",
@@ -104,6 +109,16 @@ def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> N
                 hint=f"EXPLAIN PLAN takes {', '.join(_OPTIONS)}.",
                 position=statement.position,
             )
+
+
+def _syntax(statement: nodes.Node, one_line: bool) -> str:
+    """Return the text of a query with its operators as calls, of another statement as it is."""
+    if isinstance(statement, nodes.Query):
+        return show_calls(statement, one_line=one_line)
+    assert isinstance(statement, nodes.Statement)
+    if one_line or not isinstance(statement, nodes.CreateTable | nodes.CreateView):
+        return to_sql(statement)
+    return show_statement(statement)
 
 
 def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> list[str]:

@@ -12,8 +12,9 @@ from olapdb.bind.analysis import is_deterministic
 from olapdb.bind.projection import ROWS_MAX
 from olapdb.bind.qualify import qualify
 from olapdb.bind.user_functions import calls_of_users
+from olapdb.config import Settings
 from olapdb.engine.layout import shared_layout
-from olapdb.errors import TooManyRows
+from olapdb.errors import TooManyColumns, TooManyRowsOrBytes
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.force_index import check_forced_indexes
 from olapdb.formats.registry import find_format
@@ -24,6 +25,7 @@ from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
 from olapdb.plan.nodes import Limit, Plan
+from olapdb.plan.tree import all_scans
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -47,7 +49,7 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
 
 def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """Run the query at the given snapshot; return its rows as a stream. The snapshot stays pinned
-    until the stream ends or is closed. More than max_result_rows rows raise TooManyRows.
+    until the stream ends or is closed. More than max_result_rows rows raise TooManyRowsOrBytes.
 
     The settings `limit` and `offset` cut it only if its own SETTINGS clause names them."""
     snapshot = context.with_temporary(snapshot)
@@ -78,6 +80,7 @@ def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext)
     execution.join_filters = settings.boolean("optimizer") and settings.boolean(
         "enable_join_runtime_filters"
     )
+    _check_columns(plan, settings.integer("max_columns_to_read"))
     unpin = context.pin(execution.require_snapshot())
     try:
         check_forced_indexes(plan, execution)
@@ -86,7 +89,18 @@ def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext)
         unpin()
         raise
     result.on_close(unpin)
-    return _with_row_limit(result, context.settings.integer("max_result_rows"))
+    return _with_result_limits(result, settings)
+
+
+def _check_columns(plan: Plan, columns_max: int) -> None:
+    """Raise TooManyColumns if the plan reads more columns of a table than the limit; 0 means none."""
+    for scan in all_scans(plan.root) if columns_max else ():
+        if len(scan.columns) > columns_max:
+            raise TooManyColumns(
+                f"The query reads {len(scan.columns)} columns of {scan.table.database}."
+                f"{scan.table.name}, more than max_columns_to_read = {columns_max}.",
+                hint="Name fewer columns, or raise the setting.",
+            )
 
 
 def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Plan:
@@ -196,21 +210,30 @@ def with_query_settings(query: nodes.Query, context: StatementContext) -> Statem
     return context.with_settings(settings)
 
 
-def _with_row_limit(result: Result, rows_max: int) -> Result:
-    """Return the result with a limit on its rows; 0 means none."""
-    if rows_max <= 0:
+def _with_result_limits(result: Result, settings: Settings) -> Result:
+    """Return the result with the limits of its rows and bytes."""
+    rows_max, bytes_max = settings.integer("max_result_rows"), settings.integer("max_result_bytes")
+    if not rows_max and not bytes_max:
         return result
-    return result.through(lambda batches: _limit_rows(batches, rows_max))
+    ends = settings.text("result_overflow_mode") == "break"
+    return result.through(lambda batches: _limited(batches, rows_max, bytes_max, ends))
 
 
-def _limit_rows(batches: Iterator[pa.RecordBatch], rows_max: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; raise TooManyRows once they have more than `rows_max` rows."""
-    rows = 0
+def _limited(
+    batches: Iterator[pa.RecordBatch], rows_max: int, bytes_max: int, ends: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches up to the one that passes a limit (0: none), which `ends` the result, or
+    else raises TooManyRowsOrBytes."""
+    rows = size = 0
     for batch in batches:
         rows += batch.num_rows
-        if rows > rows_max:
-            raise TooManyRows(
-                f"The result has more than max_result_rows = {rows_max} rows.",
-                hint="Add a LIMIT, or raise the setting.",
+        size += batch.nbytes
+        passed = (rows_max and rows > rows_max) or (bytes_max and size > bytes_max)
+        if passed and not ends:
+            limit = f"max_result_rows = {rows_max} rows" if rows_max else f"{bytes_max} bytes"
+            raise TooManyRowsOrBytes(
+                f"The result has more than {limit}.", hint="Add a LIMIT, or raise the setting."
             )
         yield batch
+        if passed:
+            return

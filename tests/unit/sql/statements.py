@@ -83,6 +83,14 @@ CREATE TABLE t (a Int32, PRIMARY KEY (a)) ENGINE = MergeTree() ORDER BY (a)
 CREATE TABLE t (a Int32) ENGINE = MergeTree ORDER BY tuple()
 CREATE TABLE t (a Int32) ENGINE = MergeTree ORDER BY ()
 CREATE TABLE t (index UInt64, projection String, constraint Int8) ENGINE = Memory
+FROM t |> WHERE a > 1 |> EXTEND a + 1 AS b |> SET a = 2 |> DROP c |> AS x |> JOIN u AS y ON x.a = y.a |> LIMIT 3 OFFSET 1
+FROM t |> AGGREGATE count() AS n GROUP BY a AS k |> DISTINCT |> UNION ALL (SELECT 1, 2), (SELECT 3, 4)
+SELECT id FROM (VALUES (1, 'a'), (2, 'b')) AS v(id, s)
+SELECT from, a FROM t WHERE from = 1
+REPLACE TABLE t (a Int32) ENGINE = Memory
+CREATE TEMPORARY VIEW v AS SELECT 1
+CREATE TABLE t (a Int32 STATISTICS(uniq, tdigest)) ENGINE = MergeTree ORDER BY a
+SELECT 1 SETTINGS additional_table_filters = {'t': 'x > 1'}
 CREATE OR REPLACE TABLE t ENGINE = MergeTree ORDER BY a AS SELECT 1 AS a
 create table X engine = MergeTree() order by (a) partition by (b) primary key (a) ttl d + interval 1 day SETTINGS index_granularity = 1 as (select 1 as a, 2 as b)
 CREATE TABLE t ENGINE = Memory EMPTY AS SELECT 1
@@ -271,7 +279,6 @@ SELECT * FROM {t:Identifier}
 CREATE TABLE t ON CLUSTER c (a Int8) ENGINE = Memory
 CREATE TABLE t UUID '00000000-0000-0000-0000-000000000000' (a Int8) ENGINE = Memory
 CREATE TABLE t AS numbers(10)
-REPLACE TABLE t ENGINE = Memory AS SELECT 1
 CREATE DICTIONARY d (a Int8) PRIMARY KEY a SOURCE(HTTP(URL 'x')) LAYOUT(FLAT())
 CREATE DICTIONARY d (a Int8) PRIMARY KEY a SOURCE(FILE(PATH 'x' FORMAT 'CSV')) LAYOUT(FLAT())
 CREATE LIVE VIEW v AS SELECT 1

@@ -134,7 +134,7 @@ def test_what_is_refused(
 def test_explain_syntax_shows_the_expansion(connection: olapdb.Connection) -> None:
     connection.execute("CREATE FUNCTION f AS x -> x + 1")
     assert rows(connection, "EXPLAIN SYNTAX SELECT f(a) AS c FROM t") == [
-        ("SELECT a + 1 AS c FROM t",)
+        ("SELECT plus(a, 1) AS c\nFROM t",)
     ]
 
 
