@@ -12,6 +12,7 @@ from olapdb.formats import (
     arrow,
     csv,
     custom,
+    json_as_string,
     json_document,
     json_rows,
     markdown,
@@ -19,6 +20,7 @@ from olapdb.formats import (
     pretty,
     raw,
     tab_separated,
+    tskv,
     values,
     xml,
 )
@@ -26,9 +28,11 @@ from olapdb.formats.base import Format, Header, Reader, Writer
 
 _MODULES = (
     tab_separated,
+    tskv,
     csv,
     custom,
     json_rows,
+    json_as_string,
     json_document,
     values,
     pretty,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.delimited import Lines, infer_lines, read_lines
@@ -60,27 +59,6 @@ class TabWriter(Writer):
         if ending.totals is None:
             return b""
         return self._end.encode() + self.write(ending.totals)
-
-
-class TskvWriter(TabWriter):
-    """A writer of TSKV: `name=value` between tabs."""
-
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows, each on its line."""
-        texts = [
-            pc.binary_join_element_wise(_tskv_name(name), text, "=")
-            for name, text in zip(self.header.names, self.texts(batch), strict=True)
-        ]
-        return body(joined_rows(texts, "\t", "", "\n"))
-
-    def finish(self, ending: Ending) -> bytes:
-        """Return nothing: TSKV has no totals."""
-        return b""
-
-
-def _tskv_name(name: str) -> str:
-    """Return a name as TSKV has it: `=` is escaped, and quotes are not."""
-    return tab_escaped_name(name).replace("\\'", "'").replace("=", "\\=")
 
 
 def _layout(head_lines: int, raw: bool, source: Input) -> Lines:
@@ -144,7 +122,6 @@ def _read_line(source: Input) -> Iterator[Rows]:
 
 FORMATS = (
     *_tab_formats(),
-    Format("TSKV", "name=value between tabs.", TskvWriter),
     Format(
         "LineAsString",
         "Each line is one String.",
