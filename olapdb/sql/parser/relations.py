@@ -115,6 +115,8 @@ def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
     if cursor.key == "(":
         if query_follows(cursor):
             return _parse_subquery(cursor)
+        if cursor.key_after(1) == "VALUES" and cursor.key_after(2) == "(":
+            return _parse_values(cursor)
         cursor.enter()
         cursor.advance()
         relation = parse_relation(cursor)
@@ -141,13 +143,32 @@ def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
     """Parse `(query) [[AS] alias [(columns)]]` in FROM. Raises an error for FINAL."""
     position = cursor.position()
     query = queries.parse_in_parentheses(cursor)
+    alias, columns = _parse_named_columns(cursor)
+    return nodes.SubqueryRelation(query, alias, columns, position=position)
+
+
+def _parse_values(cursor: TokenCursor) -> nodes.SubqueryRelation:
+    """Parse `(VALUES (1, 'a'), …) [[AS] alias [(columns)]]`; the same as the function values()."""
+    position = cursor.position()
+    cursor.expect("(")
+    cursor.expect("VALUES")
+    rows = cursor.comma_separated(expressions.parse_expression)
+    cursor.expect(")")
+    source = nodes.TableFunction("values", rows, position=position)
+    query = nodes.Select((nodes.Star(),), source=source, position=position)
+    alias, columns = _parse_named_columns(cursor)
+    return nodes.SubqueryRelation(query, alias, columns, position=position)
+
+
+def _parse_named_columns(cursor: TokenCursor) -> tuple[str | None, tuple[str, ...]]:
+    """Parse `[[AS] alias [(columns)]]`. Raises an error for FINAL."""
     alias = _parse_alias(cursor)
     columns: tuple[str, ...] = ()
     if alias is not None and cursor.take("("):
         columns = cursor.dotted_names("a column")
         cursor.expect(")")
     _refuse_final(cursor)
-    return nodes.SubqueryRelation(query, alias, columns, position=position)
+    return alias, columns
 
 
 def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction | nodes.SubqueryRelation:
