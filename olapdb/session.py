@@ -46,7 +46,13 @@ from olapdb.statements.ddl import (
     undrop,
     views,
 )
-from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_rows
+from olapdb.statements.dml import (
+    insert,
+    insert_function,
+    mutations,
+    optimize_truncate,
+    replace_rows,
+)
 from olapdb.statements.expansion import with_functions
 from olapdb.statements.introspect import show
 from olapdb.statements.query import explain, output, select
@@ -141,6 +147,8 @@ class Session:
                 return output.run_select(statement, context)
             case nodes.OutFile():
                 return output.write_file(statement, context)
+            case nodes.Insert(function=nodes.TableFunction()):
+                return insert_function.run_insert_function(statement, context)
             case nodes.Insert(replacing=None):
                 return insert.run_insert(statement, context)
             case nodes.Insert():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from olapdb import errors, functions
@@ -68,13 +70,24 @@ def bind_table_function(
             return bind_file_function(queries, source, binder)
         if name == "null":
             return _null(queries, source, binder)
-        if name in _ELSEWHERE:
-            raise errors.NotSupportedError(
-                f"The table function {source.name} is not supported.", hint=_ELSEWHERE[name]
-            )
-        raise errors.UnknownFunction(
-            f"Unknown table function {source.name!r}.", hint=suggestion(source.name, _FUNCTIONS)
+        raise unknown_function(source, _FUNCTIONS, "")
+
+
+def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: str) -> errors.Error:
+    """Return the error about a table function that is none of the `known` ones: NotSupportedError,
+    with `refusal` as its hint, for one that ClickHouse has or that is only read."""
+    name = source.name.lower()
+    if name in _ELSEWHERE or name in (*_FUNCTIONS, "view"):
+        return errors.NotSupportedError(
+            f"The table function {source.name} is not supported here.",
+            hint=_ELSEWHERE.get(name, refusal),
+            position=source.position,
         )
+    return errors.UnknownFunction(
+        f"Unknown table function {source.name!r}.",
+        hint=suggestion(source.name, known),
+        position=source.position,
+    )
 
 
 def _integer(binder: ExpressionBinder, node: sql.Expression, function: str, lowest: int = 0) -> int:

@@ -32,6 +32,16 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         "Folders, separated as in PATH, whose files statements may read and write: INTO OUTFILE, "
         "FROM INFILE, file(). Only connect() sets it; empty: none.",
     ),
+    (
+        "engine_file_truncate_on_insert",
+        False,
+        "INSERT INTO FUNCTION file() replaces a file that exists.",
+    ),
+    (
+        "engine_file_allow_create_multiple_files",
+        False,
+        "INSERT INTO FUNCTION file() writes name.1.ending beside a file that cannot be appended to.",
+    ),
     ("format_custom_field_delimiter", "\t", "What stands between the values of CustomSeparated."),
     ("format_custom_row_before_delimiter", "", "What stands before a row of CustomSeparated."),
     ("format_custom_row_after_delimiter", "\n", "What stands behind a row of CustomSeparated."),

@@ -12,7 +12,7 @@ from olapdb.plan.number_ranges import ALL, allowed_ranges
 from olapdb.plan.tree import all_nodes
 from tests.unit.optimize.test_rules import bind
 
-pytestmark = pytest.mark.feature("queries")
+pytestmark = pytest.mark.feature("select")
 
 
 def ranges_of(condition: str) -> tuple[tuple[int, int], ...]:
