@@ -24,10 +24,12 @@ from olapdb.formats.heads import (
 )
 from olapdb.formats.json_row_blocks import RowBlocks
 from olapdb.formats.json_types import type_of_tokens
+from olapdb.formats.texts import is_text
 from olapdb.functions.json import paths
-from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, JsonIndex, build_index
+from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, build_index
 from olapdb.functions.json.read import Reader as ValueReader
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import spans
 
 # --- columns
 
@@ -108,13 +110,30 @@ def _column(
         if missing.any():
             values = pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
         return values, plain
-    texts, present = ValueReader(index, source.environment).strings(tokens)
+    if is_text(plain) and not isinstance(plain, types.Enum):
+        texts, present = _raw_texts(index, tokens)
+    else:
+        texts, present = ValueReader(index, source.environment).strings(tokens)
     if isinstance(plain, types.Integer | types.Float | types.Decimal):
         for word, number in (("true", "1"), ("false", "0")):
             texts = pc.if_else(pc.equal(texts, word), number, texts)
     if not present.all():
         texts = pc.if_else(pa.array(present), texts, pa.scalar(None, pa.string()))
     return texts, types.Nullable(types.STRING)
+
+
+def _raw_texts(index: JsonIndex, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
+    """Return strings decoded and other values as they are written, and which are neither null nor
+    absent."""
+    missing = (tokens < 0) | _is_null(index, tokens)
+    safe = np.where(missing, 0, tokens)
+    starts = np.where(missing, 0, index.start[safe] if len(index.kind) else 0)
+    ends = np.where(missing, 0, index.end[index.close[safe]] if len(index.kind) else 0)
+    texts = spans(index.data, starts, ends)
+    strings = np.flatnonzero(index.kind_of(tokens) == STRING)
+    if len(strings):
+        texts = columns.replaced_rows(texts, strings, paths.keys_of(index, tokens[strings]))
+    return texts, ~missing
 
 
 def index_of(texts: pa.Array, first_row: int) -> JsonIndex:
@@ -184,9 +203,8 @@ def _read_objects(source: Input) -> Iterator[Rows]:
     return object_rows(source, RowBlocks(source, b"{").texts())
 
 
-def object_rows(source: Input, blocks: Iterator[pa.Array]) -> Iterator[Rows]:
-    """Yield the columns of blocks of objects."""
-    first_row = 1
+def object_rows(source: Input, blocks: Iterator[pa.Array], first_row: int = 1) -> Iterator[Rows]:
+    """Yield the columns of blocks of objects, of which the first is the row `first_row`."""
     for texts in blocks:
         yield from _object_rows(source, texts, first_row)
         first_row += len(texts)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb import errors
 from olapdb.formats.base import Input
@@ -80,6 +81,43 @@ class RowBlocks:
                 yield rows
         if not ended:
             raise errors.IncorrectData("The array of rows does not end: its ] is missing.")
+
+
+class KeyedRowBlocks:
+    """The rows of a stream that is one object, a row being the value of a member, as texts; and the
+    members' names."""
+
+    def __init__(self, source: Input) -> None:
+        self._source = source
+        self._opened = 0
+
+    def _end(self, data: bytes) -> int:
+        """Return the number of bytes up to the end of the last whole row."""
+        if not self._opened:
+            self._opened = data.find(b"{") + 1
+            self._starts = True
+        _, ends = _row_spans(np.frombuffer(data, np.uint8), int(self._starts))
+        return int(ends[-1]) if len(ends) else 0
+
+    def pairs(self) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield the names, in quotes, and the rows of each block. Raise IncorrectData for what is
+        neither."""
+        for block in blocks_of(self._source.stream, self._end):
+            data = block
+            if self._starts:
+                data, self._starts = block[self._opened :], False
+            values = np.frombuffer(data, np.uint8)
+            starts, ends = _row_spans(values, 0)
+            before = spans(values, np.concatenate(([0], ends[:-1]))[: len(starts)], starts)
+            names = pc.extract_regex(before, _NAME)
+            rest = data[ends[-1] :] if len(ends) else data
+            if names.null_count or rest.strip(b" \t\r\n}"):
+                raise errors.IncorrectData('The data are no object of rows: {"row_1": {…}, …}.')
+            if len(names):
+                yield names.field(0), spans(values, starts, ends)
+
+
+_NAME = r"""^[ \t\r\n,]*(?P<name>"(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*$"""
 
 
 def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bool]:

@@ -90,31 +90,6 @@ class CompactRowsWriter(Writer):
         return body(joined_rows(texts, ", ", "[", "]\n"))
 
 
-class ObjectRowsWriter(Writer):
-    """A writer of JSONObjectEachRow: one object, whose members row_1, row_2, … are the rows."""
-
-    def __init__(self, header: Header) -> None:
-        super().__init__(header)
-        self._objects = EachRowWriter(header)
-        self._rows = 0
-
-    def start(self) -> bytes:
-        """Return the opening bracket."""
-        return b"{"
-
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows with their numbers."""
-        numbers = pa.array(range(self._rows + 1, self._rows + batch.num_rows + 1))
-        labels = pc.binary_join_element_wise('\n\t"row_', numbers.cast(pa.string()), '": ', "")
-        text = body(pc.binary_join_element_wise(",", labels, self._objects.objects(batch), ""))
-        first, self._rows = self._rows == 0, self._rows + batch.num_rows
-        return text[1:] if first else text
-
-    def finish(self, ending: Ending) -> bytes:
-        """Return the closing bracket."""
-        return b"\n}\n" if self._rows else b"\n\n}\n"
-
-
 def _compact(name: str, values: Values, head_lines: int, description: str) -> Format:
     """Return a format JSONCompact…EachRow, each row an array, behind `head_lines` lines of names."""
     reader = compact_reader(head_lines, strings=values is string_texts)
@@ -142,9 +117,6 @@ FORMATS = (
         "JSONEachRow with all values as strings.",
         partial(EachRowWriter, values=string_texts),
         string_reader(),
-    ),
-    Format(
-        "JSONObjectEachRow", "One JSON object, a member a row.", ObjectRowsWriter, appends=False
     ),
     _compact("JSONCompactEachRow", json_texts, 0, "A JSON array a line."),
     _compact(

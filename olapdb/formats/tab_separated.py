@@ -128,4 +128,14 @@ FORMATS = (
         partial(TabWriter, raw=True),
         Reader(_infer_line, _read_line),
     ),
+    Format(
+        "LineAsStringWithNames",
+        "LineAsString behind a line of names.",
+        partial(TabWriter, head_lines=1, raw=True),
+    ),
+    Format(
+        "LineAsStringWithNamesAndTypes",
+        "LineAsString behind a line of names and one of types.",
+        partial(TabWriter, head_lines=2, raw=True),
+    ),
 )
