@@ -61,6 +61,11 @@ class EachRowWriter(Writer):
         text = body(pc.binary_join_element_wise(",\n", rows, ""))
         return text[2:] if first else text
 
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return each row's object, with the end of its line if it is no element of an array."""
+        rows = self.objects(batch)
+        return rows if self._as_array else pc.binary_join_element_wise(rows, "\n", "")
+
     def finish(self, ending: Ending) -> bytes:
         """Return the closing bracket of output_format_json_array_of_rows, if it is on."""
         return b"\n]\n" if self._as_array else b""
@@ -83,11 +88,15 @@ class CompactRowsWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, each on its line."""
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
         texts = [
             self._values(column, data_type, self._style)
             for column, data_type in zip(batch.columns, self.header.types, strict=True)
         ]
-        return body(joined_rows(texts, ", ", "[", "]\n"))
+        return joined_rows(texts, ", ", "[", "]\n")
 
 
 def _compact(name: str, values: Values, head_lines: int, description: str) -> Format:

@@ -52,7 +52,11 @@ class TabWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, each on its line."""
-        return body(joined_rows(self.texts(batch), "\t", "", self._end))
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
+        return joined_rows(self.texts(batch), "\t", "", self._end)
 
     def finish(self, ending: Ending) -> bytes:
         """Return the totals behind an empty line, if there are any."""

@@ -16,7 +16,7 @@ from olapdb.formats.blocks import blocks_of, end_of_escaped_lines
 from olapdb.formats.delimited import Lines, infer_texts, text_values
 from olapdb.formats.heads import no_structure, unknown_field
 from olapdb.formats.tab_separated import TabWriter
-from olapdb.formats.texts import body, joined_rows, tab_escaped_name
+from olapdb.formats.texts import joined_rows, tab_escaped_name
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
 
@@ -28,13 +28,13 @@ _MARKER = "tskv"
 class TskvWriter(TabWriter):
     """A writer of TSKV: `name=value` between tabs."""
 
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows, each on its line."""
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
         texts = [
             pc.binary_join_element_wise(_tskv_name(name), text, "=")
             for name, text in zip(self.header.names, self.texts(batch), strict=True)
         ]
-        return body(joined_rows(texts, "\t", "", "\n"))
+        return joined_rows(texts, "\t", "", "\n")
 
     def finish(self, ending: Ending) -> bytes:
         """Return nothing: TSKV has no totals."""

@@ -28,6 +28,10 @@ class ValuesWriter(Writer):
         first, self._rows = self._rows == 0, self._rows + batch.num_rows
         return text[1:] if first else text
 
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the parentheses of each row."""
+        return _rows(batch, self.header, ",", "")
+
 
 class SqlInsertWriter(Writer):
     """A writer of SQLInsert: INSERT statements of at most output_format_sql_insert_max_batch_size
@@ -57,6 +61,10 @@ class SqlInsertWriter(Writer):
         begins = pa.array(numbers % self._rows_max == 0)
         separators = pc.if_else(starts, self._head, pc.if_else(begins, f";\n{self._head}", ","))
         return body(pc.binary_join_element_wise(separators, rows, ""))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the statement of each row without its end."""
+        return pc.binary_join_element_wise(self._head, _rows(batch, self.header, ", ", " "), "")
 
     def finish(self, ending: Ending) -> bytes:
         """Return the end of the last statement."""

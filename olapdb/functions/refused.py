@@ -85,7 +85,6 @@ _REASONS = {
         formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
         normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
-    "formats write whole results, not values": "formatRow formatRowNoNewline",
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
