@@ -57,7 +57,13 @@ if TYPE_CHECKING:
         undrop,
         views,
     )
-    from olapdb.statements.dml import insert, mutations, optimize_truncate, replace_rows
+    from olapdb.statements.dml import (
+        insert,
+        insert_function,
+        mutations,
+        optimize_truncate,
+        replace_rows,
+    )
     from olapdb.statements.introspect import show
     from olapdb.statements.query import explain
 else:
@@ -78,8 +84,13 @@ else:
             "views",
         )
     )
-    insert, mutations, optimize_truncate, replace_rows = lazy_modules(
-        "olapdb.statements.dml", "insert", "mutations", "optimize_truncate", "replace_rows"
+    insert, insert_function, mutations, optimize_truncate, replace_rows = lazy_modules(
+        "olapdb.statements.dml",
+        "insert",
+        "insert_function",
+        "mutations",
+        "optimize_truncate",
+        "replace_rows",
     )
     show = LazyModule("olapdb.statements.introspect.show")
     explain = LazyModule("olapdb.statements.query.explain")
@@ -169,6 +180,8 @@ class Session:
                 return output.run_select(statement, context)
             case nodes.OutFile():
                 return output.write_file(statement, context)
+            case nodes.Insert(function=nodes.TableFunction()):
+                return insert_function.run_insert_function(statement, context)
             case nodes.Insert(replacing=None):
                 return insert.run_insert(statement, context)
             case nodes.Insert():

@@ -8,7 +8,7 @@ from olapdb.plan import nodes as plan
 def is_endless(node: plan.Node) -> bool:
     """Return whether the node reads numbers without end that no LIMIT below it ends."""
     match node:
-        case plan.Numbers(count=None):
+        case plan.Numbers(count=None) | plan.Primes(count=None) | plan.Loop():
             return True
         case plan.Limit(count=count) if count is not None:
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 
@@ -17,6 +18,7 @@ from olapdb.formats.base import Input, Structure
 from olapdb.formats.files import codec_of, matching_files
 from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
+from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant
 from olapdb.sql import nodes as sql
@@ -139,6 +141,23 @@ def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
                 refused = error
     assert refused is not None
     raise refused
+
+
+def file_structure(texts: Sequence[str], settings: Settings, environment: Environment) -> Structure:
+    """Return the columns of a file that exists, for an INSERT into `file(path[, format, …])`.
+
+    Raises CannotStat if there is no such file."""
+    path = matching_files(texts[0], settings)[0]
+    named = len(texts) > 1 and texts[1].lower() != "auto"
+    chosen = find_format(texts[1]) if named else format_of_path(path)
+    if chosen is None or not os.path.isfile(path):
+        raise errors.CannotStat(
+            f"There is no file {path}, so that nothing says the columns.",
+            hint="Give the structure: file('path', 'format', 'a UInt8, b String').",
+        )
+    stream = open_data(chosen.name, path, "")
+    with closing(stream), decoding(chosen.name):
+        return reader_of(chosen.name).infer(Input(stream, settings, environment))
 
 
 def _relation(

@@ -69,6 +69,8 @@ def bind_source(
             return _merged_relation(
                 queries, bind_merged(queries, merged, None, context), ((source.alias or name,),)
             )
+        case sql.TableFunction(name=name) if name.lower() == "loop":
+            return _loop(queries, source, context)
         case sql.TableFunction():
             view = called_view(queries.scope.snapshot, source, context.database)
             if view is None:
@@ -368,6 +370,42 @@ def _query_relation(
         for c in bound.columns
     ]
     return Relation(columns, lambda: states.node, alias or label)
+
+
+def _loop(queries: QueryBinder, source: sql.TableFunction, context: BindContext) -> Relation:
+    """Return the rows of `loop([database,] table)` or `loop(function(…))` again and again.
+
+    Raises BadArguments for other arguments."""
+    queries.momentary = "loop(), whose rows have no end"
+    match source.arguments:
+        case (sql.Function(name=name, arguments=arguments),):
+            looped: sql.Relation = sql.TableFunction(name, arguments, position=source.position)
+        case (sql.Identifier(parts=parts),) if len(parts) <= _PARTS_MAX:
+            looped = _named(parts, source)
+        case (sql.Identifier(parts=(database,)), sql.Identifier(parts=(table,))):
+            looped = _named((database, table), source)
+        case _:
+            raise errors.BadArguments(
+                "loop takes a table, or a table function.",
+                hint="loop(table), loop(database, table) or loop(numbers(3)).",
+                position=source.position,
+            )
+    query = sql.Select((sql.Star(),), source=looped, position=source.position)
+    bound = queries.subquery(query, context)
+    return _query_relation(
+        queries, replace(bound, node=plan.Loop(bound.node)), source.alias, source.name
+    )
+
+
+_PARTS_MAX = 2
+"""A database and a table."""
+
+
+def _named(parts: tuple[str, ...], source: sql.TableFunction) -> sql.TableReference:
+    """Return the table of this name."""
+    database = parts[0] if len(parts) > 1 else None
+    table = sql.TableName(parts[-1], database, position=source.position)
+    return sql.TableReference(table, position=source.position)
 
 
 def _identity(expression: Expression) -> Expression:

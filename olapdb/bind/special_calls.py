@@ -1,5 +1,5 @@
 """Calls whose value the binder knows, or which are another form of an expression: getSetting,
-hasColumnInTable, in(x, set), dictGet, joinGet."""
+hasColumnInTable, in(x, set), dictGet, joinGet, formatRow."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from olapdb import errors, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.bind.dictionaries import bind_dictionary_call
+from olapdb.bind.format_row import bind_format_row
 from olapdb.bind.join_tables import JOIN_GET, bind_join_get
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SESSION_SETTINGS
@@ -130,6 +131,7 @@ _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {
     "getSetting": _setting,
     "getSettingOrDefault": _setting_or_default,
     "hasColumnInTable": _has_column,
+    **dict.fromkeys(("formatRow", "formatRowNoNewline"), bind_format_row),
 }
 SPECIAL_CALLS = frozenset(_CALLS)
 """The names that system.functions lists beside those of the registry."""

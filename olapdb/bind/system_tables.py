@@ -16,6 +16,15 @@ from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, UINT64, DataType
 
 SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")
+BUILTIN = {
+    "one": "dummy",
+    "numbers": "number",
+    "numbers_mt": "number",
+    "zeros": "zero",
+    "zeros_mt": "zero",
+    "primes": "prime",
+}
+"""Tables of `system` that are computed, and the name of the one column of each."""
 
 
 def system_relation(queries: QueryBinder, source: sql.TableReference, database: str) -> Relation:
@@ -26,7 +35,7 @@ def system_relation(queries: QueryBinder, source: sql.TableReference, database: 
     qualifiers: tuple[Qualifier, ...] = ((name,), (database, name))
     if source.alias:
         qualifiers = ((source.alias,), *qualifiers)
-    if database == "system" and name in ("one", "numbers", "numbers_mt", "zeros"):
+    if database == "system" and name in BUILTIN:
         return _builtin(queries, name, qualifiers)
     fields = queries.scope.system_tables(database, name)
     if fields is None:
@@ -87,14 +96,16 @@ def _alias(
 
 
 def _builtin(queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...]) -> Relation:
-    """Return system.one, system.numbers, system.numbers_mt or system.zeros as a relation."""
-    shown = {"one": "dummy", "zeros": "zero"}.get(name, "number")
-    data_type = UINT64 if shown == "number" else UINT8
+    """Return a table of `BUILTIN` as a relation."""
+    shown = BUILTIN[name]
+    data_type = UINT64 if shown in ("number", "prime") else UINT8
     unique = queries.names.unique(shown)
     node: plan.Node
     if name == "one":
         rows = pa.table({unique: pa.array([0], pa.uint8())})
         node = plan.Values((plan.Field(unique, data_type),), rows)
+    elif name == "primes":
+        node = plan.Primes(unique, data_type)
     else:
         node = plan.Numbers(unique, data_type, 0, None, step=1 if shown == "number" else 0)
     column = RelationColumn(shown, data_type, _constantly(ColumnRef(data_type, unique)), qualifiers)

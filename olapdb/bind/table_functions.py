@@ -1,6 +1,8 @@
-"""Table functions: numbers, zeros, generate_series, values, null."""
+"""Table functions: numbers, zeros, generate_series, primes, values, null."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -18,6 +20,8 @@ from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, UINT64, DataType, Tuple
 
 _SERIES = ("generate_series", "generateseries")
+_STEP, _LOWEST = 2, -(1 << 63)
+"""The argument of generate_series that may be below 0, and how far."""
 _NUMBERS = ("numbers", "numbers_mt", "zeros", "zeros_mt")
 _FUNCTIONS = (
     "numbers",
@@ -25,6 +29,9 @@ _FUNCTIONS = (
     "zeros",
     "zeros_mt",
     "generate_series",
+    "primes",
+    "loop",
+    "null",
     "values",
     "dictionary",
     "merge",
@@ -49,33 +56,51 @@ def bind_table_function(
     binder = ExpressionBinder(queries, Relation((), lambda: plan.Values((), pa.table({}))), context)
     with located(source.position):
         if name in _NUMBERS or name in _SERIES:
-            arguments = [_integer(binder, a, source.name) for a in source.arguments]
+            lowest = {_STEP: _LOWEST} if name in _SERIES else {}
+            arguments = [
+                _integer(binder, a, source.name, lowest.get(at, 0))
+                for at, a in enumerate(source.arguments)
+            ]
             return _numbers(queries, source, name, arguments)
+        if name == "primes":
+            return _primes(queries, source, [_integer(binder, a, name) for a in source.arguments])
         if name == "values":
             return _values(queries, source, binder)
         if name in FILE_FUNCTIONS:
             return bind_file_function(queries, source, binder)
         if name == "null":
             return _null(queries, source, binder)
-        if name in _ELSEWHERE:
-            raise errors.NotSupportedError(
-                f"The table function {source.name} is not supported.", hint=_ELSEWHERE[name]
-            )
-        raise errors.UnknownFunction(
-            f"Unknown table function {source.name!r}.", hint=suggestion(source.name, _FUNCTIONS)
+        raise unknown_function(source, _FUNCTIONS, "")
+
+
+def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: str) -> errors.Error:
+    """Return the error about a table function that is none of the `known` ones: NotSupportedError,
+    with `refusal` as its hint, for one that ClickHouse has or that is only read."""
+    name = source.name.lower()
+    if name in _ELSEWHERE or name in (*_FUNCTIONS, "view"):
+        return errors.NotSupportedError(
+            f"The table function {source.name} is not supported here.",
+            hint=_ELSEWHERE.get(name, refusal),
+            position=source.position,
         )
+    return errors.UnknownFunction(
+        f"Unknown table function {source.name!r}.",
+        hint=suggestion(source.name, known),
+        position=source.position,
+    )
 
 
-def _integer(binder: ExpressionBinder, node: sql.Expression, function: str) -> int:
-    """Return a constant argument as an integer of at least 0.
+def _integer(binder: ExpressionBinder, node: sql.Expression, function: str, lowest: int = 0) -> int:
+    """Return a constant argument as an integer of at least `lowest`.
 
-    Raises IllegalTypeOfArgument for a string, BadArguments for any other value."""
+    Raises IllegalTypeOfArgument for another constant, BadArguments for what is none."""
     bound = binder.bind(node)
     value = bound.value.as_py() if isinstance(bound, Constant) else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not isinstance(value, int) or value < 0:
-        kind = errors.IllegalTypeOfArgument if isinstance(value, str) else errors.BadArguments
+    if not isinstance(value, int) or value < lowest:
+        is_constant = isinstance(bound, Constant)
+        kind = errors.IllegalTypeOfArgument if is_constant else errors.BadArguments
         raise kind(f"The arguments of {function} are constant integers from 0 on.")
     return value
 
@@ -113,6 +138,28 @@ def _numbers(
     return _relation([(shown, ColumnRef(data_type, unique))], node, source)
 
 
+def _primes(queries: QueryBinder, source: sql.TableFunction, arguments: list[int]) -> Relation:
+    """Return the relation of primes(), by its arguments as of numbers(), which count primes.
+
+    Raises NumberOfArgumentsDoesntMatch, BadArguments for a step of 0."""
+    start, count, step = 0, None, 1
+    match arguments:
+        case []:
+            pass
+        case [length]:
+            count = length
+        case [first, length, *rest] if len(rest) < 2:
+            start, count, step = first, length, rest[0] if rest else 1
+            _refuse_zero(step, source)
+        case _:
+            raise errors.NumberOfArgumentsDoesntMatch(
+                f"primes does not take {len(arguments)} arguments."
+            )
+    unique = queries.names.unique("prime")
+    node = plan.Primes(unique, UINT64, start, count, step)
+    return _relation([("prime", ColumnRef(UINT64, unique))], node, source)
+
+
 def _refuse_zero(step: int, source: sql.TableFunction) -> None:
     """Raise BadArguments if the step is 0."""
     if step == 0:
@@ -123,24 +170,24 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
     """Return the relation of `values('a UInt8, b String', (1, 'x'), …)`.
 
     Without a structure the columns are c1, c2, … Raises NumberOfArgumentsDoesntMatch without rows,
-    NumberOfColumnsDoesntMatch for a row of another width."""
+    NumberOfColumnsDoesntMatch for a row of another width, CannotExtractTableStructure for rows of
+    several widths."""
     rows = [binder.bind(a) for a in source.arguments]
-    structure: list[tuple[str, DataType]] | None = None
-    if (
-        rows
-        and (text := _constant_text(rows[0])) is not None
-        and (len(rows) > 1 or " " in text.strip())
-    ):
-        structure, rows = parse_structure(text), rows[1:]
+    structure = _structure_of(rows)
+    if structure is not None:
+        rows = rows[1:]
     if not rows:
         raise errors.NumberOfArgumentsDoesntMatch("values needs at least one row.")
     elements = [_row(row, source) for row in rows]
     width = len(structure) if structure else len(elements[0])
     for row in elements:
         if len(row) != width:
-            raise errors.NumberOfColumnsDoesntMatch(
-                f"A row of values has {len(row)} columns, not {width}."
+            kind = (
+                errors.NumberOfColumnsDoesntMatch
+                if structure
+                else errors.CannotExtractTableStructure
             )
+            raise kind(f"A row of values has {len(row)} columns, not {width}.")
     if structure is None:
         types = [functions.common_type([row[i].type for row in elements]) for i in range(width)]
         structure = [(f"c{i + 1}", t) for i, t in enumerate(types)]
@@ -155,6 +202,19 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
         arrays.append(pa.array(values, data_type.arrow))
     table = pa.Table.from_arrays(arrays, [f.name for f in fields])
     return _relation(names, plan.Values(tuple(fields), table), source)
+
+
+def _structure_of(rows: list[Expression]) -> list[tuple[str, DataType]] | None:
+    """Return the structure that the first argument of values() is, None where it is a row.
+
+    A text that is no structure, or that stands alone, is a row of one value, as in ClickHouse."""
+    text = _constant_text(rows[0]) if len(rows) > 1 else None
+    if text is None:
+        return None
+    try:
+        return parse_structure(text)
+    except errors.Error:
+        return None
 
 
 def _constant_text(expression: Expression) -> str | None:

@@ -32,11 +32,13 @@ class SettingDefinition:
         return {bool: "Bool", int: "UInt64", float: "Float", str: "String"}[type(self.default)]
 
     def parse(self, value: object) -> SettingValue:
-        """Return the value in the setting's type, the default for None.
+        """Return the value in the setting's type; None, which DEFAULT stands for, is the default.
 
         Raises CannotParseSetting, BadArguments or SettingOutOfRange for a value that the setting
         cannot have, NotSupportedError for one that is not implemented."""
-        parsed = self.default if value is None else self._convert(value)
+        if value is None:
+            return self.default
+        parsed = self._convert(value)
         if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
             kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments
             raise kind(f"Setting {self.name} is at least {self.minimum}, not {parsed}.")

@@ -32,12 +32,30 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         "Folders, separated as in PATH, whose files statements may read and write: INTO OUTFILE, "
         "FROM INFILE, file(). Only connect() sets it; empty: none.",
     ),
+    (
+        "engine_file_truncate_on_insert",
+        False,
+        "INSERT INTO FUNCTION file() replaces a file that exists.",
+    ),
+    (
+        "engine_file_allow_create_multiple_files",
+        False,
+        "INSERT INTO FUNCTION file() writes name.1.ending beside a file that cannot be appended to.",
+    ),
     ("format_custom_field_delimiter", "\t", "What stands between the values of CustomSeparated."),
     ("format_custom_row_before_delimiter", "", "What stands before a row of CustomSeparated."),
     ("format_custom_row_after_delimiter", "\n", "What stands behind a row of CustomSeparated."),
     ("format_custom_row_between_delimiter", "", "What stands between rows of CustomSeparated."),
     ("format_custom_result_before_delimiter", "", "What CustomSeparated begins with."),
     ("format_custom_result_after_delimiter", "", "What CustomSeparated ends with."),
+    (
+        "format_json_object_each_row_column_for_object_name",
+        "",
+        "The column that JSONObjectEachRow has as the names of its objects; empty: none.",
+    ),
+    ("output_format_sql_insert_include_column_names", True, "SQLInsert names the columns."),
+    ("output_format_sql_insert_quote_names", True, "SQLInsert writes names in backquotes."),
+    ("output_format_sql_insert_use_replace", False, "SQLInsert writes REPLACE, not INSERT."),
     ("output_format_sql_insert_table_name", "table", "The table that SQLInsert inserts into."),
 )
 
@@ -93,6 +111,7 @@ _COUNTS: tuple[tuple[str, int, str], ...] = (
         4,
         "A name that is wider by no more than this is not cut.",
     ),
+    ("output_format_sql_insert_max_batch_size", 65_409, "Rows of a statement of SQLInsert."),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
     ("input_format_csv_skip_first_lines", 0, "Lines that are skipped at the start of CSV."),
     (

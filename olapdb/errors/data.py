@@ -49,6 +49,10 @@ class IncorrectData(DataError, name="INCORRECT_DATA", code=117):
     """A value that is malformed or contradicts its column's contract (a sign that is not 1 or -1)."""
 
 
+class CannotReadAllData(DataError, name="CANNOT_READ_ALL_DATA", code=33):
+    """Data that end within a value or a row."""
+
+
 class AttemptToReadAfterEof(DataError, name="ATTEMPT_TO_READ_AFTER_EOF", code=32):
     """An empty text where a value is required."""
 

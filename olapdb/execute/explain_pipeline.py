@@ -16,6 +16,8 @@ _OPERATORS: dict[type[nodes.Node], tuple[str, bool]] = {
     nodes.Values: ("values", False),
     nodes.FileScan: ("file", False),
     nodes.Numbers: ("numbers", False),
+    nodes.Primes: ("primes", False),
+    nodes.Loop: ("loop", False),
     nodes.Filter: ("filter", True),
     nodes.Project: ("project", True),
     nodes.ArrayJoin: ("array_join", False),

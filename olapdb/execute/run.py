@@ -26,6 +26,7 @@ from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
 from olapdb.execute.operators.late_rows import late_limit_batches, late_top_batches
 from olapdb.execute.operators.limit import limit_batches, limit_by_batches
 from olapdb.execute.operators.paste import paste_batches
+from olapdb.execute.operators.primes import primes_batches
 from olapdb.execute.operators.project import project_batches
 from olapdb.execute.operators.projected_groups import projected_groups
 from olapdb.execute.operators.recursion import recursive_batches, working_batches
@@ -33,7 +34,12 @@ from olapdb.execute.operators.relative_limit import relative_limit_batches
 from olapdb.execute.operators.scan import counted_batch, scan_batches
 from olapdb.execute.operators.shared import shared_batches
 from olapdb.execute.operators.sort import sort_batches
-from olapdb.execute.operators.sources import numbers_batches, system_batches, values_batches
+from olapdb.execute.operators.sources import (
+    loop_batches,
+    numbers_batches,
+    system_batches,
+    values_batches,
+)
 from olapdb.execute.operators.subqueries import RunNode, answer_subqueries
 from olapdb.execute.operators.union import union_batches
 from olapdb.execute.operators.window import window_batches
@@ -135,6 +141,10 @@ def _operator(
             return file_batches(node, context)
         case nodes.Numbers():
             return numbers_batches(node, context)
+        case nodes.Primes():
+            return primes_batches(node, context)
+        case nodes.Loop(child=child):
+            return loop_batches(lambda: run_child(child, context), context)
         case nodes.ArrayJoin(child=child):
             return array_join_batches(node, run_child(child, context), context)
         case nodes.Join():

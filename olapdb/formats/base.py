@@ -8,6 +8,7 @@ from typing import BinaryIO, TypeAlias
 
 import pyarrow as pa
 
+from olapdb import errors
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
 from olapdb.result import QueryStatistics
@@ -52,6 +53,14 @@ class Writer:
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows of the batch, of which there is at least one."""
         raise NotImplementedError
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the text of each row, as if it were the only one, without what comes before and
+        behind all rows. Raise BadArguments for a format that does not write row by row."""
+        raise errors.BadArguments(
+            "formatRow takes a format whose rows are texts of their own.",
+            hint="Such as CSV, TabSeparated, JSONEachRow, Values or CustomSeparated.",
+        )
 
     def finish(self, ending: Ending) -> bytes:
         """Return what comes behind the rows."""

@@ -77,12 +77,16 @@ class CsvWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, each on its line."""
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
         texts = [
             text
             for column, data_type in zip(batch.columns, self.header.types, strict=True)
             for text in self.column_texts(column, data_type)
         ]
-        return body(joined_rows(texts, self._delimiter, "", self._end))
+        return joined_rows(texts, self._delimiter, "", self._end)
 
     def finish(self, ending: Ending) -> bytes:
         """Return the totals behind an empty line, if there are any."""

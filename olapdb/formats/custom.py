@@ -47,6 +47,13 @@ class CustomWriter(Writer):
         is_first, self._has_rows = not self._has_rows, True
         return text[len(between.encode()) :] if is_first else text
 
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return each row with what stands before and behind it."""
+        columns = zip(batch.columns, self.header.types, strict=True)
+        texts = [self._texts(column, data_type) for column, data_type in columns]
+        start, end = self._delimiter("row_before"), self._delimiter("row_after")
+        return joined_rows(texts, self._delimiter("field"), start, end)
+
     def finish(self, ending: Ending) -> bytes:
         """Return what stands behind the result, which has no totals."""
         return self._delimiter("result_after").encode()

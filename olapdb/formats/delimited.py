@@ -116,13 +116,13 @@ def _rows(
             continue
         texts = spans(data, starts[:, at], ends[:, at])
         target = wanted.get(name)
-        arrays.append(_values(texts, target, layout))
+        arrays.append(text_values(texts, target, layout))
         names.append(name)
     kinds = tuple(types.Nullable(types.STRING) for _ in names)
     return Rows(tuple(names), kinds, tuple(arrays), len(starts))
 
 
-def _values(texts: pa.Array, target: types.DataType | None, layout: Lines) -> pa.Array:
+def text_values(texts: pa.Array, target: types.DataType | None, layout: Lines) -> pa.Array:
     """Return the texts of a column without escapes, NULL and what stands for a default as null."""
     nulls = None if layout.null is None else pc.equal(texts, layout.null)
     if layout.empty_as_default:

@@ -144,26 +144,22 @@ FORMATS = (
         "JSON with rows as arrays.",
         partial(DocumentWriter, compact=True),
         document_reader("arrays"),
-        appends=False,
     ),
     Format(
         "JSONCompactStrings",
         "JSONCompact with all values as strings.",
         partial(DocumentWriter, values=string_texts, compact=True),
-        appends=False,
     ),
     Format(
         "JSONColumns",
         "One JSON object, an array a column.",
         ColumnsWriter,
         document_reader("columns"),
-        appends=False,
     ),
     Format(
         "JSONCompactColumns",
         "One JSON array, an array a column.",
         partial(ColumnsWriter, names=False),
-        appends=False,
     ),
     Format(
         "JSONColumnsWithMetadata",

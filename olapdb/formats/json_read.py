@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Input, Reader, Rows, Structure
-from olapdb.formats.blocks import blocks_of, take_lines
+from olapdb.formats.blocks import take_lines
 from olapdb.formats.heads import (
     Head,
     checked_head,
@@ -22,107 +22,14 @@ from olapdb.formats.heads import (
     numbered_names,
     unknown_field,
 )
+from olapdb.formats.json_row_blocks import RowBlocks
 from olapdb.formats.json_types import type_of_tokens
+from olapdb.formats.texts import is_text
 from olapdb.functions.json import paths
-from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, JsonIndex, build_index
+from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, build_index
 from olapdb.functions.json.read import Reader as ValueReader
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
-
-_BACKSLASH, _QUOTE = ord("\\"), ord('"')
-_OPEN = np.zeros(256, bool)
-_OPEN[list(b"{[")] = True
-_CLOSE = np.zeros(256, bool)
-_CLOSE[list(b"}]")] = True
-
-
-# --- rows of a stream
-
-
-def _outside_strings(data: np.ndarray) -> np.ndarray:
-    """Return for each byte whether it is outside strings."""
-    backslash = data == _BACKSLASH
-    quotes = data == _QUOTE
-    if backslash.any():
-        position = np.arange(len(data))
-        other = np.maximum.accumulate(np.where(backslash, -1, position))
-        escaped = np.zeros(len(data), bool)
-        escaped[1:] = (((position - other) & 1) == 1)[:-1] & backslash[:-1]
-        quotes &= ~escaped
-    return ~np.bitwise_xor.accumulate(quotes)
-
-
-def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each container that lies `depth` containers deep starts and ends."""
-    outside = _outside_strings(data)
-    opens, closes = _OPEN[data] & outside, _CLOSE[data] & outside
-    level = np.cumsum(opens.astype(np.int32) - closes)
-    starts = np.flatnonzero(opens & (level == depth + 1))
-    ends = np.flatnonzero(closes & (level == depth)) + 1
-    return starts[: len(ends)], ends
-
-
-def _is_wrapped(data: bytes, opening: bytes) -> bool:
-    """Return whether rows that begin with `opening` are elements of one array."""
-    start = data.lstrip()
-    return start[:1] == b"[" and start[1:].lstrip()[:1] == opening
-
-
-class _RowBlocks:
-    """The rows of a stream, a block at a time, as texts. Between rows may be commas, blanks and line
-    feeds, and all rows may be one array."""
-
-    def __init__(self, source: Input, opening: bytes) -> None:
-        self._source = source
-        self._opening = opening
-        self._depth: int | None = None
-
-    def _end(self, data: bytes) -> int:
-        """Return the number of bytes up to the end of the last whole row."""
-        if self._depth is None:
-            self._depth = int(_is_wrapped(data, self._opening))
-            self._bracket = data.find(b"[") + 1 if self._depth else 0
-        values = np.frombuffer(data, np.uint8)
-        depth = self._depth if self._bracket else 0
-        _, ends = _row_spans(values, depth)
-        return int(ends[-1]) if len(ends) else 0
-
-    def texts(self) -> Iterator[pa.Array]:
-        """Yield the rows of each block. Raises IncorrectData for what is no row."""
-        ended = True
-        for block in blocks_of(self._source.stream, self._end):
-            data = block
-            if self._bracket:  # the first block of rows in one array
-                data, self._bracket = block[self._bracket :], 0
-            rows, closed = _texts(data, self._opening, in_array=bool(self._depth))
-            ended = not self._depth or closed
-            if len(rows):
-                yield rows
-        if not ended:
-            raise errors.IncorrectData("The array of rows does not end: its ] is missing.")
-
-
-def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bool]:
-    """Return the rows of a block, and whether a ] outside of rows is among it. Raise IncorrectData if anything but commas and blanks is between."""
-    values = np.frombuffer(data, np.uint8)
-    starts, ends = _row_spans(values, 0)
-    rest = values[_gaps(len(values), starts, ends)]
-    junk = rest[~np.isin(rest, list(b" \t\r\n,;]" if in_array else b" \t\r\n,;"))]
-    if len(junk) or (len(starts) and (values[starts] != opening[0]).any()):
-        raise errors.IncorrectData(
-            f"The data are no rows of JSON that begin with {opening.decode()}.",
-            hint="Each row is an object or an array, as the format says; the last one must end.",
-        )
-    return spans(values, starts, ends), bool((rest == ord("]")).any())
-
-
-def _gaps(count: int, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return which of `count` bytes lie in no span."""
-    change = np.zeros(count + 1, np.int32)
-    change[starts] += 1
-    np.subtract.at(change, ends, 1)
-    return np.asarray(np.cumsum(change[:-1]) == 0)
-
 
 # --- columns
 
@@ -203,13 +110,30 @@ def _column(
         if missing.any():
             values = pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
         return values, plain
-    texts, present = ValueReader(index, source.environment).strings(tokens)
+    if is_text(plain) and not isinstance(plain, types.Enum):
+        texts, present = _raw_texts(index, tokens)
+    else:
+        texts, present = ValueReader(index, source.environment).strings(tokens)
     if isinstance(plain, types.Integer | types.Float | types.Decimal):
         for word, number in (("true", "1"), ("false", "0")):
             texts = pc.if_else(pc.equal(texts, word), number, texts)
     if not present.all():
         texts = pc.if_else(pa.array(present), texts, pa.scalar(None, pa.string()))
     return texts, types.Nullable(types.STRING)
+
+
+def _raw_texts(index: JsonIndex, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
+    """Return strings decoded and other values as they are written, and which are neither null nor
+    absent."""
+    missing = (tokens < 0) | _is_null(index, tokens)
+    safe = np.where(missing, 0, tokens)
+    starts = np.where(missing, 0, index.start[safe] if len(index.kind) else 0)
+    ends = np.where(missing, 0, index.end[index.close[safe]] if len(index.kind) else 0)
+    texts = spans(index.data, starts, ends)
+    strings = np.flatnonzero(index.kind_of(tokens) == STRING)
+    if len(strings):
+        texts = columns.replaced_rows(texts, strings, paths.keys_of(index, tokens[strings]))
+    return texts, ~missing
 
 
 def index_of(texts: pa.Array, first_row: int) -> JsonIndex:
@@ -276,12 +200,11 @@ def _members(index: JsonIndex) -> tuple[list[str], Callable[[str], np.ndarray]]:
 
 def _read_objects(source: Input) -> Iterator[Rows]:
     """Yield the rows of JSONEachRow; a column that no row of a block has is not among its columns."""
-    return object_rows(source, _RowBlocks(source, b"{").texts())
+    return object_rows(source, RowBlocks(source, b"{").texts())
 
 
-def object_rows(source: Input, blocks: Iterator[pa.Array]) -> Iterator[Rows]:
-    """Yield the columns of blocks of objects."""
-    first_row = 1
+def object_rows(source: Input, blocks: Iterator[pa.Array], first_row: int = 1) -> Iterator[Rows]:
+    """Yield the columns of blocks of objects, of which the first is the row `first_row`."""
     for texts in blocks:
         yield from _object_rows(source, texts, first_row)
         first_row += len(texts)
@@ -319,7 +242,7 @@ def _object_rows(source: Input, texts: pa.Array, first_row: int) -> Iterator[Row
 
 def _infer_objects(source: Input) -> Structure:
     """Return the members of the first rows, in the order in which they come."""
-    texts = next(_RowBlocks(source, b"{").texts(), None)
+    texts = next(RowBlocks(source, b"{").texts(), None)
     return infer_object_texts(source, texts)
 
 
@@ -387,7 +310,7 @@ def compact_reader(head_lines: int, *, strings: bool) -> Reader:
         """Yield the rows of a block at a time."""
         head = head_of(source)
         inner = _as_strings(source) if strings else source
-        return array_rows(inner, _RowBlocks(source, b"[").texts(), head)
+        return array_rows(inner, RowBlocks(source, b"[").texts(), head)
 
     def infer(source: Input) -> Structure:
         """Return the columns by the head, and types by the values of the first rows."""
@@ -395,7 +318,7 @@ def compact_reader(head_lines: int, *, strings: bool) -> Reader:
         head = head_of(plain)
         if head is not None and head.types is not None:
             return tuple(zip(head.names, head.types, strict=True))
-        return infer_array_texts(next(_RowBlocks(plain, b"[").texts(), None), head)
+        return infer_array_texts(next(RowBlocks(plain, b"[").texts(), None), head)
 
     return Reader(infer, read, named=head_lines > 0)
 

@@ -61,6 +61,11 @@ class EachRowWriter(Writer):
         text = body(pc.binary_join_element_wise(",\n", rows, ""))
         return text[2:] if first else text
 
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return each row's object, with the end of its line if it is no element of an array."""
+        rows = self.objects(batch)
+        return rows if self._as_array else pc.binary_join_element_wise(rows, "\n", "")
+
     def finish(self, ending: Ending) -> bytes:
         """Return the closing bracket of output_format_json_array_of_rows, if it is on."""
         return b"\n]\n" if self._as_array else b""
@@ -83,36 +88,15 @@ class CompactRowsWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, each on its line."""
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
         texts = [
             self._values(column, data_type, self._style)
             for column, data_type in zip(batch.columns, self.header.types, strict=True)
         ]
-        return body(joined_rows(texts, ", ", "[", "]\n"))
-
-
-class ObjectRowsWriter(Writer):
-    """A writer of JSONObjectEachRow: one object, whose members row_1, row_2, … are the rows."""
-
-    def __init__(self, header: Header) -> None:
-        super().__init__(header)
-        self._objects = EachRowWriter(header)
-        self._rows = 0
-
-    def start(self) -> bytes:
-        """Return the opening bracket."""
-        return b"{"
-
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows with their numbers."""
-        numbers = pa.array(range(self._rows + 1, self._rows + batch.num_rows + 1))
-        labels = pc.binary_join_element_wise('\n\t"row_', numbers.cast(pa.string()), '": ', "")
-        text = body(pc.binary_join_element_wise(",", labels, self._objects.objects(batch), ""))
-        first, self._rows = self._rows == 0, self._rows + batch.num_rows
-        return text[1:] if first else text
-
-    def finish(self, ending: Ending) -> bytes:
-        """Return the closing bracket."""
-        return b"\n}\n" if self._rows else b"\n\n}\n"
+        return joined_rows(texts, ", ", "[", "]\n")
 
 
 def _compact(name: str, values: Values, head_lines: int, description: str) -> Format:
@@ -142,9 +126,6 @@ FORMATS = (
         "JSONEachRow with all values as strings.",
         partial(EachRowWriter, values=string_texts),
         string_reader(),
-    ),
-    Format(
-        "JSONObjectEachRow", "One JSON object, a member a row.", ObjectRowsWriter, appends=False
     ),
     _compact("JSONCompactEachRow", json_texts, 0, "A JSON array a line."),
     _compact(

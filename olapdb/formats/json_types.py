@@ -58,7 +58,7 @@ def _tuple_type(index: JsonIndex, objects: np.ndarray) -> types.DataType:
     codes = columns.numpy_values(keys.indices)
     names = keys.dictionary.to_pylist()
     if not names:
-        return types.Map(types.STRING, types.STRING)
+        return types.STRING
     elements = [
         types.make_nullable(type_of_tokens(index, values[codes == at]) or types.STRING)
         for at in range(len(names))

@@ -28,11 +28,15 @@ class MarkdownWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows."""
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
         texts = [
             _cell(column, data_type, self.header)
             for column, data_type in zip(batch.columns, self.header.types, strict=True)
         ]
-        return body(joined_rows(texts, " | ", "| ", " |\n"))
+        return joined_rows(texts, " | ", "| ", " |\n")
 
 
 def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Input, Reader, Rows, Structure, Writer
-from olapdb.formats.texts import body, is_text
+from olapdb.formats.texts import body, is_text, joined_rows
 from olapdb.functions.kernels import columns
 from olapdb.types.arrow import enum_texts
 
@@ -34,6 +34,14 @@ class RawWriter(Writer):
         if len(texts) == 1:
             return body(texts[0])
         return b"".join(value for row in zip(*(t.to_pylist() for t in texts)) for value in row)
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of each row as one text."""
+        texts = [
+            columns.text(_bytes(column, types.plain(data_type)))
+            for column, data_type in zip(batch.columns, self.header.types, strict=True)
+        ]
+        return joined_rows(texts, "")
 
 
 def _bytes(column: pa.Array, data_type: types.DataType) -> pa.Array:

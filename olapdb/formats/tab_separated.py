@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.delimited import Lines, infer_lines, read_lines
@@ -53,34 +52,17 @@ class TabWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, each on its line."""
-        return body(joined_rows(self.texts(batch), "\t", "", self._end))
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the line of each row."""
+        return joined_rows(self.texts(batch), "\t", "", self._end)
 
     def finish(self, ending: Ending) -> bytes:
         """Return the totals behind an empty line, if there are any."""
         if ending.totals is None:
             return b""
         return self._end.encode() + self.write(ending.totals)
-
-
-class TskvWriter(TabWriter):
-    """A writer of TSKV: `name=value` between tabs."""
-
-    def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the rows, each on its line."""
-        texts = [
-            pc.binary_join_element_wise(_tskv_name(name), text, "=")
-            for name, text in zip(self.header.names, self.texts(batch), strict=True)
-        ]
-        return body(joined_rows(texts, "\t", "", "\n"))
-
-    def finish(self, ending: Ending) -> bytes:
-        """Return nothing: TSKV has no totals."""
-        return b""
-
-
-def _tskv_name(name: str) -> str:
-    """Return a name as TSKV has it: `=` is escaped, and quotes are not."""
-    return tab_escaped_name(name).replace("\\'", "'").replace("=", "\\=")
 
 
 def _layout(head_lines: int, raw: bool, source: Input) -> Lines:
@@ -144,11 +126,20 @@ def _read_line(source: Input) -> Iterator[Rows]:
 
 FORMATS = (
     *_tab_formats(),
-    Format("TSKV", "name=value between tabs.", TskvWriter),
     Format(
         "LineAsString",
         "Each line is one String.",
         partial(TabWriter, raw=True),
         Reader(_infer_line, _read_line),
+    ),
+    Format(
+        "LineAsStringWithNames",
+        "LineAsString behind a line of names.",
+        partial(TabWriter, head_lines=1, raw=True),
+    ),
+    Format(
+        "LineAsStringWithNamesAndTypes",
+        "LineAsString behind a line of names and one of types.",
+        partial(TabWriter, head_lines=2, raw=True),
     ),
 )

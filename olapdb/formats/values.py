@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.formats.base import Ending, Format, Header, Writer
 from olapdb.formats.texts import body, joined_rows, quoted
 
 
-def _rows(batch: pa.RecordBatch, header: Header, separator: str) -> pa.Array:
-    """Return the rows as `,(1,'a')`, with `separator` between values and in front."""
+def _rows(batch: pa.RecordBatch, header: Header, separator: str, start: str) -> pa.Array:
+    """Return the rows as `(1,'a')`, with `separator` between values and `start` in front."""
     columns = zip(batch.columns, header.types, strict=True)
     texts = [quoted(column, data_type, header) for column, data_type in columns]
-    return joined_rows(texts, separator, separator + "(", ")")
+    return joined_rows(texts, separator, start + "(", ")")
 
 
 class ValuesWriter(Writer):
@@ -22,28 +24,50 @@ class ValuesWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, separated by commas."""
-        text = body(_rows(batch, self.header, ","))
+        text = body(_rows(batch, self.header, ",", ","))
         first, self._rows = self._rows == 0, self._rows + batch.num_rows
         return text[1:] if first else text
 
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the parentheses of each row."""
+        return _rows(batch, self.header, ",", "")
+
 
 class SqlInsertWriter(Writer):
-    """A writer of SQLInsert: INSERT statements of a batch's rows each."""
+    """A writer of SQLInsert: INSERT statements of at most output_format_sql_insert_max_batch_size
+    rows."""
 
-    _rows = 0
+    def __init__(self, header: Header) -> None:
+        super().__init__(header)
+        settings = header.settings
+        self._rows = 0
+        self._rows_max = settings.integer("output_format_sql_insert_max_batch_size")
+        quote = "`" if settings.boolean("output_format_sql_insert_quote_names") else ""
+        verb = "REPLACE" if settings.boolean("output_format_sql_insert_use_replace") else "INSERT"
+        names = ", ".join(f"{quote}{name}{quote}" for name in header.names)
+        if settings.boolean("output_format_sql_insert_include_column_names"):
+            names = f" ({names})"
+        else:
+            names = ""
+        table = settings.text("output_format_sql_insert_table_name")
+        self._head = f"{verb} INTO {table}{names} VALUES"
 
     def write(self, batch: pa.RecordBatch) -> bytes:
-        """Return the head of the first statement, and the rows."""
-        text = body(_rows(batch, self.header, ", "))
-        first, self._rows = self._rows == 0, self._rows + batch.num_rows
-        if not first:
-            return text
-        names = ", ".join(f"`{name}`" for name in self.header.names)
-        table = self.header.settings.text("output_format_sql_insert_table_name")
-        return f"INSERT INTO {table} ({names}) VALUES".encode() + text[1:]
+        """Return the rows, each with what stands before it."""
+        rows = _rows(batch, self.header, ", ", " ")
+        numbers = np.arange(self._rows, self._rows + batch.num_rows)
+        self._rows += batch.num_rows
+        starts = pa.array(numbers == 0)
+        begins = pa.array(numbers % self._rows_max == 0)
+        separators = pc.if_else(starts, self._head, pc.if_else(begins, f";\n{self._head}", ","))
+        return body(pc.binary_join_element_wise(separators, rows, ""))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the statement of each row without its end."""
+        return pc.binary_join_element_wise(self._head, _rows(batch, self.header, ", ", " "), "")
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the end of the statement."""
+        """Return the end of the last statement."""
         return b";\n"
 
 

@@ -67,7 +67,6 @@ _REASONS = {
     "its answer is ClickHouse's own form of a query": """formatQuery formatQueryFromJSON
         formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
-    "formats write whole results, not values": "formatRow formatRowNoNewline",
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",

@@ -25,6 +25,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.formats.arrow_types import PRECISIONS, SCALAR_NAMES
+from olapdb.formats.conversion import store_with_nulls
 from olapdb.functions import cast_column, parse_type, store_column
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.arrow_clocks import clock_of, ticks_of
@@ -112,6 +113,8 @@ class BlockMaker:
         try:
             if self.lossy:
                 return cast_column(array, source, target, environment, strict=True)
+            if self.null_as_default:
+                return store_with_nulls(array, source, column.type, environment)
             return store_column(array, source, target, environment)
         except errors.DataError as error:
             raise _with_place(error, self.table, name, first_row) from None

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from olapdb.errors import InternalError
-from olapdb.optimize.bound_numbers import bound_numbers
 from olapdb.optimize.factor_disjunctions import factor_disjunctions
 from olapdb.optimize.fold_conditions import fold_conditions
 from olapdb.optimize.join_by_equalities import join_by_equalities
 from olapdb.optimize.merge_projects import merge_projects
+from olapdb.optimize.narrow_numbers import narrow_numbers
 from olapdb.optimize.narrow_system_scans import narrow_system_scans
 from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_limits import push_limits
@@ -27,7 +27,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     join_by_equalities,
     push_predicates,
     narrow_system_scans,
-    bound_numbers,
+    narrow_numbers,
     unpack_tuples,
     push_limits,
     split_shifted_sums,

@@ -31,8 +31,10 @@ def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
             return replace(node, columns=tuple(c for c, _ in kept), types=tuple(t for _, t in kept))
         case nodes.Values():
             return _values(node, needed)
-        case nodes.Numbers():
+        case nodes.Numbers() | nodes.Primes():
             return node
+        case nodes.Loop():
+            return replace(node, child=_prune(node.child, needed))
         case nodes.Filter():
             child = _prune(node.child, needed | columns_of(node.predicate))
             return replace(node, child=child)

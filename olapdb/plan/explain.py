@@ -74,6 +74,10 @@ def title(node: nodes.Node) -> str:
             return f"ReadFrom{kind} ({node.format})"
         case nodes.Numbers():
             return "ReadFromNumbers"
+        case nodes.Primes():
+            return "ReadFromPrimes"
+        case nodes.Loop():
+            return "Loop"
         case nodes.Filter():
             return "Filter"
         case nodes.Project():
@@ -137,6 +141,9 @@ def _facts(node: nodes.Node) -> Iterator[str]:
         case nodes.Numbers():
             count = "without end" if node.count is None else f"{node.count} rows"
             yield f"From {node.start}, step {node.step}, {count}"
+        case nodes.Primes():
+            count = "without end" if node.count is None else f"{node.count} rows"
+            yield f"From prime {node.start}, step {node.step}, {count}"
         case nodes.Filter():
             yield f"Condition: {show(node.predicate)}"
         case nodes.Project():

@@ -103,6 +103,10 @@ class _Names:
             case nodes.Numbers():
                 name = self._name(node.name)
                 return nodes.Numbers, name, node.type, node.start, node.count, node.step
+            case nodes.Primes():
+                name = self._name(node.name)
+                bounds = (node.start, node.count, node.step, node.ranges)
+                return nodes.Primes, name, node.type, bounds
         parts = (self._field(node, f.name) for f in fields(node))
         return type(node), *parts
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from olapdb.model.schema import Table
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, WindowCall, element_type
+from olapdb.plan.number_ranges import ALL, Ranges
 from olapdb.types import UINT64, Array, DataType, Map, Tuple, make_nullable, plain
 
 
@@ -142,6 +143,41 @@ class Numbers(Node):
     def schema(self) -> Schema:
         """Return the one column of numbers."""
         return (Field(self.name, self.type),)
+
+
+@dataclass(frozen=True)
+class Primes(Node):
+    """Prime numbers in one column: those of the numbers start, start + step, … (2 has number 0),
+    `count` of them, without end where it is None.
+
+    Only primes within `ranges` are wanted; they count from the first one in there."""
+
+    name: str
+    type: DataType
+    start: int = 0
+    count: int | None = None
+    step: int = 1
+    ranges: Ranges = ALL
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Return the one column of primes."""
+        return (Field(self.name, self.type),)
+
+
+@dataclass(frozen=True)
+class Loop(Node):
+    """The child's rows again and again, without end unless it has none."""
+
+    child: Node
+
+    @property
+    def schema(self) -> Schema:
+        """Return the child's columns."""
+        return self.child.schema
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
 
 
 @dataclass(frozen=True)

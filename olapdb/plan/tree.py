@@ -27,6 +27,7 @@ def with_inputs(node: nodes.Node, inputs: tuple[nodes.Node, ...]) -> nodes.Node:
             | nodes.Window()
             | nodes.Fill()
             | nodes.Shared()
+            | nodes.Loop()
         ):
             return replace(node, child=inputs[0])
         case nodes.Join() | nodes.SetDifference() | nodes.Paste():
@@ -72,6 +73,8 @@ def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
             | nodes.SetDifference()
             | nodes.Values()
             | nodes.Numbers()
+            | nodes.Primes()
+            | nodes.Loop()
             | nodes.SystemScan()
             | nodes.FileScan()
             | nodes.TotalsRow()

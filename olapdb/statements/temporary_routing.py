@@ -44,6 +44,8 @@ def routed(
     none, NotSupportedError for a definition or a mutation that reads one."""
     _refuse_readers(statement, context)
     match statement:
+        case nodes.Insert(function=nodes.TableFunction()):
+            return statement, context
         case nodes.CreateTable(temporary=True):
             default = context.settings.text("default_temporary_table_engine")
             return _create(statement, default), replace(context, on_temporary=True)

@@ -71,6 +71,8 @@ _FORMATS = [
     "XML",
     "TSKV",
     "LineAsString",
+    "LineAsStringWithNames",
+    "LineAsStringWithNamesAndTypes",
     "CustomSeparated",
     "CustomSeparatedWithNames",
     "CustomSeparatedWithNamesAndTypes",
@@ -93,6 +95,10 @@ _SETTINGS = (
     "output_format_tsv_crlf_end_of_line = 1",
     "output_format_write_statistics = 0",
     "output_format_sql_insert_table_name = 'x'",
+    "output_format_sql_insert_max_batch_size = 2",
+    "output_format_sql_insert_include_column_names = 0",
+    "output_format_sql_insert_quote_names = 0",
+    "output_format_sql_insert_use_replace = 1",
 )
 _SETTINGS_QUERY = """SELECT toUInt64(1) AS a, toInt64(2) AS b, 1.5 AS f, nan AS d,
  toDecimal32(1.5, 2) AS e, 'a/b;' AS s, CAST((1, 2), 'Tuple(x UInt8, y Int64)') AS t, NULL AS n,
@@ -140,6 +146,7 @@ def test_settings_of_formats(setting: str, oracle: Oracle, connection: olapdb.Co
         "JSON",
         "JSONEachRow",
         "JSONCompactEachRow",
+        "JSONObjectEachRow",
         "CSV",
         "TSV",
         "SQLInsert",
@@ -187,3 +194,18 @@ def test_format_of_statements_that_are_no_query(
 ) -> None:
     """FORMAT stands behind SHOW, DESCRIBE and EXISTS too."""
     assert connection.execute(statement).fetch_text() == oracle.text(statement, "TabSeparated")
+
+
+def test_names_of_objects(oracle: Oracle, connection: olapdb.Connection) -> None:
+    """A column of texts names the rows of JSONObjectEachRow."""
+    sql = (
+        "SELECT number AS n, 'row ' || toString(number) AS name FROM numbers(3)"
+        " SETTINGS format_json_object_each_row_column_for_object_name = 'name'"
+    )
+    expected = oracle.text(sql, "JSONObjectEachRow")
+    assert connection.execute(sql).fetch_text("JSONObjectEachRow") == expected
+
+
+def test_format_null_has_no_text(connection: olapdb.Connection) -> None:
+    """The text of a query with FORMAT Null is empty."""
+    assert connection.execute("SELECT 1 FORMAT Null").fetch_text() == b""

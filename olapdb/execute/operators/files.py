@@ -15,12 +15,12 @@ from olapdb.compute.batches import cut, make_batch
 from olapdb.compute.context import ExecutionContext
 from olapdb.config import Settings
 from olapdb.formats.base import Input, Rows
+from olapdb.formats.conversion import store_with_nulls
 from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.registry import reader_of
-from olapdb.functions import store_column
 from olapdb.functions.kernels.constants import default_value
 from olapdb.plan.nodes import FileScan
-from olapdb.types import DataType, is_nullable, make_nullable
+from olapdb.types import DataType, is_nullable
 
 _SECOND = 1_000_000_000
 
@@ -120,9 +120,8 @@ class _Columns:
             return pa.repeat(absent, self._rows.rows)
         at = self._rows.names.index(name)
         array, read = self._rows.arrays[at], self._rows.types[at]
-        target = make_nullable(kind) if array.null_count else kind
         try:
-            converted = store_column(array, read, target, self._context.environment)
+            converted = store_with_nulls(array, read, kind, self._context.environment)
         except errors.DataError as error:
             raise self._placed(error, name) from None
         if converted.null_count and not is_nullable(kind):

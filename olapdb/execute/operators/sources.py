@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,19 @@ def numbers_batches(node: Numbers, context: ExecutionContext) -> Iterator[pa.Rec
         context.count_read(rows, column.nbytes)
         yield pa.RecordBatch.from_arrays([column], schema=node.arrow_schema)
         done += rows
+
+
+def loop_batches(
+    run: Callable[[], Iterator[pa.RecordBatch]], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that `run` gives, again and again; end when it gives none."""
+    has_rows = True
+    while has_rows:
+        has_rows = False
+        for batch in run():
+            context.check()
+            has_rows = has_rows or batch.num_rows > 0
+            yield batch
 
 
 def system_batches(node: SystemScan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:

@@ -93,7 +93,10 @@ def _format_periods(periods: nodes.Periods) -> str:
 
 def format_insert(node: nodes.Insert) -> str:
     """Return an INSERT with its query, its rows of VALUES, or the data of its FORMAT."""
-    parts = [f"INSERT INTO {queries.format_table(node.table)}"]
+    if node.function is not None:
+        parts = [f"INSERT INTO FUNCTION {queries.format_relation(node.function)}"]
+    else:
+        parts = [f"INSERT INTO {queries.format_table(node.table)}"]
     if node.columns is not None:
         parts.append(f"({_format_dotted_names(node.columns)})")
     elif node.excluded:

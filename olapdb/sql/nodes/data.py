@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from olapdb.sql.nodes.alter import PartitionReference
 from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
+from olapdb.sql.nodes.queries import TableFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class Insert(Statement):
 
     `columns` is None for all columns in order, but those `excluded` by `(* EXCEPT (a))`.  With
     neither query nor values the data come through the interface, or `data` holds them; `format`
-    names theirs.  `replacing` says which rows leave in the same commit.
+    names theirs.  `replacing` says which rows leave in the same commit.  With a `function`, as in
+    INSERT INTO FUNCTION file('a.csv'), the rows go there, and `table` only has its name.
     """
 
     table: TableName
@@ -59,6 +61,7 @@ class Insert(Statement):
     infile: InFile | None = None
     settings: tuple[Setting, ...] = ()
     replacing: Replacing | None = None
+    function: TableFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,30 +8,40 @@ from __future__ import annotations
 from dataclasses import replace
 
 from olapdb.sql import nodes
-from olapdb.sql.parser import clauses, expressions, queries, storage
+from olapdb.sql.parser import clauses, expressions, queries, relations, storage
 from olapdb.sql.parser.cursor import TokenCursor
-from olapdb.sql.parser.lookahead import query_follows, query_is_next
+from olapdb.sql.parser.lookahead import call_follows, query_follows, query_is_next
 
 
 def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     """Parse an INSERT without its data: its head, and its query or the name of its FORMAT if any.
 
     If VALUES or data of a FORMAT follow, the cursor must end before them; the caller reads them.
-    Raises NotSupportedError for INSERT INTO FUNCTION and INSERT … PARTITION BY."""
+    Raises NotSupportedError for INSERT … PARTITION BY."""
     position = cursor.position()
     cursor.expect("INSERT")
     cursor.expect("INTO")
     cursor.take("TABLE")
-    if cursor.key == "FUNCTION" and cursor.is_name(1):
-        raise cursor.refused("INSERT INTO FUNCTION", "Fetch the result and write it from Python.")
-    table = cursor.table_name()
+    function = None
+    if cursor.key == "FUNCTION" and call_follows(cursor, 1):
+        cursor.advance()
+        function = relations.parse_function(cursor)
+        table = nodes.TableName(function.name, position=function.position)
+    else:
+        table = cursor.table_name()
     columns, excluded = _parse_insert_columns(cursor)
     if cursor.sees("PARTITION", "BY"):
         raise cursor.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
     settings = clauses.parse_settings_clause(cursor)
     replacing = parse_replacing(cursor) if cursor.key == "REPLACE" else None
     insert = nodes.Insert(
-        table, columns, excluded, settings=settings, replacing=replacing, position=position
+        table,
+        columns,
+        excluded,
+        settings=settings,
+        replacing=replacing,
+        function=function,
+        position=position,
     )
     if cursor.sees("FROM", "INFILE"):
         return _parse_infile(cursor, insert)

@@ -21,11 +21,11 @@ def alias_follows(cursor: TokenCursor) -> bool:
     return not (token.key == "COMMENT" and cursor.kind_after(1) == "string")
 
 
-def call_follows(cursor: TokenCursor) -> bool:
-    """Return whether `name(` or `a.name(` is next."""
-    if not cursor.is_name():
+def call_follows(cursor: TokenCursor, ahead: int = 0) -> bool:
+    """Return whether `name(` or `a.name(` is next, or stands `ahead` tokens on."""
+    if not cursor.is_name(ahead):
         return False
-    step = 1
+    step = ahead + 1
     while cursor.key_after(step) == "." and cursor.is_name(step + 1):
         step += 2
     return cursor.key_after(step) == "("

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 from olapdb.errors import IllegalFinal, Position, SamplingNotSupported, SyntaxError
@@ -147,20 +148,24 @@ def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
 def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
     """Parse `(query) [[AS] alias [(columns)]]` in FROM. Raises an error for FINAL."""
     position = cursor.position()
-    return _parse_aliases(cursor, queries.parse_in_parentheses(cursor), position)
+    return _aliased(cursor, queries.parse_in_parentheses(cursor), position)
 
 
-def _parse_aliases(
-    cursor: TokenCursor, query: nodes.Query, position: Position
-) -> nodes.SubqueryRelation:
-    """Parse `[[AS] alias [(columns)]]` behind the parentheses of `query`."""
+def _aliased(cursor: TokenCursor, query: nodes.Query, position: Position) -> nodes.SubqueryRelation:
+    """Parse `[[AS] alias [(columns)]]` behind the parentheses of `query`. Raises an error for FINAL."""
+    alias, columns = _parse_named_columns(cursor)
+    return nodes.SubqueryRelation(query, alias, columns, position=position)
+
+
+def _parse_named_columns(cursor: TokenCursor) -> tuple[str | None, tuple[str, ...]]:
+    """Parse `[[AS] alias [(columns)]]`. Raises an error for FINAL."""
     alias = _parse_alias(cursor)
     columns: tuple[str, ...] = ()
     if alias is not None and cursor.take("("):
         columns = cursor.dotted_names("a column")
         cursor.expect(")")
     _refuse_final(cursor)
-    return nodes.SubqueryRelation(query, alias, columns, position=position)
+    return alias, columns
 
 
 def _rows_follow(cursor: TokenCursor) -> bool:
@@ -182,21 +187,29 @@ def _parse_values(cursor: TokenCursor) -> nodes.SubqueryRelation:
         source=nodes.TableFunction("values", rows, position=position),
         position=position,
     )
-    return _parse_aliases(cursor, query, position)
+    return _aliased(cursor, query, position)
 
 
 def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction | nodes.SubqueryRelation:
     """Parse `values('a UInt8', 1)`, `a_view(p = 1)`; `view(SELECT 1)` is a subquery."""
+    function = parse_function(cursor)
+    arguments, position = function.arguments, function.position
+    alias = _parse_alias(cursor)
+    _refuse_final(cursor)
+    is_view = function.name.lower() == "view"
+    if is_view and len(arguments) == 1 and isinstance(arguments[0], nodes.Subquery):
+        return nodes.SubqueryRelation(arguments[0].query, alias, position=position)
+    return replace(function, alias=alias)
+
+
+def parse_function(cursor: TokenCursor) -> nodes.TableFunction:
+    """Parse `name(arguments)`, without an alias."""
     position = cursor.position()
     name = cursor.dotted_name("a table")
     distinct, arguments, nulls = calls.parse_arguments(cursor)
     if distinct or nulls:
         raise cursor.expected("the arguments of a table function")
-    alias = _parse_alias(cursor)
-    _refuse_final(cursor)
-    if name.lower() == "view" and len(arguments) == 1 and isinstance(arguments[0], nodes.Subquery):
-        return nodes.SubqueryRelation(arguments[0].query, alias, position=position)
-    return nodes.TableFunction(name, arguments, alias, position=position)
+    return nodes.TableFunction(name, arguments, position=position)
 
 
 def _parse_alias(cursor: TokenCursor) -> str | None:

@@ -84,8 +84,8 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
 
 def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
     """Return the one row of `INSERT … VALUES (?, ?)`; None for any other statement, and with
-    REPLACE, which replaces rows for each set of parameters."""
-    if statement.values is None or statement.replacing is not None:
+    REPLACE, which replaces rows for each set of parameters, and INTO FUNCTION."""
+    if statement.values is None or statement.replacing or statement.function:
         return None
 
     rows = parse_value_rows(statement.values.text, statement.values.position)

@@ -152,7 +152,7 @@ class _InputJudge:
         match node:
             case nodes.Scan():
                 return self._scan(node)
-            case nodes.Values() | nodes.Numbers() | nodes.FileScan():
+            case nodes.Values() | nodes.Numbers() | nodes.Primes() | nodes.FileScan():
                 return _NO_EFFECT
             case nodes.Filter(child=child, predicate=predicate):
                 rows = self.merge_effect(child)
@@ -399,7 +399,7 @@ def is_totally_ordered(node: nodes.Node) -> bool:
                 if not keys:
                     return True
                 return ordered is not None and {name for name, _ in keys} <= ordered
-            case nodes.Values() | nodes.Numbers() | nodes.FileScan():
+            case nodes.Values() | nodes.Numbers() | nodes.Primes() | nodes.FileScan():
                 return True
             case _:
                 break

@@ -15,6 +15,7 @@ from tests.unit.bind.warehouse import bind
 pytestmark = pytest.mark.feature("select")
 
 QUERIES = (
+    "SELECT prime FROM loop(primes(3)) LIMIT 5",
     "SELECT a + 1 FROM format(CSV, 'a UInt8', '1')",
     "SELECT carrier, delay + 1 FROM flights PREWHERE delay > 1 WHERE day = '2013-01-01' ORDER BY delay",
     "SELECT carrier, sum(delay) AS s FROM flights GROUP BY carrier WITH ROLLUP HAVING s > 1",

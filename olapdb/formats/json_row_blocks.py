@@ -1,0 +1,142 @@
+"""The rows of a stream of JSON: where each object or array starts and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import errors
+from olapdb.formats.base import Input
+from olapdb.formats.blocks import blocks_of
+from olapdb.functions.kernels.escapes import spans
+
+_BACKSLASH, _QUOTE = ord("\\"), ord('"')
+_OPEN = np.zeros(256, bool)
+_OPEN[list(b"{[")] = True
+_CLOSE = np.zeros(256, bool)
+_CLOSE[list(b"}]")] = True
+
+
+def _outside_strings(data: np.ndarray) -> np.ndarray:
+    """Return for each byte whether it is outside strings."""
+    backslash = data == _BACKSLASH
+    quotes = data == _QUOTE
+    if backslash.any():
+        position = np.arange(len(data))
+        other = np.maximum.accumulate(np.where(backslash, -1, position))
+        escaped = np.zeros(len(data), bool)
+        escaped[1:] = (((position - other) & 1) == 1)[:-1] & backslash[:-1]
+        quotes &= ~escaped
+    return ~np.bitwise_xor.accumulate(quotes)
+
+
+def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each container that lies `depth` containers deep starts and ends."""
+    outside = _outside_strings(data)
+    opens, closes = _OPEN[data] & outside, _CLOSE[data] & outside
+    level = np.cumsum(opens.astype(np.int32) - closes)
+    starts = np.flatnonzero(opens & (level == depth + 1))
+    ends = np.flatnonzero(closes & (level == depth)) + 1
+    return starts[: len(ends)], ends
+
+
+def _is_wrapped(data: bytes, opening: bytes) -> bool:
+    """Return whether rows that begin with `opening` are elements of one array."""
+    start = data.lstrip()
+    return start[:1] == b"[" and start[1:].lstrip()[:1] == opening
+
+
+class RowBlocks:
+    """The rows of a stream, a block at a time, as texts. Between rows may be commas, blanks and line
+    feeds, and all rows may be one array."""
+
+    def __init__(self, source: Input, opening: bytes) -> None:
+        self._source = source
+        self._opening = opening
+        self._depth: int | None = None
+
+    def _end(self, data: bytes) -> int:
+        """Return the number of bytes up to the end of the last whole row."""
+        if self._depth is None:
+            self._depth = int(_is_wrapped(data, self._opening))
+            self._bracket = data.find(b"[") + 1 if self._depth else 0
+        values = np.frombuffer(data, np.uint8)
+        depth = self._depth if self._bracket else 0
+        _, ends = _row_spans(values, depth)
+        return int(ends[-1]) if len(ends) else 0
+
+    def texts(self) -> Iterator[pa.Array]:
+        """Yield the rows of each block. Raises IncorrectData for what is no row."""
+        ended = True
+        for block in blocks_of(self._source.stream, self._end):
+            data = block
+            if self._bracket:  # the first block of rows in one array
+                data, self._bracket = block[self._bracket :], 0
+            rows, closed = _texts(data, self._opening, in_array=bool(self._depth))
+            ended = not self._depth or closed
+            if len(rows):
+                yield rows
+        if not ended:
+            raise errors.IncorrectData("The array of rows does not end: its ] is missing.")
+
+
+class KeyedRowBlocks:
+    """The rows of a stream that is one object, a row being the value of a member, as texts; and the
+    members' names."""
+
+    def __init__(self, source: Input) -> None:
+        self._source = source
+        self._opened = 0
+
+    def _end(self, data: bytes) -> int:
+        """Return the number of bytes up to the end of the last whole row."""
+        if not self._opened:
+            self._opened = data.find(b"{") + 1
+            self._starts = True
+        _, ends = _row_spans(np.frombuffer(data, np.uint8), int(self._starts))
+        return int(ends[-1]) if len(ends) else 0
+
+    def pairs(self) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Yield the names, in quotes, and the rows of each block. Raise IncorrectData for what is
+        neither."""
+        for block in blocks_of(self._source.stream, self._end):
+            data = block
+            if self._starts:
+                data, self._starts = block[self._opened :], False
+            values = np.frombuffer(data, np.uint8)
+            starts, ends = _row_spans(values, 0)
+            before = spans(values, np.concatenate(([0], ends[:-1]))[: len(starts)], starts)
+            names = pc.extract_regex(before, _NAME)
+            rest = data[ends[-1] :] if len(ends) else data
+            if names.null_count or rest.strip(b" \t\r\n}"):
+                raise errors.IncorrectData('The data are no object of rows: {"row_1": {…}, …}.')
+            if len(names):
+                yield names.field(0), spans(values, starts, ends)
+
+
+_NAME = r"""^[ \t\r\n,]*(?P<name>"(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*$"""
+
+
+def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bool]:
+    """Return the rows of a block, and whether a ] outside of rows is among it. Raise IncorrectData if anything but commas and blanks is between."""
+    values = np.frombuffer(data, np.uint8)
+    starts, ends = _row_spans(values, 0)
+    rest = values[_gaps(len(values), starts, ends)]
+    junk = rest[~np.isin(rest, list(b" \t\r\n,;]" if in_array else b" \t\r\n,;"))]
+    if len(junk) or (len(starts) and (values[starts] != opening[0]).any()):
+        raise errors.IncorrectData(
+            f"The data are no rows of JSON that begin with {opening.decode()}.",
+            hint="Each row is an object or an array, as the format says; the last one must end.",
+        )
+    return spans(values, starts, ends), bool((rest == ord("]")).any())
+
+
+def _gaps(count: int, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return which of `count` bytes lie in no span."""
+    change = np.zeros(count + 1, np.int32)
+    change[starts] += 1
+    np.subtract.at(change, ends, 1)
+    return np.asarray(np.cumsum(change[:-1]) == 0)
