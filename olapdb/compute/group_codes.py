@@ -27,6 +27,9 @@ from olapdb.types.arrow_values import from_numpy, to_numpy
 RADIX_MAX = 1 << 62
 """Codes of several columns are packed into one integer below this bound."""
 GOLDEN_RATIO_64 = np.uint64(0x9E3779B97F4A7C15)
+_ROWS_PER_SAMPLE = 4
+"""With so many rows for each of the sample no two of it are the same: n multiples of the golden ratio lie
+1 / (√5 n) apart or more."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,10 @@ def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
     a period (Weyl); every n-th row might all be equal."""
     fractions = np.arange(min(rows, tuning.SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
     positions = (fractions >> np.uint64(32)) * np.uint64(rows) >> np.uint64(32)
-    sample = from_values(np.unique(positions), pa.int64())
+    positions.sort()
+    if rows < _ROWS_PER_SAMPLE * len(positions):
+        positions = positions[np.append(True, positions[1:] != positions[:-1])]
+    sample = from_values(positions, pa.int64())
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
 
 

@@ -45,11 +45,18 @@ class SeenRows:
             yield columns
             self._account.set(self.nbytes)
 
-    def add(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """Add rows; return the positions of the first occurrences of new rows, ascending.
+    def add(
+        self, columns: Sequence[pa.Array], rows: int, *, are_distinct: bool = False
+    ) -> np.ndarray:
+        """Add rows, which the caller may know to be distinct; return the positions of the first
+        occurrences of new rows, ascending.
 
         Raises MemoryLimitExceeded if the sets would be too large."""
-        new_rows = factorise(columns, rows, threads=self._threads).first
+        new_rows = (
+            np.arange(rows)
+            if are_distinct
+            else factorise(columns, rows, threads=self._threads).first
+        )
         for _, lookup in self._levels:
             if not len(new_rows):
                 return new_rows

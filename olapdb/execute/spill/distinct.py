@@ -30,13 +30,28 @@ def distinct_rows(
     memory when all rows have come, and in no order.
 
     `level` is how often the rows have been partitioned by these columns before."""
-    yield from _distinct(((False, batch) for batch in batches), key_columns, context, level)
+
+    def without_repeats(batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the first row of each key of the batch, in order."""
+        keys = [batch.column(at) for at in key_columns]
+        first = factorise(keys, batch.num_rows).first
+        return batch if len(first) == batch.num_rows else take_rows(batch, from_numpy(first))
+
+    # batches lose their repeats in threads, so that one thread looks up few rows
+    items = ((False, batch) for batch in context.parallel(without_repeats, batches))
+    yield from _distinct(items, key_columns, context, level, are_distinct=True)
 
 
 def _distinct(
-    items: Iterator[Item], key_columns: Sequence[int], context: ExecutionContext, level: int
+    items: Iterator[Item],
+    key_columns: Sequence[int],
+    context: ExecutionContext,
+    level: int,
+    *,
+    are_distinct: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the first row of each key that was not yielded before."""
+    """Yield the first row of each key that was not yielded before. `are_distinct`: no batch has a key
+    twice."""
     with context.memory.account("DISTINCT") as account:
         seen = SeenRows(account, context.threads)
         budget = SpillBudget("distinct", context, account)
@@ -47,7 +62,7 @@ def _distinct(
                 rest = chain(((is_seen, batch),), items)
                 yield from _distinct_on_disk(seen, rest, key_columns, context, level)
                 return
-            new_rows = seen.add(keys, batch.num_rows)
+            new_rows = seen.add(keys, batch.num_rows, are_distinct=are_distinct)
             if len(new_rows) and not is_seen:
                 yield take_rows(batch, from_numpy(new_rows))
 
