@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from olapdb.engine.layout import shared_layout
 from olapdb.errors import TooManyRows
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.force_index import check_forced_indexes
-from olapdb.formats.registry import find_format
+from olapdb.lazy import LazyModule
 from olapdb.model.session_snapshot import temporary_ids
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
@@ -32,6 +33,11 @@ from olapdb.statements.query.text_search import use_text_indexes
 from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import DataType
 
+if TYPE_CHECKING:
+    from olapdb.formats import registry
+else:
+    registry = LazyModule("olapdb.formats.registry")
+
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
     """Run the query of a statement; return its rows as a stream over one snapshot: that of SETTINGS
@@ -39,7 +45,7 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
     FORMAT that does not exist."""
     context = with_query_settings(query, context)
     if (name := getattr(query, "format", None)) is not None:
-        find_format(name)
+        registry.find_format(name)
     snapshot = context.with_temporary(context.reading_snapshot())
     plan = _with_limits(plan_query(query, context, snapshot), context)
     return run_plan(plan, context.execution(snapshot), context)
