@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,6 @@ from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error, InternalError
 from olapdb.execute.operators.coded_conditions import CodedConditions
 from olapdb.execute.operators.coded_texts import decoded
-from olapdb.execute.operators.final import final_batches
 from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
@@ -36,11 +36,17 @@ from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, l
 from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
+from olapdb.lazy import LazyModule
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, columns_of, inputs_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import FALSE, from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import final
+else:
+    final = LazyModule("olapdb.execute.operators.final")
 
 _NARROWED_SHARE = 0.5
 """Select the rows that remain before the next condition if they are fewer than this part."""
@@ -59,7 +65,7 @@ def scan_batches(
     if block is not None:
         return _block_batches(node, block, context, coded)
     if node.final and node.table.engine.combines:
-        return final_batches(node, context)
+        return final.final_batches(node, context)
     return _part_batches(node, context, coded, shared)
 
 

@@ -27,7 +27,6 @@ from olapdb.optimize.statistics import statistics_of
 from olapdb.plan.nodes import Limit, Plan
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.query.text_search import use_text_indexes
 from olapdb.storage.distinct_counts import distinct_counts
@@ -35,8 +34,10 @@ from olapdb.types import DataType
 
 if TYPE_CHECKING:
     from olapdb.formats import registry
+    from olapdb.sql import format as sql_format
 else:
     registry = LazyModule("olapdb.formats.registry")
+    sql_format = LazyModule("olapdb.sql.format")
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
@@ -179,7 +180,7 @@ def stored_query(query: nodes.Query, context: StatementContext) -> str:
     context = with_query_settings(query, context)
     if isinstance(query, nodes.Select | nodes.SetOperation):
         query = replace(query, settings=(), format=None)
-    return to_sql(qualify(query, context.scope(context.snapshot())))
+    return sql_format.to_sql(qualify(query, context.scope(context.snapshot())))
 
 
 def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
