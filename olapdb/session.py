@@ -499,31 +499,30 @@ class Session:
         return Result()
 
 
-_CREATES = (
-    nodes.CreateDatabase,
-    nodes.CreateTable,
-    nodes.CreateView,
-    nodes.CreateDictionary,
-    nodes.CreateMaterializedView,
-    nodes.CreateFunction,
-)
-_KINDS = (
-    ((nodes.Query, nodes.OutFile), "Select"),
-    (_CREATES, "Create"),
-    ((nodes.System, nodes.SystemView), "System"),
-    (nodes.CheckTable, "Check"),
-    (nodes.SetSettings, "Set"),
-    (nodes.Kill, "KillQuery"),
-    (nodes.TruncateAll, "Truncate"),
-    (nodes.DropFunction, "Drop"),
-)
+_KINDS = {
+    "OutFile": "Select",
+    "CreateDatabase": "Create",
+    "CreateTable": "Create",
+    "CreateView": "Create",
+    "CreateDictionary": "Create",
+    "CreateMaterializedView": "Create",
+    "CreateFunction": "Create",
+    "SystemView": "System",
+    "CheckTable": "Check",
+    "SetSettings": "Set",
+    "Kill": "KillQuery",
+    "TruncateAll": "Truncate",
+    "DropFunction": "Drop",
+}
+"""Kinds by the name of a statement's class, where that is not the kind."""
 
 
 def _kind(statement: nodes.Statement) -> str:
-    """Return the statement's kind for the query log, such as "Select"; its class name if _KINDS has
-    none."""
-    name = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
-    return name or type(statement).__name__
+    """Return the statement's kind for the query log, such as "Select"."""
+    if isinstance(statement, nodes.Query):
+        return "Select"
+    name = type(statement).__name__
+    return _KINDS.get(name, name)
 
 
 def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:

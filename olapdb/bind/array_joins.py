@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.contracts import BindContext, QueryBinder
-from olapdb.bind.decorrelation import SubqueryJoin
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.config import Settings
 from olapdb.errors import IllegalPrewhere, NotSupportedError, TypeMismatch
+from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
     AggregateCall,
@@ -35,6 +35,11 @@ from olapdb.plan.expressions import (
     with_children,
 )
 from olapdb.sql import nodes as sql
+
+if TYPE_CHECKING:
+    from olapdb.bind import decorrelation
+else:
+    decorrelation = LazyModule("olapdb.bind.decorrelation")
 
 
 def bind_array_join(
@@ -182,7 +187,9 @@ class Unnesting:
                 if isinstance(call, CorrelatedSubquery):
                     children = tuple(map(self.rewrite, call.children()))
                     subquery = cast(CorrelatedSubquery, with_children(call, children))
-                    node, self._columns[call] = SubqueryJoin(subquery, node, self.names).join()
+                    node, self._columns[call] = decorrelation.SubqueryJoin(
+                        subquery, node, self.names
+                    ).join()
                     continue
                 unique = self.names.unique("arrayJoin")
                 arrays = ((unique, self.rewrite(call.argument)),)

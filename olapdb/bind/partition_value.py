@@ -6,19 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import NO_SNAPSHOT, BindScope
 from olapdb.errors import InternalError
+from olapdb.lazy import LazyModule
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression
 from olapdb.sql import nodes as sql
-from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.types import DataType
+
+if TYPE_CHECKING:
+    from olapdb.sql import format as sql_format
+else:
+    sql_format = LazyModule("olapdb.sql.format")
 
 PARTITION_VALUE = "_partition_value"
 
@@ -34,7 +40,7 @@ def partition_value_column(table: Table) -> Column | None:
     if not elements:
         return None
     key = sql.Function("tuple", elements)
-    return Column(0, PARTITION_VALUE, _type_of(key, table), "ALIAS", to_sql(key))
+    return Column(0, PARTITION_VALUE, _type_of(key, table), "ALIAS", sql_format.to_sql(key))
 
 
 def key_elements(key: sql.Expression) -> tuple[sql.Expression, ...]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from olapdb.bind.contracts import Binder
 from olapdb.bind.lambdas import with_lambda
 from olapdb.bind.syntax import rewrite
+from olapdb.lazy import LazyModule
 from olapdb.sql import nodes as sql
-from olapdb.sql.format import column_name
+
+if TYPE_CHECKING:
+    from olapdb.sql import format as sql_format
+else:
+    sql_format = LazyModule("olapdb.sql.format")
 
 
 def result_name(binder: Binder, node: sql.Expression) -> str:
@@ -34,7 +40,7 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
             return rewrite(_with_combinators(inner), change)
         return None
 
-    return column_name(rewrite(node, change))
+    return sql_format.column_name(rewrite(node, change))
 
 
 def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:

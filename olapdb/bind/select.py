@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
 from olapdb.bind.aggregates import Grouping, implicit_keys, needs_groups, refuse_aggregates
@@ -17,7 +18,6 @@ from olapdb.bind.aliases import aliases_of
 from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.correlations import refuse_correlated
-from olapdb.bind.decorrelation import matching
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.grouping_sets import nullable_keys, rollup_or_cube
 from olapdb.bind.names import located
@@ -29,11 +29,17 @@ from olapdb.bind.stars import expand_arguments, expand_star, untupled
 from olapdb.bind.totals import refuse_totals_without_groups, with_totals
 from olapdb.bind.windows import Windowing, refuse_windows
 from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError
+from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import ColumnRef, Constant, CorrelatedSubquery, Expression
 from olapdb.plan.expressions import walk as walk_expression
 from olapdb.sql import nodes as sql
+
+if TYPE_CHECKING:
+    from olapdb.bind import decorrelation
+else:
+    decorrelation = LazyModule("olapdb.bind.decorrelation")
 
 
 def bind_select(queries: QueryBinder, select: sql.Select, context: BindContext) -> BoundQuery:
@@ -425,7 +431,7 @@ def _filtered_by_subqueries(node: plan.Node, where: Expression, rows: Unnesting)
         node = plan.Filter(rows.add_joins(node, simple), rows.rewrite(all_of(simple)))
     rest = []
     for part in (p for p in parts if p not in simple):
-        matched = matching(node, rows.rewrite(part), rows.names)
+        matched = decorrelation.matching(node, rows.rewrite(part), rows.names)
         if matched is None:
             rest.append(part)
         else:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,21 +16,16 @@ from olapdb.bind.added_filters import filtered_table
 from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.called_views import bind_called_view, called_view, refuse_uncalled
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
-from olapdb.bind.dictionary_rows import bind_dictionary_rows, distinct_rows, find_dictionary
 from olapdb.bind.finished_states import FinishedStates
-from olapdb.bind.join_tables import join_rows
-from olapdb.bind.joins import bind_join
-from olapdb.bind.merge_tables import NAMES, bind_merged
 from olapdb.bind.names import suggestion
 from olapdb.bind.partition_value import partition_value_column
-from olapdb.bind.recursive import bind_recursive, working_table
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.bind.sampling import SAMPLE_FACTOR, Sample, sample_of, sampling_refused
 from olapdb.bind.system_tables import SYSTEM_DATABASES, system_relation
-from olapdb.bind.table_functions import bind_table_function
 from olapdb.bind.table_scan import TableScan
 from olapdb.bind.view_columns import as_columns
 from olapdb.bind.virtual import PART_COLUMNS, with_names
+from olapdb.lazy import lazy_modules
 from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot, target_of
@@ -40,6 +36,26 @@ from olapdb.sql.dictionary_functions import dictionary_table
 from olapdb.sql.merge_tables import merged_tables
 from olapdb.sql.parser import parse_query
 from olapdb.types import FLOAT64, DataType
+
+if TYPE_CHECKING:
+    from olapdb.bind import (
+        dictionary_rows,
+        join_tables,
+        joins,
+        merge_tables,
+        recursive,
+        table_functions,
+    )
+else:
+    dictionary_rows, join_tables, joins, merge_tables, recursive, table_functions = lazy_modules(
+        "olapdb.bind",
+        "dictionary_rows",
+        "join_tables",
+        "joins",
+        "merge_tables",
+        "recursive",
+        "table_functions",
+    )
 
 
 def bind_source(
@@ -62,24 +78,26 @@ def bind_source(
             return _query_relation(queries, bound, source.alias, "the subquery")
         case sql.TableFunction() if (named := dictionary_table(source)) is not None:
             database = named.table.database or context.database
-            find_dictionary(queries.scope.snapshot, database, named.table.name)
+            dictionary_rows.find_dictionary(queries.scope.snapshot, database, named.table.name)
             return _table_reference(queries, named, replace(context, tables={}))
         case sql.TableFunction(name=name) if name.lower() == "merge":
             merged = merged_tables(source.arguments, context.database, source.position)
             return _merged_relation(
-                queries, bind_merged(queries, merged, None, context), ((source.alias or name,),)
+                queries,
+                merge_tables.bind_merged(queries, merged, None, context),
+                ((source.alias or name,),),
             )
         case sql.TableFunction(name=name) if name.lower() == "loop":
             return _loop(queries, source, context)
         case sql.TableFunction():
             view = called_view(queries.scope.snapshot, source, context.database)
             if view is None:
-                return bind_table_function(queries, source, context)
+                return table_functions.bind_table_function(queries, source, context)
             bound = bind_called_view(queries, view, source, context)
             label = f"{view.database}.{view.name}"
             return _query_relation(queries, bound, source.alias, label, ((view.name,),))
         case sql.Join():
-            return bind_join(queries, source, context, bind_source)
+            return joins.bind_join(queries, source, context, bind_source)
         case sql.ArrayJoin():
             inner = bind_source(queries, source.source, context, aliases)
             return bind_array_join(queries, source, inner, context, aliases or {})
@@ -125,10 +143,10 @@ def _table_reference(
         case Table():
             relation = table_relation(queries, table, source, context)
             if table.engine.name == "Join":
-                relation = join_rows(table, relation)
+                relation = join_tables.join_rows(table, relation)
         case View() if table.merges:
             merged = merged_tables(_merge_arguments(table), context.database, source.position)
-            bound = bind_merged(queries, merged, source, context, table)
+            bound = merge_tables.bind_merged(queries, merged, source, context, table)
             relation = _merged_relation(queries, bound, _qualifiers(source, table))
         case View():
             _refuse_final(source, "a view")
@@ -187,7 +205,7 @@ def _common_table(
     assert common.item.query is not None
     label = common.item.name
     if common.working is not None:
-        rows = working_table(queries, common.working)
+        rows = recursive.working_table(queries, common.working)
         return _query_relation(queries, rows, source.alias or label, label)
     if common.recursive:
         if not isinstance(common.item.query, sql.SetOperation):
@@ -196,7 +214,7 @@ def _common_table(
                 hint="Write SELECT … UNION ALL SELECT … FROM it.",
                 position=common.item.position,
             )
-        recursion = bind_recursive(queries, common, context)
+        recursion = recursive.bind_recursive(queries, common, context)
         return _query_relation(queries, recursion, source.alias or label, label)
     inner = replace(common.context, depth=context.depth)
     bound = queries.subquery(common.item.query, inner)
@@ -211,7 +229,9 @@ def _view(
 
     A dictionary gives one row for each key."""
     if view.dictionary:
-        rows = distinct_rows(queries, view, bind_dictionary_rows(queries, view, context))
+        rows = dictionary_rows.distinct_rows(
+            queries, view, dictionary_rows.bind_dictionary_rows(queries, view, context)
+        )
         label = f"{view.database}.{view.name}"
         return _query_relation(queries, rows, None, label, _qualifiers(source, view))
     own = BindContext(view.database, queries.scope.settings, depth=context.depth)
@@ -236,7 +256,7 @@ def _merged_relation(
 ) -> Relation:
     """Return the rows of several tables, whose names no star shows."""
     relation = _query_relation(queries, bound, None, "Merge", qualifiers)
-    for column in relation.columns[-len(NAMES) :]:
+    for column in relation.columns[-len(merge_tables.NAMES) :]:
         column.starred = False
     return relation
 

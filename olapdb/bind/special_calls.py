@@ -5,22 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from olapdb import errors, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
-from olapdb.bind.dictionaries import bind_dictionary_call
 from olapdb.bind.format_row import bind_format_row
 from olapdb.bind.join_tables import JOIN_GET, bind_join_get
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SESSION_SETTINGS
 from olapdb.functions.base import ScalarCall
+from olapdb.lazy import LazyModule
 from olapdb.model.schema import MaterializedView, RefreshableView, Table
 from olapdb.plan.expressions import Call, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
+
+if TYPE_CHECKING:
+    from olapdb.bind import dictionaries
+else:
+    dictionaries = LazyModule("olapdb.bind.dictionaries")
 
 
 def special_call(binder: Binder, node: sql.Function) -> Expression | None:
@@ -28,7 +34,7 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
     if node.name in JOIN_GET:
         return bind_join_get(binder, node)
     if node.name in DICTIONARY_FUNCTIONS:
-        return bind_dictionary_call(binder, node)
+        return dictionaries.bind_dictionary_call(binder, node)
     bind = _CALLS.get(node.name)
     return None if bind is None else bind(binder, node)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from olapdb.model.changes import Commit, Committed
 from olapdb.model.damage import Damage
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
-from olapdb.model.requirements import Requirement
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import SourceOffset
+
+if TYPE_CHECKING:
+    from olapdb.model.changes import Commit, Committed
+    from olapdb.model.requirements import Requirement
+    from olapdb.model.view_state import SourceOffset
 
 LeaseState: TypeAlias = Literal["live", "closed", "revoked"]
 

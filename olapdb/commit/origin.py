@@ -6,12 +6,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from olapdb.config import Settings
 from olapdb.errors import QueryWasCancelled
 from olapdb.functions.base import Environment
-from olapdb.model.requirements import LeaseLive
+from olapdb.lazy import LazyModule
 from olapdb.runtime.services import Services
+
+if TYPE_CHECKING:
+    from olapdb.model import requirements
+else:
+    requirements = LazyModule("olapdb.model.requirements")
 
 STATEMENT_CHARACTERS_MAX = 4_096
 """The most characters of the statement's text that a commit, and each slice that it invalidates,
@@ -47,9 +53,9 @@ class CommitOrigin:
         return replace(self, kind=kind)
 
     @property
-    def lease(self) -> LeaseLive:
+    def lease(self) -> requirements.LeaseLive:
         """Return the requirement of every commit that refers to files staged by this process."""
-        return LeaseLive(self.services.lease_id)
+        return requirements.LeaseLive(self.services.lease_id)
 
     @property
     def threads(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.compute.ordering import OrderColumn, sort_indices
 from olapdb.errors import BadArguments, IllegalProjection, InternalError
 from olapdb.functions.base import Environment, Groups
+from olapdb.lazy import LazyModule
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, Engine, KeyItem, Projection, Table
 from olapdb.optimize.optimizer import optimize
@@ -35,12 +37,16 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.tree import subqueries_of, walk_nodes
 from olapdb.sql import nodes
-from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse
 from olapdb.storage.part_plan import ProjectedRows
 from olapdb.storage.projections import column_types
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.sql import format as sql_format
+else:
+    sql_format = LazyModule("olapdb.sql.format")
 
 KEY, STATE = "key", "state"
 """How the columns of an aggregating projection are named: key0, key1, …, state0, …"""
@@ -128,8 +134,10 @@ def define_projection(definition: nodes.ProjectionDefinition, table: Table) -> P
                 " GROUP BY keys, without FROM.",
                 position=definition.position,
             )
-    ordered = ", ".join(map(to_sql, _order_expressions(query)))
-    text = to_sql(replace(query, order_by=())) + (f" ORDER BY {ordered}" if ordered else "")
+    ordered = ", ".join(map(sql_format.to_sql, _order_expressions(query)))
+    text = sql_format.to_sql(replace(query, order_by=())) + (
+        f" ORDER BY {ordered}" if ordered else ""
+    )
     _refuse_directions(definition.name, query)
     bound = bind_projection(Projection(definition.name, text, "Normal", ()), table)
     return bound.definition
@@ -229,7 +237,7 @@ def _normal(
             raise IllegalProjection(
                 f"The projection {projection.name} reads {name}, which no part stores."
             )
-    texts = tuple(to_sql(item) for item in items)
+    texts = tuple(sql_format.to_sql(item) for item in items)
     shape = replace(
         table,
         columns=tuple(column for column in table.stored_columns if column.name in read),
@@ -284,7 +292,7 @@ def _aggregating(projection: Projection, table: Table, grouping: plan.Aggregate)
     query = _parsed(projection)
     grouped = query.group_by if isinstance(query.group_by, tuple) else ()
     definition = replace(
-        projection, kind="Aggregate", sorting_key=tuple(to_sql(item) for item in grouped)
+        projection, kind="Aggregate", sorting_key=tuple(sql_format.to_sql(item) for item in grouped)
     )
     return BoundProjection(definition, table, keys, tuple(calls), shape)
 

@@ -8,6 +8,7 @@ run_simple(plan, context)  -> all rows of a small plan of a view, at the least c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,24 +16,14 @@ from olapdb.compute.batches import checked
 from olapdb.compute.context import ExecutionContext
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
-from olapdb.execute.operators.array_join import array_join_batches
 from olapdb.execute.operators.coded_inputs import shared_texts
-from olapdb.execute.operators.distinct import distinct_batches, set_difference_batches
-from olapdb.execute.operators.files import file_batches
-from olapdb.execute.operators.fill import fill_batches
 from olapdb.execute.operators.filter import filter_batches
-from olapdb.execute.operators.join import join_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
 from olapdb.execute.operators.late_rows import late_limit_batches, late_top_batches
 from olapdb.execute.operators.limit import limit_batches, limit_by_batches
-from olapdb.execute.operators.paste import paste_batches
-from olapdb.execute.operators.primes import primes_batches
 from olapdb.execute.operators.project import project_batches
 from olapdb.execute.operators.projected_groups import projected_groups
-from olapdb.execute.operators.recursion import recursive_batches, working_batches
-from olapdb.execute.operators.relative_limit import relative_limit_batches
 from olapdb.execute.operators.scan import counted_batch, scan_batches
-from olapdb.execute.operators.shared import shared_batches
 from olapdb.execute.operators.sort import sort_batches
 from olapdb.execute.operators.sources import (
     loop_batches,
@@ -41,13 +32,57 @@ from olapdb.execute.operators.sources import (
     values_batches,
 )
 from olapdb.execute.operators.subqueries import RunNode, answer_subqueries
-from olapdb.execute.operators.union import union_batches
-from olapdb.execute.operators.window import window_batches
+from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.totals import totals_plan
 from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.result import Result
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import (
+        array_join,
+        distinct,
+        files,
+        fill,
+        join,
+        paste,
+        primes,
+        recursion,
+        relative_limit,
+        shared,
+        union,
+        window,
+    )
+else:
+    (
+        array_join,
+        distinct,
+        files,
+        fill,
+        join,
+        paste,
+        primes,
+        recursion,
+        relative_limit,
+        shared,
+        union,
+        window,
+    ) = lazy_modules(
+        "olapdb.execute.operators",
+        "array_join",
+        "distinct",
+        "files",
+        "fill",
+        "join",
+        "paste",
+        "primes",
+        "recursion",
+        "relative_limit",
+        "shared",
+        "union",
+        "window",
+    )
 
 
 def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
@@ -138,45 +173,49 @@ def _operator(
         case nodes.Values():
             return values_batches(node, context)
         case nodes.FileScan():
-            return file_batches(node, context)
+            return files.file_batches(node, context)
         case nodes.Numbers():
             return numbers_batches(node, context)
         case nodes.Primes():
-            return primes_batches(node, context)
+            return primes.primes_batches(node, context)
         case nodes.Loop(child=child):
             return loop_batches(lambda: run_child(child, context), context)
         case nodes.ArrayJoin(child=child):
-            return array_join_batches(node, run_child(child, context), context)
+            return array_join.array_join_batches(node, run_child(child, context), context)
         case nodes.Join():
             return _joined(node, EVERYTHING, context, run_child)
         case nodes.Sort(child=child):
             late = late_top_batches(node, context)
             return late or sort_batches(node, run_child(child, context), context)
         case nodes.Fill(child=child):
-            return fill_batches(node, run_child(child, context), context)
+            return fill.fill_batches(node, run_child(child, context), context)
         case nodes.Window(child=child):
-            return window_batches(node, run_child(child, context), context)
+            return window.window_batches(node, run_child(child, context), context)
         case nodes.Limit(child=child):
             late = late_limit_batches(node, context)
             return late or limit_batches(node, run_child(child, context), context)
         case nodes.RelativeLimit(child=child):
-            return relative_limit_batches(node, run_child(child, context), context)
+            return relative_limit.relative_limit_batches(node, run_child(child, context), context)
         case nodes.Paste(left=left, right=right):
-            return paste_batches(node, run_child(left, context), run_child(right, context), context)
+            return paste.paste_batches(
+                node, run_child(left, context), run_child(right, context), context
+            )
         case nodes.LimitBy(child=child):
             return limit_by_batches(node, run_child(child, context), context)
         case nodes.Distinct(child=child):
-            return distinct_batches(node, run_child(child, context), context)
+            return distinct.distinct_batches(node, run_child(child, context), context)
         case nodes.RecursiveUnion():
-            return recursive_batches(node, context, run_child)
+            return recursion.recursive_batches(node, context, run_child)
         case nodes.WorkingTable():
-            return working_batches(node, context)
+            return recursion.working_batches(node, context)
         case nodes.Shared():
-            return shared_batches(node, context, run_child)
+            return shared.shared_batches(node, context, run_child)
         case nodes.Union(inputs=inputs):
-            return union_batches(node, [run_child(child, context) for child in inputs], context)
+            return union.union_batches(
+                node, [run_child(child, context) for child in inputs], context
+            )
         case nodes.SetDifference(left=left, right=right):
-            return set_difference_batches(
+            return distinct.set_difference_batches(
                 node, run_child(left, context), run_child(right, context), context
             )
         case _:
@@ -234,7 +273,7 @@ def _joined(
             return run_child(plan, context)
         return context.watched(_joined(plan, below, context, run_child), plan)
 
-    return join_batches(node, start, run_child(node.right, context), context, wanted)
+    return join.join_batches(node, start, run_child(node.right, context), context, wanted)
 
 
 def _output(

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from olapdb.model.changes import AddPart
+from olapdb.lazy import LazyModule
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.user_function import UserFunction
-from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
+
+if TYPE_CHECKING:
+    from olapdb.model import changes
+    from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
+else:
+    changes = LazyModule("olapdb.model.changes")
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class OverlaySnapshot:
     base: Snapshot
     changed: Mapping[str, SchemaObject] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
-    replaced: Mapping[str, AddPart | None] = field(default_factory=dict)
+    replaced: Mapping[str, changes.AddPart | None] = field(default_factory=dict)
     inline: Mapping[str, bytes] = field(default_factory=dict)
 
     @staticmethod

@@ -27,7 +27,7 @@ def with_functions(statement: StatementT, context: StatementContext) -> Statemen
 
     Python functions cannot be written out: their calls stay in queries and in plain views. Raises
     NotSupportedError for one in another definition or in a mutation, which other processes compute."""
-    if isinstance(statement, nodes.CreateFunction) or not _may_call(statement, context.text):
+    if not _may_call(statement, context.text) or isinstance(statement, nodes.CreateFunction):
         return statement
     functions = context.functions()
     expanded = expand(statement, functions)
@@ -46,7 +46,7 @@ def with_functions(statement: StatementT, context: StatementContext) -> Statemen
 
 def _refuse_local(statement: nodes.Statement, context: StatementContext) -> None:
     """Raise NotSupportedError for a plain view that calls a function of the connection alone."""
-    if not isinstance(statement, nodes.CreateView) or not context.local_functions:
+    if not context.local_functions or not isinstance(statement, nodes.CreateView):
         return
     for node in walk(statement):
         if isinstance(node, nodes.Function) and (

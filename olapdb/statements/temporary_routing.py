@@ -19,17 +19,6 @@ from olapdb.statements.context import StatementContext
 
 StatementT = TypeVar("StatementT", bound=nodes.Statement)
 
-_OF_A_TABLE = (
-    nodes.Insert,
-    nodes.Delete,
-    nodes.Update,
-    nodes.Alter,
-    nodes.Truncate,
-    nodes.Optimize,
-    nodes.Describe,
-    nodes.CheckTable,
-)
-"""Statements about one table, which means a temporary one first."""
 _SHOWN = ("CREATE", "CREATE TABLE", "COLUMNS", "INDEXES")
 _SHOW_CREATE = "CREATE TEMPORARY TABLE"
 
@@ -44,6 +33,8 @@ def routed(
     none, NotSupportedError for a definition or a mutation that reads one."""
     _refuse_readers(statement, context)
     match statement:
+        case nodes.Query():  # before nodes that a process which only reads never imports
+            return statement, context
         case nodes.Insert(function=nodes.TableFunction()):
             return statement, context
         case nodes.CreateTable(temporary=True):
@@ -60,7 +51,16 @@ def routed(
             return statement, replace(context, on_temporary=True)
         case nodes.Alter(temporary=True) | nodes.Truncate(temporary=True):
             return statement, _required(statement.table, context)
-        case _ if isinstance(statement, _OF_A_TABLE) and statement.table is not None:
+        case (
+            nodes.Insert()
+            | nodes.Delete()
+            | nodes.Update()
+            | nodes.Alter()
+            | nodes.Truncate()
+            | nodes.Optimize()
+            | nodes.Describe()
+            | nodes.CheckTable()
+        ) if statement.table is not None:  # one table, which means a temporary one first
             return statement, for_table(statement.table, context)
         case _:
             return statement, context

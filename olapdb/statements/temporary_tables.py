@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.compute.context import memory_limit
 from olapdb.config import Settings
-from olapdb.lazy import lazy_modules
-from olapdb.model.changes import Commit, CreateDatabase
+from olapdb.lazy import LazyModule, lazy_modules
 from olapdb.model.schema import DatabaseEntry
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
@@ -30,8 +29,10 @@ from olapdb.storage.session_store import TemporaryStore
 if TYPE_CHECKING:
     from olapdb.maintenance import merge_planner
     from olapdb.maintenance import vacuum as vacuums
+    from olapdb.model import changes
 else:
     merge_planner, vacuums = lazy_modules("olapdb.maintenance", "merge_planner", "vacuum")
+    changes = LazyModule("olapdb.model.changes")
 
 MERGES_MAX = 100
 """The most merges after one statement; what is left waits for the next."""
@@ -105,7 +106,7 @@ class TemporaryTables:
         tables."""
         catalog = SqliteCatalog(":memory:")
         entry = DatabaseEntry(str(uuid.uuid4()), TEMPORARY_DATABASE, "")
-        catalog.apply(Commit((), (CreateDatabase(entry),), "CREATE DATABASE"))
+        catalog.apply(changes.Commit((), (changes.CreateDatabase(entry),), "CREATE DATABASE"))
         return replace(
             self._warehouse,
             catalog=catalog,

@@ -68,6 +68,21 @@ def test_public_names_resolve() -> None:
         assert getattr(olapdb, name) is not None
 
 
+MODULES_MAX = 450
+"""758 modules were imported before statements other than queries were deferred (`olapdb.lazy`)."""
+
+
+def test_a_first_query_imports_few_modules_of_the_engine() -> None:
+    script = (
+        "import olapdb, sys\nolapdb.connect().execute('SELECT 1').fetchall()\n"
+        "print(sum(name.partition('.')[0] == 'olapdb' for name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) <= MODULES_MAX
+
+
 def deferred_modules(source: str) -> tuple[dict[str, str], dict[str, str]]:
     """Return what a file defers, as type checkers see it and as it runs: full names of modules by
     the names that they are bound to."""

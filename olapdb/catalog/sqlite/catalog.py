@@ -13,26 +13,34 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from olapdb import errors
 from olapdb.catalog.protocol import CommitInfo, CopyFacts, DroppedPart, DroppedTable, PartChange
 from olapdb.catalog.sqlite import jobs
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.catalog.sqlite.apply_changes import CommitApplier
 from olapdb.catalog.sqlite.backup_copy import copy_catalog, load_copy
-from olapdb.catalog.sqlite.dropped_tables import list_dropped
 from olapdb.catalog.sqlite.errors import catalog_error
 from olapdb.catalog.sqlite.free_space import release_space
 from olapdb.catalog.sqlite.garbage import due_history, purge_history, purge_parts
 from olapdb.catalog.sqlite.head_cache import HeadCache
 from olapdb.catalog.sqlite.lease_catalog import LeaseCatalog
 from olapdb.catalog.sqlite.open import migrate
-from olapdb.catalog.sqlite.requirements import Current, check, check_all
-from olapdb.model.changes import Commit, Committed
+from olapdb.lazy import LazyModule, lazy_modules
 from olapdb.model.damage import Damage
 from olapdb.model.encoding import decode_part
 from olapdb.model.job import JobChunk, JobState, ViewJob
-from olapdb.model.requirements import Requirement
+
+if TYPE_CHECKING:
+    from olapdb.catalog.sqlite import apply_changes, dropped_tables
+    from olapdb.catalog.sqlite import requirements as checks
+    from olapdb.model import changes
+    from olapdb.model.requirements import Requirement
+else:
+    apply_changes, dropped_tables, checks = lazy_modules(
+        "olapdb.catalog.sqlite", "apply_changes", "dropped_tables", "requirements"
+    )
+    changes = LazyModule("olapdb.model.changes")
 
 
 class SqliteCatalog(LeaseCatalog):
@@ -46,7 +54,7 @@ class SqliteCatalog(LeaseCatalog):
 
     # --- writing
 
-    def apply(self, commit: Commit) -> Committed:
+    def apply(self, commit: changes.Commit) -> changes.Committed:
         """Check the commit's requirements and make its changes in one transaction, or raise and
         make none."""
         self._sync_files()
@@ -64,21 +72,21 @@ class SqliteCatalog(LeaseCatalog):
             self._writer.commit(connection, commit_id, number)
             self._failpoint("catalog.committed")
             self._head.apply_own_commit(applier, number)
-            return Committed(number, tuple(applier.blocks.items()))
+            return changes.Committed(number, tuple(applier.blocks.items()))
 
     def _prepare(
-        self, connection: sqlite3.Connection, commit: Commit, commit_id: str
-    ) -> tuple[CommitApplier, int]:
+        self, connection: sqlite3.Connection, commit: changes.Commit, commit_id: str
+    ) -> tuple[apply_changes.CommitApplier, int]:
         """Begin the transaction, check the requirements and make all changes, up to COMMIT, which
         the caller runs. Return the applier and the commit's number. If this raises, nothing was
         committed."""
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
-        current = Current(connection, newest, self._head.at(connection, newest).schema)
-        check_all(current, commit.requirements)
+        current = checks.Current(connection, newest, self._head.at(connection, newest).schema)
+        checks.check_all(current, commit.requirements)
         self._failpoint("catalog.checked")
         now_ms = self._clock_ms()
-        applier = CommitApplier(current, newest + 1, now_ms, commit)
+        applier = apply_changes.CommitApplier(current, newest + 1, now_ms, commit)
         applier.run()
         sql.insert_commit(
             connection,
@@ -106,10 +114,10 @@ class SqliteCatalog(LeaseCatalog):
         violated: list[Requirement] = []
         with self.connections.consistent() as connection:
             newest = int(sql.newest_commit.value(connection))
-            current = Current(connection, newest, self._head.at(connection, newest).schema)
+            current = checks.Current(connection, newest, self._head.at(connection, newest).schema)
             for requirement in requirements:
                 try:
-                    check(current, requirement)
+                    checks.check(current, requirement)
                 except (errors.Aborted, errors.CommitConflict, errors.DuplicateInsert):
                     violated.append(requirement)
         return tuple(violated)
@@ -218,7 +226,7 @@ class SqliteCatalog(LeaseCatalog):
         """Return the dropped tables that vacuum has not purged, the oldest drop first."""
         self._notice_fork()
         with self.connections.consistent() as connection:
-            return list_dropped(connection)
+            return dropped_tables.list_dropped(connection)
 
     def purge_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
         """Delete the rows of dropped parts; return the paths that no part refers to any more."""

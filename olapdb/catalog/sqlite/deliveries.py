@@ -9,11 +9,11 @@ key is rewritten a few times at most.  A row is deleted once all of its keys hav
 from __future__ import annotations
 
 import sqlite3
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.model.changes import RecordKeys, RecordOffset
 from olapdb.model.keys import (
     KEY_BYTES,
     SEGMENT,
@@ -23,7 +23,10 @@ from olapdb.model.keys import (
     keys_of_bytes,
     segments_to_bytes,
 )
-from olapdb.model.requirements import KeysAreNew, OffsetIs
+
+if TYPE_CHECKING:
+    from olapdb.model.changes import RecordKeys, RecordOffset
+    from olapdb.model.requirements import KeysAreNew, OffsetIs
 
 ROW_KEYS_MAX = 1 << 20
 """Keys of a row as an INSERT writes it; more keys make several rows."""

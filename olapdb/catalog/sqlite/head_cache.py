@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.catalog.sqlite.apply_changes import CommitApplier
 from olapdb.catalog.sqlite.schema_cache import SchemaState, StoredObject, StoredObjects, TableParts
 from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed, vacuumed_to
@@ -23,6 +22,7 @@ from olapdb.model.schema import DatabaseEntry
 from olapdb.model.user_function import UserFunction
 
 if TYPE_CHECKING:
+    from olapdb.catalog.sqlite.apply_changes import CommitApplier
     from olapdb.catalog.sqlite.catalog_reader import CatalogReader
 
 TABLES_LOADED_MAX = 4_096

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,7 +21,6 @@ from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error, InternalError
 from olapdb.execute.operators.coded_conditions import CodedConditions
 from olapdb.execute.operators.coded_texts import decoded
-from olapdb.execute.operators.final import final_batches
 from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
@@ -34,11 +34,17 @@ from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, l
 from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
+from olapdb.lazy import LazyModule
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, columns_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import final
+else:
+    final = LazyModule("olapdb.execute.operators.final")
 
 
 def scan_batches(
@@ -54,7 +60,7 @@ def scan_batches(
     if block is not None:
         return _block_batches(node, block, context, coded)
     if node.final and node.table.engine.combines:
-        return final_batches(node, context)
+        return final.final_batches(node, context)
     return _part_batches(node, context, coded, shared)
 
 

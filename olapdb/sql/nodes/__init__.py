@@ -6,75 +6,17 @@ differ in white space and comments only give equal trees.
 
 In the order of the grammar: `base`, `expressions`, `queries`, `refresh`, `definitions`, `alter`, `data`,
 `administration`.
+
+The nodes of statements other than queries are imported when one is first asked for: a process that
+only reads never does, and dataclasses take long to make.
 """
 
-from olapdb.sql.nodes.administration import (
-    CheckTable,
-    Describe,
-    ExistsObject,
-    Kill,
-    NewVersion,
-    Optimize,
-    SetSettings,
-    Show,
-    System,
-    SystemView,
-    TransactionStatement,
-    Use,
-)
-from olapdb.sql.nodes.alter import (
-    AddColumn,
-    Alter,
-    AlterAction,
-    ClearColumn,
-    CommentColumn,
-    ConstraintAction,
-    DeleteWhere,
-    DropColumn,
-    IndexAction,
-    MaterializeColumn,
-    MaterializeTtl,
-    ModifyColumn,
-    ModifyComment,
-    ModifyOrderBy,
-    ModifyQuery,
-    ModifyRefresh,
-    ModifySampleBy,
-    ModifySetting,
-    ModifyTtl,
-    OtherAction,
-    PartitionAction,
-    PartitionReference,
-    ProjectionAction,
-    RenameColumn,
-    SettledAction,
-    StatisticsAction,
-    UpdateWhere,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
-from olapdb.sql.nodes.data import Delete, InFile, Insert, Replacing, Update, ValuesData
-from olapdb.sql.nodes.definitions import (
-    Attach,
-    ColumnDefinition,
-    ConstraintDefinition,
-    CreateDatabase,
-    CreateMaterializedView,
-    CreateTable,
-    CreateView,
-    Detach,
-    Drop,
-    EngineClause,
-    Exchange,
-    IndexDefinition,
-    ProjectionDefinition,
-    Rename,
-    StorageClause,
-    Truncate,
-    TruncateAll,
-    TtlItem,
-    Undrop,
-)
-from olapdb.sql.nodes.dictionaries import CreateDictionary, DictionaryAttribute, DictionaryClause
 from olapdb.sql.nodes.expressions import (
     Alias,
     ArrayLiteral,
@@ -95,7 +37,6 @@ from olapdb.sql.nodes.expressions import (
     TupleLiteral,
     WindowSpec,
 )
-from olapdb.sql.nodes.functions import CreateFunction, DropFunction, ParameterDefinition
 from olapdb.sql.nodes.queries import (
     ArrayJoin,
     Explain,
@@ -110,7 +51,161 @@ from olapdb.sql.nodes.queries import (
     TableReference,
     WithItem,
 )
-from olapdb.sql.nodes.refresh import Periods, RefreshClause
+
+if TYPE_CHECKING:
+    from olapdb.sql.nodes.administration import (
+        CheckTable,
+        Describe,
+        ExistsObject,
+        Kill,
+        NewVersion,
+        Optimize,
+        SetSettings,
+        Show,
+        System,
+        SystemView,
+        TransactionStatement,
+        Use,
+    )
+    from olapdb.sql.nodes.alter import (
+        AddColumn,
+        Alter,
+        AlterAction,
+        ClearColumn,
+        CommentColumn,
+        ConstraintAction,
+        DeleteWhere,
+        DropColumn,
+        IndexAction,
+        MaterializeColumn,
+        MaterializeTtl,
+        ModifyColumn,
+        ModifyComment,
+        ModifyOrderBy,
+        ModifyQuery,
+        ModifyRefresh,
+        ModifySampleBy,
+        ModifySetting,
+        ModifyTtl,
+        OtherAction,
+        PartitionAction,
+        PartitionReference,
+        ProjectionAction,
+        RenameColumn,
+        SettledAction,
+        StatisticsAction,
+        UpdateWhere,
+    )
+    from olapdb.sql.nodes.data import Delete, InFile, Insert, Replacing, Update, ValuesData
+    from olapdb.sql.nodes.definitions import (
+        Attach,
+        ColumnDefinition,
+        ConstraintDefinition,
+        CreateDatabase,
+        CreateMaterializedView,
+        CreateTable,
+        CreateView,
+        Detach,
+        Drop,
+        EngineClause,
+        Exchange,
+        IndexDefinition,
+        ProjectionDefinition,
+        Rename,
+        StorageClause,
+        Truncate,
+        TruncateAll,
+        TtlItem,
+        Undrop,
+    )
+    from olapdb.sql.nodes.dictionaries import (
+        CreateDictionary,
+        DictionaryAttribute,
+        DictionaryClause,
+    )
+    from olapdb.sql.nodes.functions import CreateFunction, DropFunction, ParameterDefinition
+    from olapdb.sql.nodes.refresh import Periods, RefreshClause
+
+_DEFERRED = {
+    "administration": [
+        "CheckTable",
+        "Describe",
+        "ExistsObject",
+        "Kill",
+        "NewVersion",
+        "Optimize",
+        "SetSettings",
+        "Show",
+        "System",
+        "SystemView",
+        "TransactionStatement",
+        "Use",
+    ],
+    "alter": [
+        "AddColumn",
+        "Alter",
+        "AlterAction",
+        "ClearColumn",
+        "CommentColumn",
+        "ConstraintAction",
+        "DeleteWhere",
+        "DropColumn",
+        "IndexAction",
+        "MaterializeColumn",
+        "MaterializeTtl",
+        "ModifyColumn",
+        "ModifyComment",
+        "ModifyOrderBy",
+        "ModifyQuery",
+        "ModifyRefresh",
+        "ModifySampleBy",
+        "ModifySetting",
+        "ModifyTtl",
+        "OtherAction",
+        "PartitionAction",
+        "PartitionReference",
+        "ProjectionAction",
+        "RenameColumn",
+        "SettledAction",
+        "StatisticsAction",
+        "UpdateWhere",
+    ],
+    "data": ["Delete", "InFile", "Insert", "Replacing", "Update", "ValuesData"],
+    "definitions": [
+        "Attach",
+        "ColumnDefinition",
+        "ConstraintDefinition",
+        "CreateDatabase",
+        "CreateMaterializedView",
+        "CreateTable",
+        "CreateView",
+        "Detach",
+        "Drop",
+        "EngineClause",
+        "Exchange",
+        "IndexDefinition",
+        "ProjectionDefinition",
+        "Rename",
+        "StorageClause",
+        "Truncate",
+        "TruncateAll",
+        "TtlItem",
+        "Undrop",
+    ],
+    "dictionaries": ["CreateDictionary", "DictionaryAttribute", "DictionaryClause"],
+    "functions": ["CreateFunction", "DropFunction", "ParameterDefinition"],
+    "refresh": ["Periods", "RefreshClause"],
+}
+_MODULE_OF = {name: module for module, names in _DEFERRED.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
     "AddColumn",

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
 
 from olapdb.errors import NotSupportedError
+from olapdb.lazy import lazy_modules
 from olapdb.sql import nodes
-from olapdb.sql.parser import (
-    access,
-    administration,
-    alter,
-    clauses,
-    create,
-    data,
-    objects,
-    outfile,
-    queries,
-    show,
-    system,
-)
+from olapdb.sql.parser import access, clauses, outfile, queries
 from olapdb.sql.parser.cursor import TokenCursor
+
+if TYPE_CHECKING:
+    from olapdb.sql.parser import administration, alter, create, data, objects, show, system
+else:
+    administration, alter, create, data, objects, show, system = lazy_modules(
+        "olapdb.sql.parser",
+        "administration",
+        "alter",
+        "create",
+        "data",
+        "objects",
+        "show",
+        "system",
+    )
 
 ExplainKind = Literal[
     "PLAN", "ANALYZE", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
@@ -43,7 +46,7 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     key = cursor.key
     if key in ("SELECT", "WITH", "FROM", "("):
         return _parse_query_or_insert(cursor)
-    parse = _STATEMENTS.get(key)
+    parse = _parser_of(key)
     if parse is not None:
         return _parse_output(cursor, parse(cursor))
     if key in _REFUSED:
@@ -53,17 +56,21 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     raise cursor.expected("a statement")
 
 
-Answer: TypeAlias = (
-    nodes.Show | nodes.Describe | nodes.ExistsObject | nodes.CheckTable | nodes.Explain
-)
-"""Statements other than queries that answer with rows."""
+def answers_with_rows(
+    statement: nodes.Statement,
+) -> TypeGuard[nodes.Show | nodes.Describe | nodes.ExistsObject | nodes.CheckTable | nodes.Explain]:
+    """Return whether a statement that is no query answers with rows."""
+    return isinstance(
+        statement,
+        nodes.Show | nodes.Describe | nodes.ExistsObject | nodes.CheckTable | nodes.Explain,
+    )
 
 
 def _parse_output(cursor: TokenCursor, statement: nodes.Statement) -> nodes.Statement:
     """Parse FORMAT and SETTINGS behind a statement that answers with rows, such as SHOW TABLES.
 
     The FORMAT of a query inside it, as in EXPLAIN SELECT … FORMAT x, is the statement's own."""
-    if not isinstance(statement, Answer):
+    if not answers_with_rows(statement):
         return statement
     settings, output = queries.parse_output(cursor)
     inner = _query_inside(statement)
@@ -125,33 +132,56 @@ def _parse_explain(cursor: TokenCursor) -> nodes.Explain:
     return nodes.Explain(kind, explained, settings, position=position)
 
 
-_STATEMENTS: dict[str, Callable[[TokenCursor], nodes.Statement]] = {
-    "INSERT": data.parse_insert,
-    "CREATE": create.parse_create,
-    "REPLACE": create.parse_replace,
-    "ALTER": alter.parse_alter,
-    "DROP": objects.parse_drop,
-    "DETACH": objects.parse_detach,
-    "ATTACH": objects.parse_attach,
-    "UNDROP": objects.parse_undrop,
-    "TRUNCATE": objects.parse_truncate,
-    "RENAME": objects.parse_rename,
-    "EXCHANGE": objects.parse_exchange,
-    "DELETE": data.parse_delete,
-    "UPDATE": data.parse_update,
-    "OPTIMIZE": administration.parse_optimize,
-    "SYSTEM": system.parse_system,
-    "SHOW": show.parse_show,
-    "DESCRIBE": administration.parse_describe,
-    "DESC": administration.parse_describe,
-    "EXPLAIN": _parse_explain,
-    "EXISTS": administration.parse_exists,
-    "USE": administration.parse_use,
-    "SET": administration.parse_set,
-    "KILL": administration.parse_kill,
-    "CHECK": administration.parse_check,
-    "BEGIN": administration.parse_transaction,
-    "START": administration.parse_transaction,
-    "COMMIT": administration.parse_transaction,
-    "ROLLBACK": administration.parse_transaction,
-}
+def _parser_of(word: str) -> Callable[[TokenCursor], nodes.Statement] | None:
+    """Return the parser of the statements that begin with a word; None if none do. Imports no other."""
+    match word:
+        case "INSERT":
+            return data.parse_insert
+        case "CREATE":
+            return create.parse_create
+        case "REPLACE":
+            return create.parse_replace
+        case "ALTER":
+            return alter.parse_alter
+        case "DROP":
+            return objects.parse_drop
+        case "DETACH":
+            return objects.parse_detach
+        case "ATTACH":
+            return objects.parse_attach
+        case "UNDROP":
+            return objects.parse_undrop
+        case "TRUNCATE":
+            return objects.parse_truncate
+        case "RENAME":
+            return objects.parse_rename
+        case "EXCHANGE":
+            return objects.parse_exchange
+        case "DELETE":
+            return data.parse_delete
+        case "UPDATE":
+            return data.parse_update
+        case "OPTIMIZE":
+            return administration.parse_optimize
+        case "SYSTEM":
+            return system.parse_system
+        case "SHOW":
+            return show.parse_show
+        case "DESCRIBE" | "DESC":
+            return administration.parse_describe
+        case "EXPLAIN":
+            return _parse_explain
+        case "EXISTS":
+            return administration.parse_exists
+        case "USE":
+            return administration.parse_use
+        case "SET":
+            return administration.parse_set
+        case "KILL":
+            return administration.parse_kill
+        case "CHECK":
+            return administration.parse_check
+        case "BEGIN" | "START" | "COMMIT" | "ROLLBACK":
+            return administration.parse_transaction
+        case _:
+            return None

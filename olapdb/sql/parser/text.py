@@ -9,21 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from olapdb.errors import IncorrectQuery, SyntaxError
-from olapdb.sql.nodes import (
-    Expression,
-    Query,
-    RefreshClause,
-    Replacing,
-    Statement,
-    TableName,
-    ValuesData,
-)
-from olapdb.sql.parser import data, operands, queries, refresh, statements
+from olapdb.lazy import lazy_modules
+from olapdb.sql import nodes
+from olapdb.sql.parser import operands, queries, statements
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.tokens import COMMENT, HEREDOC, QUOTED, SourceText
+
+if TYPE_CHECKING:
+    from olapdb.sql.parser import data, refresh
+else:
+    data, refresh = lazy_modules("olapdb.sql.parser", "data", "refresh")
 
 Parsed = TypeVar("Parsed")
 
@@ -50,14 +48,14 @@ class _InsertData(NamedTuple):
     format: str
 
 
-def parse(text: str) -> tuple[Statement, ...]:
+def parse(text: str) -> tuple[nodes.Statement, ...]:
     """Parse the statements of a text, which semicolons separate.
 
     Raises SyntaxError with its position, NotSupportedError for what ClickHouse has and olapdb does
     not, UnknownType for a type that does not exist.
     """
     source = SourceText(text)
-    parsed: list[Statement] = []
+    parsed: list[nodes.Statement] = []
     at = _skip_blank(text, 0)
     while at < len(text):
         if text[at] == ";":
@@ -69,7 +67,7 @@ def parse(text: str) -> tuple[Statement, ...]:
     return tuple(parsed)
 
 
-def parse_one(text: str) -> Statement:
+def parse_one(text: str) -> nodes.Statement:
     """Parse a text that is one statement; raise SyntaxError if it has none or several."""
     parsed = parse(text)
     if not parsed:
@@ -83,27 +81,27 @@ def parse_one(text: str) -> Statement:
     return parsed[0]
 
 
-def parse_query(text: str) -> Query:
+def parse_query(text: str) -> nodes.Query:
     """Parse a text that is one SELECT or set operation."""
     return _parse_whole(text, queries.parse_query)
 
 
-def parse_expression(text: str) -> Expression:
+def parse_expression(text: str) -> nodes.Expression:
     """Parse a text that is one expression, with or without an alias."""
     return _parse_whole(text, operands.parse_aliased)
 
 
-def parse_table_name(text: str) -> TableName:
+def parse_table_name(text: str) -> nodes.TableName:
     """Parse a text that is `table` or `database.table`, each quoted or not."""
     return _parse_whole(text, TokenCursor.table_name)
 
 
-def parse_replacing(text: str) -> Replacing:
+def parse_replacing(text: str) -> nodes.Replacing:
     """Parse a text that is the REPLACE clause of an INSERT: `REPLACE USING (k) WHERE …`."""
     return _parse_whole(text, data.parse_replacing)
 
 
-def parse_refresh(text: str) -> RefreshClause:
+def parse_refresh(text: str) -> nodes.RefreshClause:
     """Parse a text that is the REFRESH clause of a materialized view."""
     return _parse_whole(text, refresh.parse_refresh)
 
@@ -127,7 +125,7 @@ def _skip_blank(text: str, at: int) -> int:
     return at if match is None else match.end()
 
 
-def _parse_next(source: SourceText, start: int) -> tuple[Sequence[Statement], int]:
+def _parse_next(source: SourceText, start: int) -> tuple[Sequence[nodes.Statement], int]:
     """Parse the statement at `start`, or several that PARALLEL WITH joins; return them and the
     offset of the semicolon or the end."""
     text = source.text
@@ -148,10 +146,10 @@ def _parse_next(source: SourceText, start: int) -> tuple[Sequence[Statement], in
     return parsed, end
 
 
-def _refuse_answers(parsed: Sequence[Statement]) -> None:
+def _refuse_answers(parsed: Sequence[nodes.Statement]) -> None:
     """Raise IncorrectQuery if one of the statements that PARALLEL WITH joins answers with rows."""
     for statement in parsed:
-        if isinstance(statement, Query | statements.Answer):
+        if isinstance(statement, nodes.Query) or statements.answers_with_rows(statement):
             raise IncorrectQuery(
                 "A statement that answers with rows cannot be combined by PARALLEL WITH.",
                 hint="UNION ALL combines queries.",
@@ -212,7 +210,7 @@ def _find_format_data(text: str, head_end: int, at: int) -> _InsertData | None:
 
 def _parse_insert_with_data(
     source: SourceText, start: int, insert_data: _InsertData
-) -> tuple[Statement, int]:
+) -> tuple[nodes.Statement, int]:
     """Parse the head of an INSERT and cut off its data; return it and the offset of its end.
 
     Rows of VALUES end at a semicolon, data of another FORMAT at the end of the text.
@@ -230,4 +228,4 @@ def _parse_insert_with_data(
     rows = text[insert_data.start : end]
     if not rows.strip():
         raise SyntaxError("Expected rows behind VALUES, found none.", position=position)
-    return replace(insert, values=ValuesData(rows, position=position)), end
+    return replace(insert, values=nodes.ValuesData(rows, position=position)), end

@@ -6,19 +6,24 @@ from olapdb.errors import ReadOnly
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 
-_READING = (
-    nodes.Query,
-    nodes.Show,
-    nodes.Describe,
-    nodes.ExistsObject,
-    nodes.Explain,
-    nodes.CheckTable,
-    nodes.Use,
-    nodes.SetSettings,
-    nodes.TransactionStatement,
-    nodes.Kill,
-    nodes.OutFile,
-)
+
+def _reads(statement: nodes.Statement | None) -> bool:
+    """Return whether the statement changes nothing. Queries first: they need no other node."""
+    if isinstance(statement, nodes.Query):
+        return True
+    return isinstance(
+        statement,
+        nodes.Show
+        | nodes.Describe
+        | nodes.ExistsObject
+        | nodes.Explain
+        | nodes.CheckTable
+        | nodes.Use
+        | nodes.SetSettings
+        | nodes.TransactionStatement
+        | nodes.Kill
+        | nodes.OutFile,
+    )
 
 
 def refuse_if_readonly(statement: nodes.Statement | None, context: StatementContext) -> None:
@@ -26,7 +31,7 @@ def refuse_if_readonly(statement: nodes.Statement | None, context: StatementCont
     SETTINGS have `readonly`. `statement` None is an INSERT of Python data.
 
     With readonly = 2 a session may have temporary tables, which are no change of the warehouse."""
-    if isinstance(statement, _READING):
+    if _reads(statement):
         return
     changes = {
         setting.name: setting.value

@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb.formats.base import Ending, Header, write_all
-from olapdb.formats.files import NewFile, resolved_path
-from olapdb.formats.registry import compression_of_path, find_format, format_of_path, writer_of
+from olapdb.lazy import lazy_modules
 from olapdb.result import Output, Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.query.select import run_query, with_query_settings
+
+if TYPE_CHECKING:
+    from olapdb.formats import base, files, registry
+else:
+    base, files, registry = lazy_modules("olapdb.formats", "base", "files", "registry")
 
 DEFAULT_FORMAT = "TabSeparated"
 
@@ -49,16 +53,16 @@ def _text(
 ) -> Iterator[bytes]:
     """Yield the text of the result's batches in a format; the default one for "". Raises
     UnknownFormat, and FormatNotForOutput, before the first batch is drawn."""
-    header = Header(result.names, result.types, context.settings, context.environment)
-    writer = writer_of(name or DEFAULT_FORMAT, header)
+    header = base.Header(result.names, result.types, context.settings, context.environment)
+    writer = registry.writer_of(name or DEFAULT_FORMAT, header)
     started = time.monotonic()
 
-    def end(rows: int) -> Ending:
+    def end(rows: int) -> base.Ending:
         """Return what is known when all rows are written."""
         elapsed = max(time.time() - context.environment.now_seconds, time.monotonic() - started)
-        return Ending(result.totals, rows, result.statistics, elapsed)
+        return base.Ending(result.totals, rows, result.statistics, elapsed)
 
-    return write_all(writer, batches, end)
+    return base.write_all(writer, batches, end)
 
 
 def write_file(statement: nodes.OutFile, context: StatementContext) -> Result:
@@ -67,14 +71,14 @@ def write_file(statement: nodes.OutFile, context: StatementContext) -> Result:
     The result says how many rows were written; with AND STDOUT it has the rows too. Raises
     PathNotAllowed, and FileAlreadyExists for an existing file without APPEND and TRUNCATE."""
     context = with_query_settings(statement.query, context)
-    path = resolved_path(statement.path, context.settings)
+    path = files.resolved_path(statement.path, context.settings)
     name = getattr(statement.query, "format", None) or ""
     if not name:
-        by_ending = format_of_path(path)
+        by_ending = registry.format_of_path(path)
         name = DEFAULT_FORMAT if by_ending is None else by_ending.name
-    compression = statement.compression or compression_of_path(path)
-    file = NewFile(path, statement.mode, compression, statement.level)
-    file.check(find_format(name))
+    compression = statement.compression or registry.compression_of_path(path)
+    file = files.NewFile(path, statement.mode, compression, statement.level)
+    file.check(registry.find_format(name))
     result = run_query(statement.query, context)
     kept: list[pa.RecordBatch] = []
     counted = _Counted()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ from olapdb.engine.layout import shared_layout
 from olapdb.errors import TooManyColumns, TooManyRowsOrBytes
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.force_index import check_forced_indexes
-from olapdb.formats.registry import find_format
+from olapdb.lazy import LazyModule
 from olapdb.model.session_snapshot import temporary_ids
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
@@ -28,11 +29,17 @@ from olapdb.plan.nodes import Limit, Plan
 from olapdb.plan.tree import all_scans
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.query.text_search import use_text_indexes
 from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import DataType
+
+if TYPE_CHECKING:
+    from olapdb.formats import registry
+    from olapdb.sql import format as sql_format
+else:
+    registry = LazyModule("olapdb.formats.registry")
+    sql_format = LazyModule("olapdb.sql.format")
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
@@ -41,7 +48,7 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
     FORMAT that does not exist."""
     context = with_query_settings(query, context)
     if (name := getattr(query, "format", None)) is not None:
-        find_format(name)
+        registry.find_format(name)
     snapshot = context.with_temporary(context.reading_snapshot())
     plan = _with_limits(plan_query(query, context, snapshot), context)
     return run_plan(plan, context.execution(snapshot), context)
@@ -187,7 +194,7 @@ def stored_query(query: nodes.Query, context: StatementContext) -> str:
     context = with_query_settings(query, context)
     if isinstance(query, nodes.Select | nodes.SetOperation):
         query = replace(query, settings=(), format=None)
-    return to_sql(qualify(query, context.scope(context.snapshot())))
+    return sql_format.to_sql(qualify(query, context.scope(context.snapshot())))
 
 
 def _is_current(plan: Plan, snapshot: Snapshot) -> bool:
