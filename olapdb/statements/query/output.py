@@ -27,7 +27,7 @@ def run_select(query: nodes.Query, context: StatementContext) -> Result:
     if name.lower() == "null":
         for _ in result.batches():
             pass
-        return Result(result.names, result.types, statistics=context.statistics)
+        result = Result(result.names, result.types, statistics=context.statistics)
     result.output = Output(name, partial(_text, with_query_settings(query, context)))
     return result
 
@@ -39,7 +39,7 @@ def with_text(result: Result, name: str | None, context: StatementContext) -> Re
         return result
     if (name or "").lower() == "null":
         result.close()
-        return Result(result.names, result.types, statistics=context.statistics)
+        result = Result(result.names, result.types, statistics=context.statistics)
     result.output = Output(name or "", partial(_text, context))
     return result
 
