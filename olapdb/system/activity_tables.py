@@ -133,7 +133,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
     leases = context.services.catalog.leases()
     behind = backlog(context.services)
     cached = context.services.store.cache.columns.shared.statistics()
-    for name, value, description in (
+    yield from (
         ("Query", len(context.services.activity.running()), "Statements that run in this process."),
         ("Commit", snapshot.number, "The newest commit of the warehouse."),
         ("AttachedDatabase", len(snapshot.databases), "Databases."),
@@ -151,8 +151,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
         ("UncompressedCacheCells", cached.entries, "Its entries: row groups of columns."),
         ("UncompressedCacheSizeLimit", cached.bytes_max, "The most bytes that it keeps."),
         *_temporary_files(context),
-    ):
-        yield name, value, description
+    )
 
 
 def _temporary_files(context: SystemContext) -> Iterator[tuple[str, int, str]]:
