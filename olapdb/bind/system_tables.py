@@ -69,6 +69,9 @@ def system_relation(queries: QueryBinder, source: sql.TableReference, database: 
 
 SYSTEM_ALIASES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "columns": {"column": ("name", "")},
+    "clusters": {"name": ("cluster", "")},
+    "events": {"name": ("event", "")},
+    "metrics": {"name": ("metric", "")},
     "databases": {"database": ("name", "")},
     "parts": {"part_name": ("name", "")},
     "parts_columns": {"part_name": ("name", "")},

@@ -121,7 +121,7 @@ def _events(context: SystemContext) -> Iterator[Row]:
         "UncompressedCacheWeightLost": cached.evicted_bytes,
     }
     for name, value in sorted((name, value) for name, value in counted.items() if value):
-        yield name, value, EVENTS.get(name, ""), name
+        yield name, value, EVENTS.get(name, "")
 
 
 def _metrics(context: SystemContext) -> Iterator[Row]:
@@ -133,7 +133,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
     leases = context.services.catalog.leases()
     behind = backlog(context.services)
     cached = context.services.store.cache.columns.shared.statistics()
-    for name, value, description in (
+    yield from (
         ("Query", len(context.services.activity.running()), "Statements that run in this process."),
         ("Commit", snapshot.number, "The newest commit of the warehouse."),
         ("AttachedDatabase", len(snapshot.databases), "Databases."),
@@ -151,8 +151,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
         ("UncompressedCacheCells", cached.entries, "Its entries: row groups of columns."),
         ("UncompressedCacheSizeLimit", cached.bytes_max, "The most bytes that it keeps."),
         *_temporary_files(context),
-    ):
-        yield name, value, description, name
+    )
 
 
 def _temporary_files(context: SystemContext) -> Iterator[tuple[str, int, str]]:
@@ -257,8 +256,8 @@ TABLES = (
         last_error_message String, query_id String, remote UInt8""",
         _errors,
     ),
-    SystemTable("events", "event String, value UInt64, description String, name String", _events),
-    SystemTable("metrics", "metric String, value Int64, description String, name String", _metrics),
+    SystemTable("events", "event String, value UInt64, description String", _events),
+    SystemTable("metrics", "metric String, value Int64, description String", _metrics),
     SystemTable(
         "part_log",
         """query_id String, event_type String, event_date Date, event_time DateTime,

@@ -15,6 +15,7 @@ from olapdb.functions.casts import (
     addresses,
     clocks,
     enums,
+    intervals,
     lossless,
     nested_texts,
     numbers,
@@ -308,6 +309,8 @@ def _converted(
             source, types.String | types.FixedString
         ):
             return _parse(columns.unpadded(array), target)
+        case types.Interval() if isinstance(source, types.Interval):
+            return intervals.to_interval(array, source, target)
         case types.Interval() if isinstance(source, types.Integer):
             return array.cast(pa.int64(), safe=False)
         case types.Boolean() if number:

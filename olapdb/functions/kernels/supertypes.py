@@ -202,9 +202,33 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             elements = zip(left.elements, right.elements, strict=True)
             names = left.names if left.names == right.names else ()
             return Tuple(tuple(common_type(pair) for pair in elements), names)
-        case (Interval(), Interval()) | (AggregateFunction(), AggregateFunction()):
+        case (Interval(), Interval()):
+            (of_months, size), (other_of_months, other_size) = map(interval_size, (left, right))
+            finer = left if size <= other_size else right
+            return finer if of_months == other_of_months else None
+        case (AggregateFunction(), AggregateFunction()):
             return None
     return None
+
+
+_NANOSECONDS = {
+    "Nanosecond": 1,
+    "Microsecond": 1_000,
+    "Millisecond": 1_000_000,
+    "Second": 1_000_000_000,
+    "Minute": 60 * 1_000_000_000,
+    "Hour": 3_600 * 1_000_000_000,
+    "Day": 86_400 * 1_000_000_000,
+    "Week": 7 * 86_400 * 1_000_000_000,
+}
+_MONTHS = {"Month": 1, "Quarter": 3, "Year": 12}
+
+
+def interval_size(interval: Interval) -> tuple[bool, int]:
+    """Return whether the interval's unit is one of months, and its size in months or nanoseconds."""
+    if interval.unit in _MONTHS:
+        return True, _MONTHS[interval.unit]
+    return False, _NANOSECONDS[interval.unit]
 
 
 def _common_element(left: DataType, right: DataType) -> DataType:

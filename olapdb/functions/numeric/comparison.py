@@ -119,7 +119,7 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
         except NoCommonType:
             raise _incomparable(name, left.type, right.type) from None
     if isinstance(a, Interval) and isinstance(b, Interval):
-        raise _incomparable(name, left.type, right.type)
+        return common_type([a, b])
     raise _incomparable(name, left.type, right.type)
 
 

@@ -43,7 +43,7 @@ def with_text(result: Result, name: str | None, context: StatementContext) -> Re
         return result
     if (name or "").lower() == "null":
         result.close()
-        return Result(result.names, result.types, statistics=context.statistics)
+        result = Result(result.names, result.types, statistics=context.statistics)
     result.output = Output(name or "", partial(_text, context))
     return result
 

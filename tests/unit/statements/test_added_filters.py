@@ -7,6 +7,8 @@ import pytest
 import olapdb
 from olapdb.errors import BadArguments, NotSupportedError
 
+pytestmark = pytest.mark.feature("settings", "select")
+
 
 @pytest.fixture
 def connection() -> olapdb.Connection:

@@ -51,6 +51,11 @@ def test_null_runs_the_query_and_keeps_nothing(connection: olapdb.Connection) ->
     assert cursor.statistics.rows_read == 1_000_000
 
 
+def test_null_has_a_text_without_anything(connection: olapdb.Connection) -> None:
+    assert connection.execute("SELECT 1 FORMAT Null").fetch_text() == b""
+    assert connection.execute("SHOW TABLES FORMAT Null").fetch_text() == b""
+
+
 def test_unknown_format(connection: olapdb.Connection) -> None:
     with pytest.raises(errors.UnknownFormat, match="Did you mean CSV"):
         connection.execute("SELECT 1 FORMAT CSVS")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import olapdb
+
+pytestmark = pytest.mark.feature("schema")
 
 
 def test_statistics_are_kept(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 import olapdb
 from olapdb.errors import BadDatabaseForTemporaryTable, TableAlreadyExists, UnknownTable
 
+pytestmark = pytest.mark.feature("schema")
+
 
 @pytest.fixture
 def connection() -> Iterator[olapdb.Connection]:
