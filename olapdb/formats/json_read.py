@@ -97,7 +97,7 @@ def _is_null(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
     return result
 
 
-def _column(
+def column_of_tokens(
     index: JsonIndex, tokens: np.ndarray, data_type: types.DataType, source: Input
 ) -> tuple[pa.Array, types.DataType]:
     """Return the values of one column and the type as which they are read: texts of scalars, values
@@ -157,7 +157,7 @@ def rows_of_tokens(
         if data_type is None:
             data_type = type_of_tokens(index, column) or types.STRING
         try:
-            values, kind = _column(index, column, data_type, source)
+            values, kind = column_of_tokens(index, column, data_type, source)
         except errors.DataError as error:
             row = None if error.row is None else first_row + error.row
             raise type(error)(f"Column {name}, row {row}: {error.message}") from None

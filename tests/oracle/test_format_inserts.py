@@ -21,6 +21,10 @@ _INSERTS = {
     "JSONAsString": '(c) FORMAT JSONAsString\n{"foo":{"bar":{"x":"y"},"baz":1}}, {"a": []}',
     "JSONAsString of a list": '(c) FORMAT JSONAsString [{"id": 1}, {"id": 2}]',
     "JSONAsString of what is no object": '(c) FORMAT JSONAsString {"id": 1},{}]',
+    "CustomSeparated": "SETTINGS format_custom_field_delimiter = ',', format_custom_escaping_rule = 'CSV'"
+    ' FORMAT CustomSeparatedWithNames\na,c\n1,"x"\n2,y\n',
+    "Regexp": "SETTINGS format_regexp = '([0-9]+) (.*) (.*) (.*)' FORMAT Regexp\n1 x y [1,2]\n2 z u []\n",
+    "JSONObjectEachRow": 'FORMAT JSONObjectEachRow\n{"x": {"a": 1}, "y": {"c": "t", "b": null}}',
     "JSONAsString of many columns": 'FORMAT JSONAsString {"id": 1}',
 }
 
