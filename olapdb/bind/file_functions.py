@@ -55,9 +55,9 @@ def bind_file_function(
 
 
 def _text(binder: ExpressionBinder, argument: sql.Expression, function: str) -> str:
-    """Return a constant text, or a bare name such as CSV. Raise BadArguments for anything else."""
-    if isinstance(argument, sql.Identifier) and len(argument.parts) == 1:
-        return argument.parts[0]
+    """Return a constant text, or a bare name such as CSV or data.csv. Raise BadArguments for anything else."""
+    if isinstance(argument, sql.Identifier):
+        return ".".join(argument.parts)
     bound = binder.bind(argument)
     value = bound.value.as_py() if isinstance(bound, Constant) else None
     if isinstance(value, bytes):
