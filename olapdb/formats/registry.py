@@ -21,6 +21,7 @@ from olapdb.formats import (
     null,
     pretty,
     raw,
+    row_binary,
     tab_separated,
     tskv,
     values,
@@ -44,6 +45,7 @@ _MODULES = (
     xml,
     arrow,
     raw,
+    row_binary,
     null,
 )
 
