@@ -76,6 +76,11 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
         "Columns of the data that the table lacks are skipped; off: they are an error.",
     ),
     (
+        "input_format_import_nested_json",
+        False,
+        "An object n of JSON has the columns n.a and n.b of a Nested column n as its members.",
+    ),
+    (
         "input_format_with_names_use_header",
         True,
         "The names in the first line say which columns follow; off: columns are taken by position.",

@@ -29,6 +29,20 @@ _INSERTS = {
 }
 
 
+def test_nested_columns_from_objects(oracle: Oracle, connection: olapdb.Connection) -> None:
+    """input_format_import_nested_json reads the columns of a Nested from an object."""
+    table = "CREATE OR REPLACE TABLE nested (n Nested(s String, i Int32)) ENGINE = Memory"
+    insert = (
+        "INSERT INTO nested SETTINGS input_format_import_nested_json = 1 FORMAT JSONEachRow\n"
+        '{"n": {"s": ["abc", "def"], "i": [1, 23]}}\n{"n": {"i": [], "s": []}}\n{}'
+    )
+    for statement in (table, insert):
+        oracle.execute(statement)
+        connection.execute(statement)
+    rows = "SELECT * FROM nested ORDER BY ALL"
+    assert connection.execute(rows).fetch_text("TSV") == oracle.text(rows, "TSV")
+
+
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
     with Oracle() as oracle:
