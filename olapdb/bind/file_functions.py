@@ -55,9 +55,9 @@ def bind_file_function(
 
 
 def _text(binder: ExpressionBinder, argument: sql.Expression, function: str) -> str:
-    """Return a constant text, or a bare name such as CSV. Raise BadArguments for anything else."""
-    if isinstance(argument, sql.Identifier) and len(argument.parts) == 1:
-        return argument.parts[0]
+    """Return a constant text, or a bare name such as CSV or data.csv. Raise BadArguments for anything else."""
+    if isinstance(argument, sql.Identifier):
+        return ".".join(argument.parts)
     bound = binder.bind(argument)
     value = bound.value.as_py() if isinstance(bound, Constant) else None
     if isinstance(value, bytes):
@@ -136,7 +136,7 @@ def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
         with closing(stream), decoding(scan.format):
             try:
                 source = Input(stream, settings, queries.scope.environment)
-                return reader_of(scan.format).infer(source)
+                return _hinted(reader_of(scan.format).infer(source), settings)
             except errors.CannotExtractTableStructure as error:
                 refused = error
     assert refused is not None
@@ -157,7 +157,17 @@ def file_structure(texts: Sequence[str], settings: Settings, environment: Enviro
         )
     stream = open_data(chosen.name, path, "")
     with closing(stream), decoding(chosen.name):
-        return reader_of(chosen.name).infer(Input(stream, settings, environment))
+        found = reader_of(chosen.name).infer(Input(stream, settings, environment))
+        return _hinted(found, settings)
+
+
+def _hinted(structure: Structure, settings: Settings) -> Structure:
+    """Return the columns with the types of the setting schema_inference_hints, where it has them."""
+    hints = settings.text("schema_inference_hints")
+    if not hints.strip():
+        return structure
+    known = dict(parse_structure(hints))
+    return tuple((name, known.get(name, kind)) for name, kind in structure)
 
 
 def _relation(

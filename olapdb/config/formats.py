@@ -42,6 +42,13 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         False,
         "INSERT INTO FUNCTION file() writes name.1.ending beside a file that cannot be appended to.",
     ),
+    ("format_regexp", "", "The regular expression that splits a line of Regexp into values."),
+    ("format_regexp_skip_unmatched", False, "Regexp skips lines that do not match."),
+    (
+        "schema_inference_hints",
+        "",
+        "Types of columns that are found in data without a structure: 'a UInt8, b String'.",
+    ),
     ("format_custom_field_delimiter", "\t", "What stands between the values of CustomSeparated."),
     ("format_custom_row_before_delimiter", "", "What stands before a row of CustomSeparated."),
     ("format_custom_row_after_delimiter", "\n", "What stands behind a row of CustomSeparated."),
@@ -69,6 +76,11 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
         "Columns of the data that the table lacks are skipped; off: they are an error.",
     ),
     (
+        "input_format_import_nested_json",
+        False,
+        "An object n of JSON has the columns n.a and n.b of a Nested column n as its members.",
+    ),
+    (
         "input_format_with_names_use_header",
         True,
         "The names in the first line say which columns follow; off: columns are taken by position.",
@@ -91,6 +103,11 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
 )
 
 _DETECTED = (
+    (
+        "input_format_custom_detect_header",
+        True,
+        "CustomSeparated may begin with names, and types, of columns.",
+    ),
     ("input_format_csv_detect_header", True, "CSV may begin with names, and types, of columns."),
     (
         "input_format_tsv_detect_header",
@@ -132,6 +149,12 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         "Escaped",
         ("Escaped", "Quoted", "CSV", "JSON", "Raw"),
         "How CustomSeparated writes values: as TabSeparated, Values, CSV, JSON or TSVRaw.",
+    ),
+    (
+        "format_regexp_escaping_rule",
+        "Raw",
+        ("Raw", "Escaped", "Quoted", "CSV", "JSON"),
+        "How values of Regexp are written: as TSVRaw, TabSeparated, Values, CSV or JSON.",
     ),
     ("output_format_pretty_color", "auto", ("auto", "0"), "Pretty formats write no colors."),
     (

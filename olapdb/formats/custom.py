@@ -10,6 +10,7 @@ import pyarrow as pa
 from olapdb import types
 from olapdb.formats.base import Ending, Format, Header, Writer
 from olapdb.formats.csv import CsvWriter
+from olapdb.formats.custom_read import custom_reader
 from olapdb.formats.json_values import JsonStyle, json_string, json_texts
 from olapdb.formats.tab_separated import TabWriter
 from olapdb.formats.texts import body, joined_rows, quoted, shown, tab_escaped_name, with_null
@@ -120,6 +121,7 @@ FORMATS = tuple(
         f"CustomSeparated{head}",
         f"Rows between delimiters of the settings format_custom_…{text}.",
         partial(CustomWriter, head_lines=lines),
+        custom_reader(lines),
     )
     for lines, (head, text) in enumerate(
         (("", ""), ("WithNames", ", names first"), ("WithNamesAndTypes", ", names and types first"))

@@ -54,12 +54,12 @@ def resolved_path(path: str, settings: Settings) -> str:
 
 def matching_files(pattern: str, settings: Settings) -> list[str]:
     """Return the files that a path with `*`, `?`, `**` and `{a,b}` means, sorted; a path without
-    these is returned whether the file exists or not. Return none if no file matches; raise the
+    any of these is returned whether the file exists or not. Return none if no file matches; raise the
     errors of `resolved_path`."""
     paths: set[str] = set()
     for alternative in _alternatives(pattern):
         absolute = resolved_path(alternative, settings)
-        if any(mark in alternative for mark in "*?["):
+        if any(mark in alternative for mark in "*?[") or alternative != pattern:
             found = glob.glob(absolute.replace("[", "[[]"), recursive=True)
             paths.update(resolved_path(path, settings) for path in found if os.path.isfile(path))
         else:

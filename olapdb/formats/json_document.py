@@ -160,11 +160,13 @@ FORMATS = (
         "JSONCompactColumns",
         "One JSON array, an array a column.",
         partial(ColumnsWriter, names=False),
+        document_reader("column arrays"),
     ),
     Format(
         "JSONColumnsWithMetadata",
         "JSONColumns with the columns' types, the number of rows, and statistics.",
         partial(ColumnsWriter, meta=True),
+        document_reader("columns and meta"),
         appends=False,
     ),
 )

@@ -1,4 +1,5 @@
-"""Reads JSON, JSONCompact and JSONColumns: documents that are one JSON value, read as a whole."""
+"""Reads JSON, JSONCompact, JSONColumns and the like: documents that are one JSON value, read as a
+whole."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from olapdb import errors
 from olapdb.formats.base import Input, Reader, Rows, Structure
+from olapdb.formats.heads import numbered_names
 from olapdb.formats.json_read import (
     array_rows,
     index_of,
@@ -23,10 +25,10 @@ from olapdb.formats.json_read import (
 )
 from olapdb.functions import parse_type
 from olapdb.functions.json import paths
-from olapdb.functions.json.index import OBJECT, JsonIndex
+from olapdb.functions.json.index import ARRAY, OBJECT, JsonIndex
 from olapdb.functions.kernels.escapes import spans
 
-Form: TypeAlias = Literal["objects", "arrays", "columns"]
+Form: TypeAlias = Literal["objects", "arrays", "columns", "column arrays", "columns and meta"]
 
 
 def _document(source: Input) -> JsonIndex:
@@ -66,20 +68,54 @@ def _rows(index: JsonIndex) -> tuple[Structure | None, pa.Array]:
     members = _members(index, root)
     if "data" not in members:
         raise errors.IncorrectData("The document has no member data with its rows.")
-    structure = None
-    if "meta" in members:
-        columns = [_members(index, int(at)) for at in _elements(index, members["meta"])]
-        names = _strings(index, [column["name"] for column in columns])
-        kinds = _strings(index, [column["type"] for column in columns])
-        structure = tuple(zip(names, map(parse_type, kinds), strict=True))
+    structure = _named_columns(index, members)
     return structure, _texts(index, _elements(index, members["data"]))
+
+
+def _named_columns(index: JsonIndex, members: dict[str, int]) -> Structure | None:
+    """Return the columns that a document names in its "meta", None without it."""
+    if "meta" not in members:
+        return None
+    columns = [_members(index, int(at)) for at in _elements(index, members["meta"])]
+    names = _strings(index, [column["name"] for column in columns])
+    kinds = _strings(index, [column["type"] for column in columns])
+    return tuple(zip(names, map(parse_type, kinds), strict=True))
+
+
+def _columns(
+    source: Input, index: JsonIndex, form: Form
+) -> tuple[Structure | None, dict[str, int]]:
+    """Return the columns that a document names, None if it does not, and the token of each column's
+    array. Raise CannotParseInput or IncorrectData for a document of another form."""
+    root = int(index.root[0])
+    if form == "column arrays":
+        if index.kind[root] != ARRAY:
+            raise errors.CannotParseInput("The document is no array of columns.")
+        arrays = _elements(index, root).tolist()
+        known = source.structure
+        names = numbered_names(len(arrays)) if known is None else [name for name, _ in known]
+        if len(names) != len(arrays):
+            raise errors.IncorrectData(
+                f"The document has {len(arrays)} columns, not {len(names)}: {', '.join(names)}."
+            )
+        return None, dict(zip(names, arrays, strict=True))
+    if index.kind[root] != OBJECT:
+        raise errors.CannotParseInput("The document is no object of columns.")
+    members = _members(index, root)
+    if form == "columns":
+        return None, members
+    if "data" not in members or index.kind[members["data"]] != OBJECT:
+        raise errors.IncorrectData("The document has no member data with its columns.")
+    return _named_columns(index, members), _members(index, members["data"])
 
 
 def _infer(source: Input, form: Form) -> Structure:
     """Return the columns that the document names, else those of its values."""
     index = _document(source)
-    if form == "columns":
-        members = _members(index, int(index.root[0]))
+    if form not in ("objects", "arrays"):
+        named, members = _columns(source, index, form)
+        if named is not None:
+            return named
         return tuple((n, inferred_type(index, _elements(index, at))) for n, at in members.items())
     structure, texts = _rows(index)
     if structure is not None:
@@ -92,8 +128,8 @@ def _infer(source: Input, form: Form) -> Structure:
 def _read(source: Input, form: Form) -> Iterator[Rows]:
     """Yield the rows of the document at once. Raises IncorrectData."""
     index = _document(source)
-    if form == "columns":
-        members = _members(index, int(index.root[0]))
+    if form not in ("objects", "arrays"):
+        _, members = _columns(source, index, form)
         wanted = members if source.structure is None else [name for name, _ in source.structure]
         chosen = [
             (name, _elements(index, members[name]))
@@ -117,4 +153,8 @@ def _read(source: Input, form: Form) -> Iterator[Rows]:
 
 def document_reader(form: Form) -> Reader:
     """Return the reader of documents whose rows are objects or arrays, or that have columns."""
-    return Reader(partial(_infer, form=form), partial(_read, form=form), named=form != "arrays")
+    return Reader(
+        partial(_infer, form=form),
+        partial(_read, form=form),
+        named=form not in ("arrays", "column arrays"),
+    )

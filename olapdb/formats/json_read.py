@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -97,7 +97,7 @@ def _is_null(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
     return result
 
 
-def _column(
+def column_of_tokens(
     index: JsonIndex, tokens: np.ndarray, data_type: types.DataType, source: Input
 ) -> tuple[pa.Array, types.DataType]:
     """Return the values of one column and the type as which they are read: texts of scalars, values
@@ -157,7 +157,7 @@ def rows_of_tokens(
         if data_type is None:
             data_type = type_of_tokens(index, column) or types.STRING
         try:
-            values, kind = _column(index, column, data_type, source)
+            values, kind = column_of_tokens(index, column, data_type, source)
         except errors.DataError as error:
             row = None if error.row is None else first_row + error.row
             raise type(error)(f"Column {name}, row {row}: {error.message}") from None
@@ -176,10 +176,12 @@ def is_needed(name: str, source: Input) -> bool:
 # --- objects
 
 
-def _members(index: JsonIndex) -> tuple[list[str], Callable[[str], np.ndarray]]:
-    """Return the names of the members of all rows, and a function to the tokens of one's values,
-    -1 where a row lacks it."""
-    offsets, values = paths.members_of(index, index.root)
+def _members(
+    index: JsonIndex, containers: np.ndarray
+) -> tuple[list[str], Callable[[str], np.ndarray]]:
+    """Return the names of the members of objects, one a row, and a function to the tokens of one's
+    values, -1 where a row lacks it. A row whose token is -1 has no members."""
+    offsets, values = paths.members_of(index, containers)
     rows = columns.parents_of(offsets)
     keys = paths.keys_of(index, values - 2).dictionary_encode()
     codes = columns.numpy_values(keys.indices)
@@ -188,7 +190,7 @@ def _members(index: JsonIndex) -> tuple[list[str], Callable[[str], np.ndarray]]:
 
     def tokens(name: str) -> np.ndarray:
         """Return the token of the value of the member `name` in each row, -1 where it is missing."""
-        result = np.full(len(index.root), -1, np.int64)
+        result = np.full(len(containers), -1, np.int64)
         number = numbers.get(name)
         if number is not None:
             own = codes == number
@@ -196,6 +198,24 @@ def _members(index: JsonIndex) -> tuple[list[str], Callable[[str], np.ndarray]]:
         return result
 
     return names, tokens
+
+
+def _with_nested(
+    index: JsonIndex, names: list[str], tokens: Callable[[str], np.ndarray], wanted: Sequence[str]
+) -> tuple[list[str], Callable[[str], np.ndarray]]:
+    """Return the names and tokens of members where a wanted column `n.s` that no row has is the
+    member s of the object n, as of a Nested column."""
+    inner: dict[str, np.ndarray] = {}
+    outer = set()
+    for name in wanted:
+        prefix, dot, rest = name.partition(".")
+        if dot and name not in names and prefix in names and prefix not in wanted:
+            objects = tokens(prefix)
+            objects = np.where(index.kind_of(objects) == OBJECT, objects, -1)
+            inner[name] = _members(index, objects)[1](rest)
+            outer.add(prefix)
+    shown = [name for name in names if name not in outer] + list(inner)
+    return shown, lambda name: inner[name] if name in inner else tokens(name)
 
 
 def _read_objects(source: Input) -> Iterator[Rows]:
@@ -214,9 +234,11 @@ def _object_rows(source: Input, texts: pa.Array, first_row: int) -> Iterator[Row
     """Yield the columns of a block of objects; several times if rows lack columns that they must
     lack together."""
     index = index_of(texts, first_row)
-    names, tokens = _members(index)
+    names, tokens = _members(index, index.root)
     if source.structure is not None:
         wanted = [name for name, _ in source.structure]
+        if source.settings.boolean("input_format_import_nested_json"):
+            names, tokens = _with_nested(index, names, tokens, wanted)
         if not source.settings.boolean("input_format_skip_unknown_fields"):
             for name in names:
                 if name not in wanted:
@@ -252,7 +274,7 @@ def infer_object_texts(source: Input, texts: pa.Array | None) -> Structure:
     if texts is None:
         raise no_structure("they have no rows")
     index = index_of(texts.slice(0, max(rows_max, 1)), 1)
-    names, tokens = _members(index)
+    names, tokens = _members(index, index.root)
     return tuple((name, inferred_type(index, tokens(name))) for name in names)
 
 

@@ -52,15 +52,16 @@ def _number_type(words: pa.Array) -> types.DataType:
 
 
 def _tuple_type(index: JsonIndex, objects: np.ndarray) -> types.DataType:
-    """Return the named tuple of the members that objects have, in the order in which they come."""
+    """Return the named tuple of the members that objects have, in the order of their names."""
     _, values = paths.members_of(index, objects)
     keys = paths.keys_of(index, values - 2).dictionary_encode()
     codes = columns.numpy_values(keys.indices)
     names = keys.dictionary.to_pylist()
     if not names:
         return types.STRING
+    order = sorted(range(len(names)), key=lambda at: names[at].encode("utf-8", "surrogateescape"))
     elements = [
         types.make_nullable(type_of_tokens(index, values[codes == at]) or types.STRING)
-        for at in range(len(names))
+        for at in order
     ]
-    return types.Tuple(tuple(elements), tuple(names))
+    return types.Tuple(tuple(elements), tuple(names[at] for at in order))

@@ -17,9 +17,11 @@ from olapdb.formats import (
     json_object_rows,
     json_rows,
     markdown,
+    matched,
     null,
     pretty,
     raw,
+    row_binary,
     tab_separated,
     tskv,
     values,
@@ -32,6 +34,7 @@ _MODULES = (
     tskv,
     csv,
     custom,
+    matched,
     json_rows,
     json_object_rows,
     json_as_string,
@@ -42,6 +45,7 @@ _MODULES = (
     xml,
     arrow,
     raw,
+    row_binary,
     null,
 )
 

@@ -21,8 +21,26 @@ _INSERTS = {
     "JSONAsString": '(c) FORMAT JSONAsString\n{"foo":{"bar":{"x":"y"},"baz":1}}, {"a": []}',
     "JSONAsString of a list": '(c) FORMAT JSONAsString [{"id": 1}, {"id": 2}]',
     "JSONAsString of what is no object": '(c) FORMAT JSONAsString {"id": 1},{}]',
+    "CustomSeparated": "SETTINGS format_custom_field_delimiter = ',', format_custom_escaping_rule = 'CSV'"
+    ' FORMAT CustomSeparatedWithNames\na,c\n1,"x"\n2,y\n',
+    "Regexp": "SETTINGS format_regexp = '([0-9]+) (.*) (.*) (.*)' FORMAT Regexp\n1 x y [1,2]\n2 z u []\n",
+    "JSONObjectEachRow": 'FORMAT JSONObjectEachRow\n{"x": {"a": 1}, "y": {"c": "t", "b": null}}',
     "JSONAsString of many columns": 'FORMAT JSONAsString {"id": 1}',
 }
+
+
+def test_nested_columns_from_objects(oracle: Oracle, connection: olapdb.Connection) -> None:
+    """input_format_import_nested_json reads the columns of a Nested from an object."""
+    table = "CREATE OR REPLACE TABLE nested (n Nested(s String, i Int32)) ENGINE = Memory"
+    insert = (
+        "INSERT INTO nested SETTINGS input_format_import_nested_json = 1 FORMAT JSONEachRow\n"
+        '{"n": {"s": ["abc", "def"], "i": [1, 23]}}\n{"n": {"i": [], "s": []}}\n{}'
+    )
+    for statement in (table, insert):
+        oracle.execute(statement)
+        connection.execute(statement)
+    rows = "SELECT * FROM nested ORDER BY ALL"
+    assert connection.execute(rows).fetch_text("TSV") == oracle.text(rows, "TSV")
 
 
 @pytest.fixture(scope="module")

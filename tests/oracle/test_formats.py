@@ -36,6 +36,12 @@ _QUERIES = {
     "wide letters": "SELECT '日本' AS w, repeat('x', 60) AS l",
     "long names": "SELECT toDateTime('2025-01-01 00:00:00'), toString('aaaaaaaaaaaaaaaaaaaaaaaaaaa'),"
     " 1 AS abcdefghijklmnopqrstuvwxyz01234567, 2 AS `a b c d e f g h i j k l m no`",
+    "numbers of all widths": "SELECT toInt128(-5) AS a, toUInt256(7) AS b, toDecimal32(1.5, 2) AS c,"
+    " toDecimal128(-1.5, 2) AS d, toDecimal256(1.5, 20) AS e, toDate32('1950-01-02') AS f,"
+    " toDateTime64('1950-01-02 03:04:05.67891', 5) AS g, toIPv4('1.2.3.4') AS h, toIPv6('::1') AS i,"
+    " CAST('b' AS Enum16('b' = 300)) AS j, toInt8(-1) AS k, toFloat32(1.5) AS l, toIntervalDay(3) AS m,"
+    " repeat('x', 300) AS n, CAST(number % 2 ? 'u' : NULL AS LowCardinality(Nullable(String))) AS o,"
+    " [[1, NULL], []] AS p, map('k', [(1, 'z')]) AS q FROM numbers(3)",
     "two lines": "SELECT 'a\nbbb\nc' AS y, 'aa' AS m, 1 AS q",
 }
 _FORMATS = [
@@ -70,6 +76,9 @@ _FORMATS = [
     "Markdown",
     "XML",
     "TSKV",
+    "RowBinary",
+    "RowBinaryWithNames",
+    "RowBinaryWithNamesAndTypes",
     "LineAsString",
     "LineAsStringWithNames",
     "LineAsStringWithNamesAndTypes",

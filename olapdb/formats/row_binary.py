@@ -1,0 +1,181 @@
+"""RowBinary: values as their bytes, row by row, without anything between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import errors, types
+from olapdb.formats.base import Format, Header, Writer
+from olapdb.formats.texts import body
+from olapdb.functions.kernels import columns
+
+_VARINT_BYTES = 5
+"""Bytes of the largest size: an Arrow text has less than 2^31."""
+_DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))
+"""The bytes of a decimal of at most so many digits."""
+
+
+class RowBinaryWriter(Writer):
+    """A writer of RowBinary. `head_lines`: 1 for names in front, 2 for types too."""
+
+    def __init__(self, header: Header, head_lines: int = 0) -> None:
+        super().__init__(header)
+        self._head_lines = head_lines
+
+    def start(self) -> bytes:
+        """Return the number of columns, their names and types, as the format has them."""
+        if not self._head_lines:
+            return b""
+        heads = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
+        texts = pa.array([text for head in heads for text in head], pa.string())
+        count = np.array([len(self.header.names)])
+        return body(_varints(count)) + body(_encoded(texts, types.STRING))
+
+    def write(self, batch: pa.RecordBatch) -> bytes:
+        """Return the bytes of the rows."""
+        return body(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the bytes of each row. Raise NotSupportedError for a type without such."""
+        pairs = zip(batch.columns, self.header.types, strict=True)
+        return _joined([_encoded(column, data_type) for column, data_type in pairs])
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    """Return the bytes of each row, one part behind the other."""
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+
+
+def _encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
+    """Return the bytes of each value. Raise NotSupportedError for states of aggregates."""
+    match data_type:
+        case types.Nullable(inner):
+            return _nullable(array, inner)
+        case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
+            return _encoded(array, inner)
+        case types.String():
+            texts = columns.binary(array)
+            lengths = np.diff(columns.bytes_of(texts)[0])
+            return _joined([_varints(lengths), texts])
+        case types.Array(inner):
+            offsets, elements = columns.elements_of(array)
+            return _lists(offsets, _encoded(elements, inner))
+        case types.Map(key, value):
+            offsets, entries = columns.elements_of(array)
+            keys, values = columns.struct_fields(entries)
+            return _lists(offsets, _joined([_encoded(keys, key), _encoded(values, value)]))
+        case types.Tuple(elements=kinds):
+            fields = columns.struct_fields(array)
+            if not fields:
+                return _fixed(np.zeros((len(array), 0), np.uint8))
+            return _joined([_encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
+        case types.AggregateFunction():
+            raise errors.NotSupportedError(
+                f"RowBinary of {data_type} is not supported: states have other bytes here.",
+                hint="finalizeAggregation gives the value.",
+            )
+        case _:
+            return _fixed(_scalars(array, data_type))
+
+
+def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
+    """Return a byte 1 for NULL, a byte 0 and the value for others."""
+    if array.null_count == len(array):
+        return pa.repeat(pa.scalar(b"\x01"), len(array))
+    present = _encoded(array.drop_null() if array.null_count else array, inner)
+    present = pc.binary_join_element_wise(pa.scalar(b"\x00"), present, b"")
+    if not array.null_count:
+        return present
+    valid = array.is_valid()
+    places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
+    found = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+    return pc.fill_null(found, b"\x01")
+
+
+def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
+    """Return the number of elements of each list, and their bytes."""
+    starts, data = columns.bytes_of(elements)
+    first = offsets[0] if len(offsets) else 0
+    bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)
+    return _joined([_varints(np.diff(offsets)), _binary(bounds, data)])
+
+
+def _varints(numbers: np.ndarray) -> pa.Array:
+    """Return numbers in groups of 7 bits, the lowest first, all but the last with the high bit."""
+    shifts = np.arange(_VARINT_BYTES, dtype=np.uint64) * np.uint64(7)
+    groups = numbers.astype(np.uint64)[:, None] >> shifts
+    used = groups > 0
+    used[:, 0] = True
+    more = np.zeros_like(used)
+    more[:, :-1] = used[:, 1:]
+    values = ((groups & np.uint64(0x7F)) | (more * np.uint64(0x80))).astype(np.uint8)
+    return _binary(columns.offsets_from_counts(used.sum(axis=1)), values[used])
+
+
+def _fixed(values: np.ndarray) -> pa.Array:
+    """Return rows of bytes, shape (rows, width), as binaries."""
+    rows, width = values.shape
+    return _binary(np.arange(rows + 1) * width, np.ascontiguousarray(values).ravel())
+
+
+def _binary(offsets: np.ndarray, data: np.ndarray) -> pa.Array:
+    """Return binaries of these offsets into the data."""
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+def _bytes_of_values(array: pa.Array, width: int) -> np.ndarray:
+    """Return the bytes of values of a fixed width, shape (rows, width)."""
+    data = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.zeros(0, np.uint8)
+    start = array.offset * width
+    return data[start : start + len(array) * width].reshape(len(array), width)
+
+
+def _of(numbers: np.ndarray) -> np.ndarray:
+    """Return the bytes of numbers, shape (rows, width)."""
+    return np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), numbers.itemsize)
+
+
+def _scalars(array: pa.Array, data_type: types.DataType) -> np.ndarray:
+    """Return the bytes of values of a type of fixed width, shape (rows, width)."""
+    match data_type:
+        case types.Boolean():
+            return _of(array.cast(pa.uint8()).to_numpy())
+        case types.Date():
+            return _of(array.cast(pa.int32()).to_numpy().astype(np.uint16))
+        case types.DateTime():
+            return _of(array.cast(pa.int64()).to_numpy().astype(np.uint32))
+        case types.DateTime64(precision=precision):
+            ticks = array.cast(pa.int64()).to_numpy()
+            unit = {"s": 0, "ms": 3, "us": 6, "ns": 9}[data_type.unit]
+            return _of(ticks // 10 ** (unit - precision))
+        case types.WideNumber():
+            width = array.type.byte_width
+            return _bytes_of_values(array, width)[:, : data_type.bits // 8]
+        case types.Decimal(precision=precision):
+            width = array.type.byte_width
+            used = next(size for digits, size in _DECIMAL_BYTES if precision <= digits)
+            return _bytes_of_values(array, width)[:, :used]
+        case types.UUID():
+            return _bytes_of_values(array, 16).reshape(-1, 2, 8)[:, :, ::-1].reshape(-1, 16)
+        case types.Nothing():
+            return np.zeros((len(array), 1), np.uint8)
+        case _:
+            return _bytes_of_values(array, array.type.byte_width)
+
+
+FORMATS = tuple(
+    Format(
+        f"RowBinary{head}",
+        f"Values as bytes, row by row{said}.",
+        partial(RowBinaryWriter, head_lines=lines),
+    )
+    for lines, (head, said) in enumerate(
+        (("", ""), ("WithNames", ", names first"), ("WithNamesAndTypes", ", names and types first"))
+    )
+)
