@@ -248,12 +248,15 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; …OrNull and …OrZero take texts only. Raises BadArguments."""
+        """Resolve the call; …OrNull and …OrZero take texts, toDateOrNull and toDateTimeOrNull
+        integers, too. Raises BadArguments."""
         source = arguments[0].type
         target_arguments = arguments
         default: Argument | None = None
         if otherwise == "Default" and len(arguments) > conversion.extra[0] + 1:
             default, target_arguments = arguments[-1], arguments[:-1]
+        if name in ("toDateOrNull", "toDateTimeOrNull") and _is_integer(source):
+            return _time_or_null(name, conversion.target(name, arguments), arguments)
         if otherwise != "Default" and not isinstance(
             types.plain(source), types.String | types.FixedString | types.Nothing
         ):
@@ -300,6 +303,30 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         return ScalarCall(name, result, kernel)
 
     return resolve
+
+
+def _is_integer(data_type: types.DataType) -> bool:
+    """Return whether a type is an integer of at most 64 bits, Nullable or not."""
+    return isinstance(types.plain(data_type), types.Integer)
+
+
+def _time_or_null(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call that converts an integer to a Date or DateTime, NULL beyond 32 bits."""
+    converted = _converted(name, types.make_nullable(target), arguments[:1])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Convert the numbers from 0 to 2^32 - 1; the others are NULL."""
+        numbers = columns.single(values[0])
+        wide = numbers.cast(pa.decimal128(20, 0))
+        inside = pc.and_(
+            pc.greater_equal(wide, pa.scalar(0, wide.type)),
+            pc.less(wide, pa.scalar(1 << 32, wide.type)),
+        )
+        kept = pc.if_else(inside, numbers, pa.scalar(None, numbers.type))
+        result = columns.single(converted.kernel([kept], len(kept), environment))
+        return result[0] if isinstance(values[0], pa.Scalar) else result
+
+    return ScalarCall(name, converted.type, kernel)
 
 
 def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataType:
