@@ -18,6 +18,7 @@ from olapdb.errors import ArgumentOutOfBound, BadArguments, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.casts.cast_functions import unchanged_or_null
+from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
@@ -510,7 +511,7 @@ def _to_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *_definitions(),
-    custom("toString", _to_string, count=(1, 2)),
+    custom("toString", by_row_zone(_to_string, 1), count=(1, 2)),
     custom("toFixedString", _plain_conversion(_Conversion(_fixed_string, (1, 1))), count=2),
     custom("toBool", _to_bool),
     custom("toInterval", _to_interval, count=2),
