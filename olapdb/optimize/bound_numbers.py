@@ -1,7 +1,8 @@
-"""Numbers are made only from the first to the last that a condition above them can keep.
+"""Numbers are made only from the first to the last that a condition or LIMIT above them can keep.
 
 So `SELECT number FROM system.numbers WHERE number IN (1, 5)` ends, as in ClickHouse, and a condition
-on numbers(1000000000) makes few of them. The Filter stays: it may keep fewer.
+on numbers(1000000000) makes few of them. The Filter stays: it may keep fewer. Below a LIMIT a block has
+no more rows than it, as functions of the block see.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ _MIRRORED = {
 
 
 def bound_numbers(root: nodes.Node) -> nodes.Node:
-    """Cut the Numbers below each Filter to those that its condition can keep."""
+    """Cut the Numbers below each Filter and Limit to those that it can keep."""
     return bottom_up(root, _bounded)
 
 
 def _bounded(node: nodes.Node) -> nodes.Node:
-    """Return a Filter over Numbers with fewer numbers; any other node unchanged."""
+    """Return a Filter or Limit over Numbers with fewer numbers; any other node unchanged."""
+    if isinstance(node, nodes.Limit) and node.count is not None and not node.ties:
+        first = _first(node.child, node.count + node.offset)
+        return node if first is node.child else replace(node, child=first)
     if not isinstance(node, nodes.Filter) or not isinstance(node.child, nodes.Numbers):
         return node
     numbers = node.child
@@ -50,6 +54,16 @@ def _bounded(node: nodes.Node) -> nodes.Node:
         return node
     kept = replace(numbers, start=start if count else numbers.start, count=count)
     return replace(node, child=kept)
+
+
+def _first(node: nodes.Node, count: int) -> nodes.Node:
+    """Return Numbers, or a Project over them, with the first `count` rows; other nodes unchanged."""
+    if isinstance(node, nodes.Project):
+        child = _first(node.child, count)
+        return node if child is node.child else replace(node, child=child)
+    if isinstance(node, nodes.Numbers) and (node.count is None or node.count > count):
+        return replace(node, count=count)
+    return node
 
 
 def _last(numbers: nodes.Numbers) -> int | None:

@@ -59,6 +59,10 @@ def test_the_answer_is_that_of_all_numbers(
         ("SELECT number FROM system.numbers WHERE number < 0", 0, 0),
         ("SELECT number FROM system.numbers WHERE number != 3", 0, None),
         ("SELECT number FROM system.numbers WHERE number > 18446744073709551613", 2**64 - 2, 2),
+        ("SELECT number + 1 FROM system.numbers LIMIT 5", 0, 5),
+        ("SELECT number FROM numbers(7, 100) LIMIT 2, 5", 7, 7),
+        ("SELECT number FROM numbers(3) LIMIT 5", 0, 3),
+        ("SELECT number FROM numbers(30) ORDER BY number DESC LIMIT 5", 0, 30),
     ],
 )
 def test_only_the_numbers_that_the_condition_can_keep(
