@@ -284,9 +284,13 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
             """Convert the first argument; values that do not convert give NULL, zero or the
             default.
             """
+            given = values[0]
+            if type(target) in _SECONDS and _is_integer(source):
+                kept = _within(columns.single(given), target)
+                given = kept[0] if isinstance(given, pa.Scalar) else kept
             converted = cast.cast_or_null(
-                values[0],
-                source,
+                given,
+                types.make_nullable(source) if given is not values[0] else source,
                 types.make_nullable(target),
                 environment,
                 basic=otherwise != "Default",
@@ -317,17 +321,30 @@ def _time_or_null(name: str, target: types.DataType, arguments: Sequence[Argumen
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Convert the numbers from 0 to 2^32 - 1; the others are NULL."""
-        numbers = columns.single(values[0])
-        wide = numbers.cast(pa.decimal128(20, 0))
-        inside = pc.and_(
-            pc.greater_equal(wide, pa.scalar(0, wide.type)),
-            pc.less(wide, pa.scalar(1 << 32, wide.type)),
-        )
-        kept = pc.if_else(inside, numbers, pa.scalar(None, numbers.type))
+        kept = _within(columns.single(values[0]), target)
         result = columns.single(converted.kernel([kept], len(kept), environment))
         return result[0] if isinstance(values[0], pa.Scalar) else result
 
     return ScalarCall(name, converted.type, kernel)
+
+
+_SECONDS = {
+    types.Date: (0, (1 << 32) - 1),
+    types.DateTime: (0, (1 << 32) - 1),
+    types.Date32: (-719_162, 253_402_300_799),  # negative numbers are days
+}
+"""The first and the last number that …OrNull and …OrDefault take for a date or time."""
+
+
+def _within(numbers: pa.Array, target: types.DataType) -> pa.Array:
+    """Return integers, NULL in place of those that a Date, Date32 or DateTime cannot hold."""
+    low, high = _SECONDS[type(target)]
+    wide = numbers.cast(pa.decimal128(20, 0))
+    inside = pc.and_(
+        pc.greater_equal(wide, pa.scalar(low, wide.type)),
+        pc.less_equal(wide, pa.scalar(high, wide.type)),
+    )
+    return pc.if_else(inside, numbers, pa.scalar(None, numbers.type))
 
 
 def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataType:
