@@ -1,7 +1,8 @@
-"""Numbers and primes below a Filter begin and end where its condition can hold.
+"""Numbers and primes below a Filter begin and end where its condition can hold; below a LIMIT numbers end at it.
 
 `SELECT * FROM system.numbers WHERE number BETWEEN 5 AND 9` ends, and `primes() WHERE prime > 1e15`
-does not make all smaller ones. The Filter stays: ranges may hold more than it keeps.
+does not make all smaller ones. The Filter stays: ranges may hold more than it keeps. Below a LIMIT a block has
+no more rows than it, as functions of the block see.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ _RANGES_MAX = 100
 
 
 def narrow_numbers(root: nodes.Node) -> nodes.Node:
-    """Give Numbers and Primes below a Filter the ranges that the Filter allows."""
+    """Give Numbers and Primes below a Filter the ranges that the Filter allows, and Numbers below a Limit
+    as many rows as it takes."""
     return bottom_up(root, _narrowed)
 
 
 def _narrowed(node: nodes.Node) -> nodes.Node:
-    """Return a Filter over numbers with these narrowed; any other node unchanged."""
+    """Return a Filter or Limit over numbers with these narrowed; any other node unchanged."""
+    if isinstance(node, nodes.Limit) and node.count is not None and not node.ties:
+        first = _first(node.child, node.count + node.offset)
+        return node if first is node.child else replace(node, child=first)
     if not isinstance(node, nodes.Filter):
         return node
     child = node.child
@@ -33,6 +38,16 @@ def _narrowed(node: nodes.Node) -> nodes.Node:
     if isinstance(child, nodes.Numbers) and child.step > 0 and _rises(child):
         ranges = _ranges(node, child.name)
         return node if ranges == ALL else replace(node, child=_within(child, ranges))
+    return node
+
+
+def _first(node: nodes.Node, count: int) -> nodes.Node:
+    """Return Numbers, or a Project over them, with the first `count` rows; other nodes unchanged."""
+    if isinstance(node, nodes.Project):
+        child = _first(node.child, count)
+        return node if child is node.child else replace(node, child=child)
+    if isinstance(node, nodes.Numbers) and (node.count is None or node.count > count):
+        return replace(node, count=count)
     return node
 
 

@@ -18,6 +18,7 @@ from olapdb.errors import ArgumentOutOfBound, BadArguments, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.casts.cast_functions import unchanged_or_null
+from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
@@ -248,12 +249,15 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; …OrNull and …OrZero take texts only. Raises BadArguments."""
+        """Resolve the call; …OrNull and …OrZero take texts, toDateOrNull and toDateTimeOrNull
+        integers, too. Raises BadArguments."""
         source = arguments[0].type
         target_arguments = arguments
         default: Argument | None = None
         if otherwise == "Default" and len(arguments) > conversion.extra[0] + 1:
             default, target_arguments = arguments[-1], arguments[:-1]
+        if name in ("toDateOrNull", "toDateTimeOrNull") and _is_integer(source):
+            return _time_or_null(name, conversion.target(name, arguments), arguments)
         if otherwise != "Default" and not isinstance(
             types.plain(source), types.String | types.FixedString | types.Nothing
         ):
@@ -280,9 +284,13 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
             """Convert the first argument; values that do not convert give NULL, zero or the
             default.
             """
+            given = values[0]
+            if type(target) in _SECONDS and _is_integer(source):
+                kept = _within(columns.single(given), target)
+                given = kept[0] if isinstance(given, pa.Scalar) else kept
             converted = cast.cast_or_null(
-                values[0],
-                source,
+                given,
+                types.make_nullable(source) if given is not values[0] else source,
                 types.make_nullable(target),
                 environment,
                 basic=otherwise != "Default",
@@ -300,6 +308,43 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         return ScalarCall(name, result, kernel)
 
     return resolve
+
+
+def _is_integer(data_type: types.DataType) -> bool:
+    """Return whether a type is an integer of at most 64 bits, Nullable or not."""
+    return isinstance(types.plain(data_type), types.Integer)
+
+
+def _time_or_null(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call that converts an integer to a Date or DateTime, NULL beyond 32 bits."""
+    converted = _converted(name, types.make_nullable(target), arguments[:1])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Convert the numbers from 0 to 2^32 - 1; the others are NULL."""
+        kept = _within(columns.single(values[0]), target)
+        result = columns.single(converted.kernel([kept], len(kept), environment))
+        return result[0] if isinstance(values[0], pa.Scalar) else result
+
+    return ScalarCall(name, converted.type, kernel)
+
+
+_SECONDS = {
+    types.Date: (0, (1 << 32) - 1),
+    types.DateTime: (0, (1 << 32) - 1),
+    types.Date32: (-719_162, 253_402_300_799),  # negative numbers are days
+}
+"""The first and the last number that …OrNull and …OrDefault take for a date or time."""
+
+
+def _within(numbers: pa.Array, target: types.DataType) -> pa.Array:
+    """Return integers, NULL in place of those that a Date, Date32 or DateTime cannot hold."""
+    low, high = _SECONDS[type(target)]
+    wide = numbers.cast(pa.decimal128(20, 0))
+    inside = pc.and_(
+        pc.greater_equal(wide, pa.scalar(low, wide.type)),
+        pc.less_equal(wide, pa.scalar(high, wide.type)),
+    )
+    return pc.if_else(inside, numbers, pa.scalar(None, numbers.type))
 
 
 def with_own_zone(target: types.DataType, other: types.DataType) -> types.DataType:
@@ -483,7 +528,7 @@ def _to_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *_definitions(),
-    custom("toString", _to_string, count=(1, 2)),
+    custom("toString", by_row_zone(_to_string, 1), count=(1, 2)),
     custom("toFixedString", _plain_conversion(_Conversion(_fixed_string, (1, 1))), count=2),
     custom("toBool", _to_bool),
     custom("toInterval", _to_interval, count=2),

@@ -14,6 +14,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime import fixed_format
 from olapdb.functions.datetime.components import DATES, date_rule, iso_week, seconds_of
+from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.types import STRING, DataType, DateTime, DateTime64, plain
 
@@ -201,7 +202,11 @@ def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
-        "formatDateTime", _format_datetime, count=(2, 3), aliases=("DATE_FORMAT",), insensitive=True
+        "formatDateTime",
+        by_row_zone(_format_datetime, 2),
+        count=(2, 3),
+        aliases=("DATE_FORMAT",),
+        insensitive=True,
     ),
     scalar.custom("dateName", _date_name, count=(2, 3), insensitive=True),
     scalar.define("monthName", date_rule(STRING), _month_name, insensitive=True),

@@ -13,6 +13,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime.components import date_rule, iso_week
 from olapdb.functions.datetime.parse_format import JODA_TOKEN
+from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.types import STRING
 
@@ -111,5 +112,5 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.custom("formatDateTimeInJodaSyntax", _format, count=(2, 3)),
+    scalar.custom("formatDateTimeInJodaSyntax", by_row_zone(_format, 2), count=(2, 3)),
 )

@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.kernels.by_value import define_by_value, text_of
@@ -124,7 +126,9 @@ def _ngram_kernel(*, utf8: bool, folds: bool, search: bool) -> Callable[[bytes, 
         wanted = second.total()
         if search:
             common = sum(min(count, first[gram]) for gram, count in second.items())
-            return common / wanted if wanted else 0.0
+            # as ClickHouse: both steps round to Float32
+            missing = np.float32(wanted - common) / np.float32(max(wanted, 1))
+            return float(np.float32(1) - missing)
         differing = (first - second).total() + (second - first).total()
         total = first.total() + wanted
         return differing / total if total else 0.0

@@ -90,3 +90,18 @@ def test_queries_of_endless_numbers_end(query: str, expected: list[int]) -> None
     """The answers are ClickHouse's."""
     with olapdb.connect() as connection:
         assert [value for (value,) in connection.execute(query).fetchall()] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT number + 1 FROM system.numbers LIMIT 5", 5),
+        ("SELECT number FROM numbers(7, 100) LIMIT 2, 5", 7),
+        ("SELECT number FROM numbers(3) LIMIT 5", 3),
+        ("SELECT number FROM numbers(30) ORDER BY number DESC LIMIT 5", 30),
+    ],
+)
+def test_a_limit_bounds_the_numbers_that_are_made(query: str, rows: int) -> None:
+    with olapdb.connect() as connection:
+        plan = connection.execute(f"EXPLAIN {query}").fetch_text().decode()
+    assert f", {rows} rows" in plan
