@@ -17,6 +17,7 @@ from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.model.schema import Table
 from olapdb.types import DataType
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def read_rows(
     keep[owners] = True
     skipped = np.cumsum(np.where(keep, 0, sizes))
     batch = read_task(narrowed(task, keep), sources, table, context, coded)
-    return batch.take(pa.array(rows - skipped[owners]))
+    return batch.take(from_numpy(rows - skipped[owners]))
 
 
 def read_task(
@@ -167,7 +168,7 @@ def _ascending(rows: int) -> pa.Array:
 @cache
 def _ascending_numbers(bits: int) -> pa.Array:
     """Return the numbers below 2^bits, made once: tasks have about the same numbers of rows."""
-    return pa.array(np.arange(1 << bits, dtype=np.uint64))
+    return from_numpy(np.arange(1 << bits, dtype=np.uint64))
 
 
 def _bytes_of_rows(column: pa.Array) -> int:
