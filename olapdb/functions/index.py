@@ -478,6 +478,7 @@ CASE_INSENSITIVE = {
         "revision schema session_user shardcount shardnum user version "
     ),
     "introspection.composed": ("json_array_length jsonarraylength "),
+    "introspection.part_names": ("ismergetreepartcoveredby mergetreepartinfo "),
     "introspection.server_facts": (
         "pg_get_userbyid pg_table_is_visible pggetuserbyid pgtableisvisible "
     ),

@@ -27,7 +27,7 @@ TABLES = (
     ),
     SystemTable(
         "replicas",
-        """database String, table String, uuid String, engine String, is_leader UInt8,
+        """database String, table String, uuid UUID, engine String, is_leader UInt8,
         can_become_leader UInt8, is_readonly UInt8, readonly_start_time Nullable(DateTime),
         is_session_expired UInt8, future_parts UInt32, parts_to_check UInt32, zookeeper_name
         String, zookeeper_path String, replica_name String, replica_path String, columns_version

@@ -60,12 +60,16 @@ _TEXTS = (String, FixedString)
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     define_by_value(
-        "mergeTreePartInfo", scalar.fixed_rule(_INFO, _TEXTS, "the name of a part"), _info
+        "mergeTreePartInfo",
+        scalar.fixed_rule(_INFO, _TEXTS, "the name of a part"),
+        _info,
+        insensitive=True,
     ),
     define_by_value(
         "isMergeTreePartCoveredBy",
         scalar.fixed_rule(UINT8, _TEXTS, "the name of a part"),
         _covers,
         count=2,
+        insensitive=True,
     ),
 )
