@@ -12,21 +12,20 @@ import pyarrow as pa
 from olapdb import errors, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
-from olapdb.bind.format_row import bind_format_row
 from olapdb.bind.join_tables import JOIN_GET, bind_join_get
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SESSION_SETTINGS
 from olapdb.functions.base import ScalarCall
-from olapdb.lazy import LazyModule
+from olapdb.lazy import lazy_modules
 from olapdb.model.schema import MaterializedView, RefreshableView, Table
 from olapdb.plan.expressions import Call, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 
 if TYPE_CHECKING:
-    from olapdb.bind import dictionaries
+    from olapdb.bind import dictionaries, format_row
 else:
-    dictionaries = LazyModule("olapdb.bind.dictionaries")
+    dictionaries, format_row = lazy_modules("olapdb.bind", "dictionaries", "format_row")
 
 
 def special_call(binder: Binder, node: sql.Function) -> Expression | None:
@@ -35,6 +34,8 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
         return bind_join_get(binder, node)
     if node.name in DICTIONARY_FUNCTIONS:
         return dictionaries.bind_dictionary_call(binder, node)
+    if node.name in ("formatRow", "formatRowNoNewline"):
+        return format_row.bind_format_row(binder, node)
     bind = _CALLS.get(node.name)
     return None if bind is None else bind(binder, node)
 
@@ -137,7 +138,6 @@ _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {
     "getSetting": _setting,
     "getSettingOrDefault": _setting_or_default,
     "hasColumnInTable": _has_column,
-    **dict.fromkeys(("formatRow", "formatRowNoNewline"), bind_format_row),
 }
 SPECIAL_CALLS = frozenset(_CALLS)
 """The names that system.functions lists beside those of the registry."""
