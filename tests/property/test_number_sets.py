@@ -17,7 +17,7 @@ from olapdb.functions import parse_type
 from olapdb.native.library import without_kernels
 from tests.property.test_kernels import INTEGERS, array_of
 
-pytestmark = pytest.mark.feature("joins", "select")
+pytestmark = pytest.mark.feature("select")
 
 
 @st.composite

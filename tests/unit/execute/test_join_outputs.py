@@ -13,7 +13,7 @@ from olapdb.config import tuning
 from olapdb.execute.operators import join_pairs
 from olapdb.execute.operators.join_outputs import EVERYTHING
 
-pytestmark = pytest.mark.feature("joins", "aggregates")
+pytestmark = pytest.mark.feature("select", "aggregates")
 
 QUERIES = [
     "SELECT c.name, count(), sum(l.price) FROM l JOIN c ON l.c = c.id GROUP BY c.name",
