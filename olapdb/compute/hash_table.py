@@ -177,7 +177,6 @@ class Lookup:
         if len(columns) != 1 or rows < tuning.CODE_TABLE_ROWS_MIN or not self.count:
             return None
         if not self._has_looked_for_codes:
-            self._codes = None
             if not self.has_null and len(self._columns) == 1:
                 (values,) = self._columns
                 by_code = values if self._at is None else values.take(from_numpy(self._at))

@@ -94,7 +94,7 @@ def range_of(condition: Expression, environment: Environment) -> ValueRange | No
     if limits is None:
         return None
     if isinstance(kind, Decimal) and isinstance(plain(constant.type), Float):
-        return _probed_range(condition, column, constant, limits, environment)
+        return _probed_range(condition, column.name, kind, constant, environment)
     bound = _stored_number(column.type, constant, environment)
     if bound is None:
         return None
@@ -198,23 +198,18 @@ def _rounded(bound: float, number_type: type[np.floating], *, up: bool, strict: 
 
 
 def _probed_range(
-    condition: Expression,
-    column: ColumnRef,
-    constant: Constant,
-    limits: tuple[int, int],
-    environment: Environment,
+    condition: Expression, column: str, kind: Decimal, constant: Constant, environment: Environment
 ) -> ValueRange | None:
-    """Return the decimals that a comparison with a float keeps. They are compared as floats: what the
+    """Return the decimals that a comparison of a column with a float keeps. They are compared as floats: what the
     comparison says of the digits beside the constant gives the bounds."""
-    exact = _exact(constant.value)
-    scale = plain(column.type).scale  # type: ignore[attr-defined]
-    if exact is None or abs(exact * 10**scale) > _EXACT_FLOAT:
+    limits, exact = _limits(kind), _exact(constant.value)
+    if limits is None or exact is None or abs(exact * 10**kind.scale) > _EXACT_FLOAT:
         return None
-    nearest = math.floor(exact * 10**scale)
+    nearest = math.floor(exact * 10**kind.scale)
     probes = range(nearest - _PROBED, nearest + _PROBED + 2)
-    values = [Number(probe).scaleb(-scale) for probe in probes]
+    values = [Number(probe).scaleb(-kind.scale) for probe in probes]
     try:
-        rows = pa.RecordBatch.from_arrays([pa.array(values, column.type.arrow)], [column.name])
+        rows = pa.RecordBatch.from_arrays([pa.array(values, kind.arrow)], [column])
         kept = np.flatnonzero(evaluate_predicate(condition, rows, environment).to_numpy(False))
     except (Error, pa.ArrowException):
         return None
@@ -222,7 +217,7 @@ def _probed_range(
         return None
     low = limits[0] if kept[0] == 0 else probes[int(kept[0])]
     high = limits[1] if kept[-1] == len(probes) - 1 else probes[int(kept[-1])]
-    return ValueRange(column.name, low, high)
+    return ValueRange(column, low, high)
 
 
 def bounds_as_stored(

@@ -80,7 +80,7 @@ class JoinFilter:
 
     @cached_property
     def reduces_right(self) -> bool:
-        """Whether the keys of the left side are expected to drop most rows of the right side,
+        """The answer whether the keys of the left side are expected to drop most rows of the right side,
         which is larger, and to cost little."""
         join, context = self._join, self._context
         if not _needs_partners_only(join):

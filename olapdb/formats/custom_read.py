@@ -38,7 +38,7 @@ class _Layout:
 
     @property
     def separator(self) -> str:
-        """What stands between the values of a row and those of the next one.
+        """The delimiter between the values of a row and those of the next one.
 
         Raises BadArguments if nothing does."""
         places = ("row_after", "row_between", "row_before")

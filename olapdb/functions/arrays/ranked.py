@@ -21,7 +21,7 @@ Numbering = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class _Depths:
-    """Which arguments are arrays, down to which depth each is looked at, and where numbers begin anew.
+    """The arguments that are arrays, the depth to which each is looked at, and where numbers begin anew.
 
     `clear` 1: in each row; 2: in each element of a row's array, and so on."""
 

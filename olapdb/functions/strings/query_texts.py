@@ -62,7 +62,7 @@ def _is_complex(name: bytes) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """How a normal form shows a literal, that there are several, and a name that is left out."""
+    """The signs of a normal form for a literal, for several of them, and for a name that is left out."""
 
     literal: bytes
     more: bytes

@@ -32,7 +32,7 @@ _SO_FAR = nodes.WindowSpec(
 
 @dataclass(frozen=True)
 class LimitRange:
-    """What follows LIMIT [n]: `after` None is the first row, `until` None the end. `every`: AFTER …
+    """The conditions of LIMIT [n] AFTER … UNTIL …: `after` None is the first row, `until` None the end. `every`: AFTER …
     ALL, a range from each row for which `after` holds."""
 
     after: nodes.Expression | None

@@ -22,6 +22,10 @@ QUERIES = [
     "SELECT c.maybe, count() FROM l LEFT JOIN c ON l.c = c.id GROUP BY c.maybe SETTINGS join_use_nulls = 1",
     "SELECT n.name, c.name, sum(price) FROM l JOIN c ON l.c = c.id JOIN n ON c.n = n.id GROUP BY ALL",
     "SELECT n.name, max(c.name), uniqExact(c.name) FROM l JOIN c ON l.c = c.id JOIN n ON c.n = n.id GROUP BY n.name",
+    "SELECT s.name, n.name, count() FROM l JOIN s ON l.c = s.id JOIN n ON s.n = n.id GROUP BY ALL",
+    "SELECT s.name, n.name, count() FROM l JOIN s ON l.c = s.id CROSS JOIN n GROUP BY ALL",
+    "SELECT s.name, n.name, count() FROM l JOIN s ON l.c = s.id LEFT JOIN n ON n.id < 4 GROUP BY ALL",
+    "SELECT s.name, count() FROM l JOIN s ON l.c = s.id JOIN n ON [s.n] = [n.id] GROUP BY s.name",
     "SELECT upper(c.name) AS u, countIf(c.name LIKE '%1%') FROM l JOIN c ON l.c = c.id GROUP BY u",
     "SELECT concat(c.name, n.name) AS u, count() FROM l JOIN c ON l.c = c.id JOIN n ON c.n = n.id GROUP BY u",
     "SELECT c.name, count() FROM l JOIN c ON l.c = c.id AND l.text != c.name GROUP BY c.name",
@@ -40,6 +44,7 @@ QUERIES = [
     "SELECT c.name, count() FROM l ASOF JOIN c ON l.c = c.id AND l.price >= c.n GROUP BY c.name",
 ]
 SPILLING = {"max_bytes_before_external_join": 1, "max_block_size": 8}
+SMALL_BATCHES = {"max_block_size": 2}
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +63,9 @@ def connection() -> Iterator[olapdb.Connection]:
         opened.execute(
             "CREATE TABLE n ENGINE = MergeTree ORDER BY id AS SELECT number AS id, "
             "concat('nation ', toString(number % 2)) AS name FROM numbers(30)"
+        )
+        opened.execute(
+            "CREATE TABLE s ENGINE = MergeTree ORDER BY id AS SELECT id, n, name FROM c LIMIT 5"
         )
         yield opened
 
@@ -80,13 +88,14 @@ def test_the_answer_is_that_of_a_join_that_makes_everything(
         assert rows(connection, sql) == expected
     with patch.multiple(tuning, **tuning.EAGER):
         assert rows(connection, sql) == expected
-    with olapdb.connect(settings=SPILLING) as other:
-        for table in "lcn":
-            copy = connection.execute(f"SELECT * FROM {table}").fetch_arrow_table()
-            create = connection.execute(f"SHOW CREATE TABLE {table}").fetchall()[0][0]
-            other.execute(create)
-            other.insert(table, copy)
-        assert rows(other, sql) == expected
+    for settings in (SPILLING, SMALL_BATCHES):
+        with olapdb.connect(settings=settings) as other:
+            for table in "lcns":
+                copy = connection.execute(f"SELECT * FROM {table}").fetch_arrow_table()
+                create = connection.execute(f"SHOW CREATE TABLE {table}").fetchall()[0][0]
+                other.execute(create)
+                other.insert(table, copy)
+            assert rows(other, sql) == expected
 
 
 def test_pairs_have_the_columns_that_are_read(connection: olapdb.Connection) -> None:
