@@ -26,16 +26,20 @@ _NO_CALLS = frozenset({"close", "unpin"})
 @dataclass(frozen=True)
 class Fault:
     """A planted fault. The call `number` (1 is the first) fails, with `forever` all later ones
-    too. "after" fails once the call was executed; the outcome of a commit is unknown then."""
+    too. "after" fails once the call was executed; the outcome of a commit is unknown then.
+
+    With `name`, only the calls of that name count: threads of another open warehouse also call
+    stores, and would shift the number."""
 
     number: int
     when: When
     forever: bool
     lying: bool = False
     """Whether a commit with unknown outcome raises as if it had not happened, against rule 14."""
+    name: str | None = None
 
     def __str__(self) -> str:
-        return f"call {self.number} fails {self.when}{' for ever' if self.forever else ''}"
+        return f"call {self.number} {self.name or ''} fails {self.when}{' for ever' if self.forever else ''}"
 
 
 @dataclass
@@ -50,10 +54,10 @@ class Calls:
         """Record a call; return whether it must fail."""
         with self.lock:
             self.names.append(name)
-            number = len(self.names)
-        fault = self.fault
-        if fault is None:
-            return False
+            fault = self.fault
+            if fault is None or fault.name not in (None, name):
+                return False
+            number = len(self.names) if fault.name is None else self.names.count(name)
         return number == fault.number or (fault.forever and number > fault.number)
 
 
