@@ -49,7 +49,7 @@ class Factorised:
     @cached_property
     def groups(self) -> Groups:
         """Return the groups as aggregate functions take them."""
-        return Groups(self.codes, self.count)
+        return Groups(self.codes, self.count, are_checked=True)
 
 
 def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Factorised:
@@ -58,17 +58,30 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     `threads` is for many rows; 0 means the number of cores."""
     flat = [leaf for column in columns for leaf in leaves_of(column)]
     if not flat:
-        return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
-    dense = _dense(flat, max(rows, tuning.DENSE_RADIX_MIN))
+        # One zero for all rows: their number may be that of a table, which no array should have.
+        return Factorised(
+            np.broadcast_to(np.zeros(1, np.int64), rows), np.zeros(min(rows, 1), np.int64)
+        )
+    radix_max = max(rows, tuning.DENSE_RADIX_MIN)
+    if library() is not None:
+        return _by_kernels(flat, radix_max)
+    dense = _dense(flat, radix_max)
     if dense is not None:
         return number_by_table(*dense)
-    if library() is not None:
-        packed = grouping.pack(flat, RADIX_MAX) if len(flat) > 1 else None
-        if packed is not None:
-            return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
-        return _by_hashing(flat)
     if rows >= tuning.SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
         return _by_slices(flat, rows, threads or cores())
+    return _by_hashing(flat)
+
+
+def _by_kernels(flat: Sequence[pa.Array], radix_max: int) -> Factorised:
+    """Group the rows of flat columns: through a table of at most `radix_max` places, by a hash of packed
+    integers, or column by column."""
+    numbered = grouping.number_integers(flat, radix_max)
+    if numbered is not None:
+        return Factorised(*numbered)
+    packed = grouping.pack(flat, RADIX_MAX) if len(flat) > 1 else None
+    if packed is not None:
+        return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
     return _by_hashing(flat)
 
 
@@ -153,7 +166,7 @@ def number_by_table(codes: np.ndarray, radix: int) -> Factorised:
     """Number codes below `radix` (int64) by first appearance, through a table of that size."""
     rows = len(codes)
     if library() is not None:
-        return Factorised(*grouping.number_dense(codes, radix))
+        return Factorised(*grouping.number_codes(codes, radix))
     first_row_of_code = np.full(radix, rows, np.int64)
     np.minimum.at(first_row_of_code, codes, progression(0, 1, rows, np.int64))
     firsts = np.sort(first_row_of_code[first_row_of_code < rows])
@@ -168,10 +181,8 @@ def number_by_table(codes: np.ndarray, radix: int) -> Factorised:
 def _dense(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int] | None:
     """Pack each row's values into one number; return the numbers and their bound.
 
-    Returns None unless all columns are integers, dates or times, and the bound is at most
-    `radix_max`; without compiled kernels also for columns with NULLs."""
-    if library() is not None:
-        return grouping.pack(leaves, radix_max)
+    Returns None unless all columns are integers, dates or times without NULLs, and the bound is at
+    most `radix_max`."""
     packed: np.ndarray | None = None
     radix = 1
     for leaf in leaves:
@@ -229,8 +240,8 @@ def encode(column: pa.Array) -> tuple[np.ndarray, int]:
     """Return the code of each value by first appearance, int64, and the number of codes."""
     if library() is None:
         return _encode_by_arrow(column)
-    dense = grouping.pack([column], max(len(column), tuning.DENSE_RADIX_MIN))
-    groups = number(column) if dense is None else number_by_table(*dense)
+    numbered = grouping.number_integers([column], max(len(column), tuning.DENSE_RADIX_MIN))
+    groups = number(column) if numbered is None else Factorised(*numbered)
     return groups.codes, groups.count
 
 

@@ -111,6 +111,10 @@ MANY_ROWS = 1_000_000
 """The same where a scan has at least MANY_ROWS: all threads have tasks anyway, and a task holds the
 interpreter's lock while it begins and ends."""
 
+JOINED_TASK_ROWS_MAX = 16_384
+"""Read pieces of several parts together only if each has at most so many rows: their columns are copied,
+which costs more than another task does."""
+
 RANGE_ROWS_MIN = 4_096
 """Keep the ranges of values that conditions name by a kernel from so many rows on. The first batch pays some
 50 µs for each condition."""
@@ -198,6 +202,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "TOP_ROWS_MIN": _NEVER,
         "TOP_SAMPLE_PER_ROW": _NEVER,
         "READ_AT_ONCE_ROWS_MAX": 0,
+        "JOINED_TASK_ROWS_MAX": _NEVER,
         "RANGE_ROWS_MIN": _NEVER,
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
@@ -241,6 +246,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "RANGE_ROWS_MIN": 1,
         "LATE_ROWS_MAX": _NEVER,
         "ROWS_PER_LATE_ROW_MIN": 1,
+        "JOINED_TASK_ROWS_MAX": 1,
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
         "MANY_ROWS": 8,

@@ -79,6 +79,8 @@ class Groups:
 
     codes: np.ndarray
     count: int
+    are_checked: bool = False
+    """Whether the codes are known to be groups, in contiguous memory."""
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -102,6 +104,8 @@ class Groups:
         Kernels write where a code points, so that each is checked to be a group."""
         if self.count == 1:
             return None
+        if self.are_checked:
+            return self.codes
         codes = np.ascontiguousarray(self.codes, np.int64)
         if codes.size and int(codes.view(np.uint64).max()) >= self.count:  # -1 is the largest
             raise IndexError(f"A code is not in 0 … {self.count - 1}.")

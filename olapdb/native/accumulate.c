@@ -7,49 +7,86 @@
 
 typedef unsigned __int128 uint128_t;
 
-/* Count the rows of each group that are not null. */
-EXPORT void olapdb_count(const uint8_t *validity, int64_t bit, const int64_t *codes, int64_t rows,
-                         int64_t *counts) {
-    if (validity == NULL)
-        for (int64_t row = 0; row < rows; row++) counts[codes[row]]++;
-    else if (codes == NULL)
-        for (int64_t row = 0; row < rows; row++) counts[0] += is_valid(validity, bit, row);
-    else
-        for (int64_t row = 0; row < rows; row++) counts[codes[row]] += is_valid(validity, bit, row);
+/* Rows that are looked at together: rows of a sorted table often have the same group one after the other.
+ * Then the block is added up in registers; one addition to memory after the other would wait for it. */
+enum { BLOCK = 8 };
+
+/* Return whether the rows of a block have one group. */
+static inline int is_one_group(const int64_t *codes) {
+    int64_t differences = 0;
+    for (int at = 1; at < BLOCK; at++) differences |= codes[at] ^ codes[0];
+    return differences == 0;
 }
 
 /* All bits of a word if the row is valid, else none: nulls add 0 without a branch, which a condition
  * true for half of the rows would mispredict. */
 #define WHERE_VALID(validity, bit, row) (-(uint64_t)is_valid(validity, bit, row))
 
+/* Count the rows of each group that are not null. */
+EXPORT void olapdb_count(const uint8_t *validity, int64_t bit, const int64_t *codes, int64_t rows,
+                         int64_t *counts) {
+    int64_t row = 0;
+    if (codes == NULL) {
+        for (; row < rows; row++) counts[0] += is_valid(validity, bit, row);
+        return;
+    }
+    if (validity == NULL)
+        for (; row + BLOCK <= rows; row += BLOCK) {
+            if (is_one_group(codes + row))
+                counts[codes[row]] += BLOCK;
+            else
+                for (int at = 0; at < BLOCK; at++) counts[codes[row + at]]++;
+        }
+    for (; row < rows; row++) counts[codes[row]] += is_valid(validity, bit, row);
+}
+
 /* Add integers up in 64 bits; sums wrap around. */
 EXPORT void olapdb_sum_integers(int type, const void *values, const uint8_t *validity, int64_t bit,
                                 const int64_t *codes, int64_t rows, uint64_t *sums) {
+    int64_t row = 0;
     switch (type) {
 #define CASE(NAME, T)                                                                               \
     case NAME: {                                                                                    \
         const T *typed = values;                                                                    \
-        if (codes == NULL && validity == NULL) {                                                    \
+        if (codes == NULL) {                                                                        \
             uint64_t sum = 0;                                                                       \
-            for (int64_t row = 0; row < rows; row++) sum += (uint64_t)typed[row];                   \
+            if (validity == NULL)                                                                   \
+                for (; row < rows; row++) sum += (uint64_t)typed[row];                              \
+            else                                                                                    \
+                for (; row < rows; row++)                                                           \
+                    sum += (uint64_t)typed[row] & WHERE_VALID(validity, bit, row);                  \
             sums[0] += sum;                                                                         \
-        } else if (validity == NULL) {                                                              \
-            for (int64_t row = 0; row < rows; row++) sums[codes[row]] += (uint64_t)typed[row];      \
-        } else if (codes == NULL) {                                                                 \
-            uint64_t sum = 0;                                                                       \
-            for (int64_t row = 0; row < rows; row++)                                                \
-                sum += (uint64_t)typed[row] & WHERE_VALID(validity, bit, row);                      \
-            sums[0] += sum;                                                                         \
-        } else {                                                                                    \
-            for (int64_t row = 0; row < rows; row++)                                                \
-                sums[codes[row]] += (uint64_t)typed[row] & WHERE_VALID(validity, bit, row);         \
+            return;                                                                                 \
         }                                                                                           \
+        if (validity == NULL)                                                                       \
+            for (; row + BLOCK <= rows; row += BLOCK) {                                             \
+                if (is_one_group(codes + row)) {                                                    \
+                    uint64_t sum = 0;                                                               \
+                    for (int at = 0; at < BLOCK; at++) sum += (uint64_t)typed[row + at];            \
+                    sums[codes[row]] += sum;                                                        \
+                } else {                                                                            \
+                    for (int at = 0; at < BLOCK; at++)                                              \
+                        sums[codes[row + at]] += (uint64_t)typed[row + at];                         \
+                }                                                                                   \
+            }                                                                                       \
+        for (; row < rows; row++)                                                                   \
+            sums[codes[row]] += (uint64_t)typed[row] & WHERE_VALID(validity, bit, row);             \
         return;                                                                                     \
     }
         FOR_INTEGERS(CASE)
 #undef CASE
     }
 }
+
+/* Return a number as Float64, 0 where the row is null: by its bits, since a branch mispredicts. */
+#define FLOAT_WHERE_VALID(value, validity, bit, row, number)                                        \
+    do {                                                                                            \
+        double converted = (double)(value);                                                         \
+        uint64_t bits;                                                                              \
+        memcpy(&bits, &converted, sizeof bits);                                                     \
+        bits &= WHERE_VALID(validity, bit, row);                                                    \
+        memcpy(&(number), &bits, sizeof bits);                                                      \
+    } while (0)
 
 /* Add numbers up as Float64, in row order, so that the result is the same as numpy's bincount. Adding 0
  * for a null changes no sum: a sum that begins with 0 is never -0. */
@@ -60,14 +97,24 @@ EXPORT void olapdb_sum_floats(int type, const void *values, const uint8_t *valid
     case NAME: {                                                                                    \
         const T *typed = values;                                                                    \
         if (codes == NULL) {                                                                        \
-            double sum = sums[0];                                                                   \
-            for (int64_t row = 0; row < rows; row++)                                                \
-                sum += is_valid(validity, bit, row) ? (double)typed[row] : 0.0;                     \
+            double sum = sums[0], number;                                                           \
+            if (validity == NULL)                                                                   \
+                for (int64_t row = 0; row < rows; row++) sum += (double)typed[row];                 \
+            else                                                                                    \
+                for (int64_t row = 0; row < rows; row++) {                                          \
+                    FLOAT_WHERE_VALID(typed[row], validity, bit, row, number);                      \
+                    sum += number;                                                                  \
+                }                                                                                   \
             sums[0] = sum;                                                                          \
-            return;                                                                                 \
+        } else if (validity == NULL) {                                                              \
+            for (int64_t row = 0; row < rows; row++) sums[codes[row]] += (double)typed[row];        \
+        } else {                                                                                    \
+            double number;                                                                          \
+            for (int64_t row = 0; row < rows; row++) {                                              \
+                FLOAT_WHERE_VALID(typed[row], validity, bit, row, number);                          \
+                sums[codes[row]] += number;                                                         \
+            }                                                                                       \
         }                                                                                           \
-        for (int64_t row = 0; row < rows; row++)                                                    \
-            sums[codes[row]] += is_valid(validity, bit, row) ? (double)typed[row] : 0.0;            \
         return;                                                                                     \
     }
         FOR_INTEGERS(CASE)
@@ -90,11 +137,65 @@ EXPORT void olapdb_sum_decimals128(const uint64_t *values, const uint8_t *validi
     }
 }
 
+/* Return how many bits the decimals of 128 bits need besides the sign, 127 if more than 63. */
+EXPORT int64_t olapdb_decimal_bits(const uint64_t *values, const uint8_t *validity, int64_t bit,
+                                   int64_t rows) {
+    uint64_t used = 0, wide = 0;
+    int64_t bits = 0;
+    if (validity == NULL)
+        for (int64_t row = 0; row < rows; row++) {
+            uint64_t sign = -(values[2 * row] >> 63);
+            used |= values[2 * row] ^ sign;
+            wide |= values[2 * row + 1] ^ sign;
+        }
+    else
+        for (int64_t row = 0; row < rows; row++) {
+            uint64_t sign = -(values[2 * row] >> 63), mask = WHERE_VALID(validity, bit, row);
+            used |= (values[2 * row] ^ sign) & mask;
+            wide |= (values[2 * row + 1] ^ sign) & mask;
+        }
+    for (; used != 0; used >>= 1) bits++;
+    return wide ? 127 : bits;
+}
+
+/* Add decimals of 128 bits up whose sums the caller knows to fit 64 bits: their low halves are added,
+ * then each sum's sign fills its high half. */
+EXPORT void olapdb_sum_short_decimals(const uint64_t *values, const uint8_t *validity, int64_t bit,
+                                      const int64_t *codes, int64_t rows, int64_t groups, uint64_t *sums) {
+    int64_t row = 0;
+    if (codes == NULL) {
+        uint64_t sum = 0;
+        if (validity == NULL)
+            for (; row < rows; row++) sum += values[2 * row];
+        else
+            for (; row < rows; row++) sum += values[2 * row] & WHERE_VALID(validity, bit, row);
+        sums[0] = sum;
+    } else if (validity == NULL) {
+        for (; row + BLOCK <= rows; row += BLOCK) {
+            if (is_one_group(codes + row)) {
+                uint64_t sum = 0;
+                for (int at = 0; at < BLOCK; at++) sum += values[2 * (row + at)];
+                sums[2 * codes[row]] += sum;
+            } else {
+                for (int at = 0; at < BLOCK; at++) sums[2 * codes[row + at]] += values[2 * (row + at)];
+            }
+        }
+        for (; row < rows; row++) sums[2 * codes[row]] += values[2 * row];
+    } else {
+        for (; row < rows; row++)
+            sums[2 * codes[row]] += values[2 * row] & WHERE_VALID(validity, bit, row);
+    }
+    for (int64_t group = 0; group < groups; group++)
+        sums[2 * group + 1] = (uint64_t)((int64_t)sums[2 * group] >> 63);
+}
+
 /* Keep the least (`largest`: the largest) value of each group in `best`, of the values' type, which
- * starts at the other end of the type's range; `seen[group]` becomes 1 for a group with a value. */
+ * starts at the other end of the type's range; `seen[group]` becomes 1 for a group with a value. A null
+ * counts as that other end, which changes nothing. */
 EXPORT void olapdb_extremes(int type, const void *values, const uint8_t *validity, int64_t bit,
                             const int64_t *codes, int64_t rows, int largest, void *best, uint8_t *seen) {
     switch (type) {
+#define BETTER(value, kept) (largest ? (value) > (kept) : (value) < (kept))
 #define CASE(NAME, T)                                                                               \
     case NAME: {                                                                                    \
         const T *typed = values;                                                                    \
@@ -109,19 +210,32 @@ EXPORT void olapdb_extremes(int type, const void *values, const uint8_t *validit
                     extreme = typed[row] < extreme ? typed[row] : extreme;                          \
             kept[0] = extreme;                                                                      \
             seen[0] |= rows > 0;                                                                    \
-            return;                                                                                 \
-        }                                                                                           \
-        for (int64_t row = 0; row < rows; row++) {                                                  \
-            if (!is_valid(validity, bit, row)) continue;                                            \
-            int64_t group = codes == NULL ? 0 : codes[row];                                         \
-            T value = typed[row];                                                                   \
-            if (largest ? value > kept[group] : value < kept[group]) kept[group] = value;           \
-            seen[group] = 1;                                                                        \
+        } else if (codes == NULL) {                                                                 \
+            T other_end = kept[0], extreme = other_end;                                             \
+            uint8_t any = 0;                                                                        \
+            for (int64_t row = 0; row < rows; row++) {                                              \
+                uint8_t valid = (uint8_t)is_valid(validity, bit, row);                              \
+                T mask = (T) - (T)valid;                                                            \
+                T value = (T)((typed[row] & mask) | (other_end & (T)~mask));                        \
+                extreme = BETTER(value, extreme) ? value : extreme;                                 \
+                any |= valid;                                                                       \
+            }                                                                                       \
+            kept[0] = extreme;                                                                      \
+            seen[0] |= any;                                                                         \
+        } else {                                                                                    \
+            for (int64_t row = 0; row < rows; row++) {                                              \
+                if (!is_valid(validity, bit, row)) continue;                                        \
+                int64_t group = codes[row];                                                         \
+                T value = typed[row];                                                               \
+                if (BETTER(value, kept[group])) kept[group] = value;                                \
+                seen[group] = 1;                                                                    \
+            }                                                                                       \
         }                                                                                           \
         return;                                                                                     \
     }
         FOR_INTEGERS(CASE)
 #undef CASE
+#undef BETTER
     }
 }
 

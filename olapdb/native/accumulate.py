@@ -11,6 +11,9 @@ import pyarrow as pa
 from olapdb.native.library import kernels
 from olapdb.native.values import Values, validity_of
 
+_SUM_BITS_MAX = 63
+"""The bits of an int64 besides its sign."""
+
 
 def _check_rows(codes: np.ndarray | None, rows: int) -> None:
     """Raise ValueError unless each row has a code: kernels read as many codes as rows."""
@@ -50,14 +53,20 @@ def sum_floats(values: Values, codes: np.ndarray | None, groups: int) -> np.ndar
 
 
 def sum_decimals128(array: pa.Array, codes: np.ndarray | None, groups: int) -> np.ndarray:
-    """Return the sum of each group modulo 2^128; uint64, shape (groups, 2), the low half first."""
+    """Return the sum of each group modulo 2^128; uint64, shape (groups, 2), the low half first.
+
+    Where no sum can exceed 64 bits only the low halves are added."""
     _check_rows(codes, len(array))
     sums = np.zeros((groups, 2), np.uint64)
     data = array.buffers()[1]
-    if data is not None:
-        kernels().olapdb_sum_decimals128(
-            data.address + 16 * array.offset, *validity_of(array), codes, len(array), sums
-        )
+    if data is None:
+        return sums
+    column = (data.address + 16 * array.offset, *validity_of(array))
+    bits = kernels().olapdb_decimal_bits(*column, len(array))
+    if bits + len(array).bit_length() <= _SUM_BITS_MAX:
+        kernels().olapdb_sum_short_decimals(*column, codes, len(array), groups, sums)
+    else:
+        kernels().olapdb_sum_decimals128(*column, codes, len(array), sums)
     return sums
 
 

@@ -71,23 +71,46 @@ EXPORT void olapdb_pack(int type, const void *values, const uint8_t *validity, i
     }
 }
 
-/* Number keys below `radix` through `table`, of `radix` entries. Write the code of each row and the
- * first row of each code; return the number of codes. `codes` may be `keys`. */
-EXPORT int64_t olapdb_number_dense(const int64_t *keys, int64_t rows, int64_t radix, int32_t *table,
-                                   int64_t *codes, int64_t *firsts) {
+/* Number rows through `table`, of `radix` entries, by their keys: the digit of the value, value - low or
+ * radix - 1 for null where there is a bitmap, and above it those that `packed` has (NULL: none), which are
+ * below radix / digits. Write the code of each row and the first row of each code; return the number of
+ * codes. `codes` may be `packed`. */
+EXPORT int64_t olapdb_number_values(int type, const void *values, const uint8_t *validity, int64_t bit,
+                                    int64_t rows, uint64_t low, uint64_t digits, int64_t radix,
+                                    const int64_t *packed, int32_t *table, int64_t *codes,
+                                    int64_t *firsts) {
     int64_t count = 0;
     memset(table, 0xFF, (size_t)radix * sizeof *table);
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t key = keys[row];
-        int32_t code = table[key];
-        if (code < 0) {
-            code = (int32_t)count;
-            table[key] = code;
-            firsts[count++] = row;
-        }
-        codes[row] = code;
+    switch (type) {
+#define NUMBER(KEY)                                                                                 \
+    for (int64_t row = 0; row < rows; row++) {                                                      \
+        uint64_t key = (KEY);                                                                       \
+        int32_t code = table[key];                                                                  \
+        if (code < 0) {                                                                             \
+            code = (int32_t)count;                                                                  \
+            table[key] = code;                                                                      \
+            firsts[count++] = row;                                                                  \
+        }                                                                                           \
+        codes[row] = code;                                                                          \
     }
-    return count;
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        if (validity == NULL && packed == NULL) {                                                   \
+            NUMBER((uint64_t)typed[row] - low)                                                      \
+        } else if (validity == NULL) {                                                              \
+            NUMBER((uint64_t)packed[row] * digits + ((uint64_t)typed[row] - low))                   \
+        } else {                                                                                    \
+            NUMBER((packed == NULL ? 0 : (uint64_t)packed[row] * digits) +                          \
+                   (is_valid(validity, bit, row) ? (uint64_t)typed[row] - low : digits - 1))        \
+        }                                                                                           \
+        return count;                                                                               \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+#undef NUMBER
+    }
+    return -1;
 }
 
 typedef struct {

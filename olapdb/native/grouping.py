@@ -6,13 +6,14 @@ give the same."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
-from olapdb.native.values import Values, validity_of, values_of
+from olapdb.native.values import Values, validity_of, values_of, values_of_numbers
 
 _TABLE_MAX = 1 << 31
 _CAPACITY_MIN = 4096
@@ -21,6 +22,8 @@ _GROWTH = 4
 _SPARE = 64
 """A table of n slots takes five eighths of n keys, less those that are read ahead."""
 _SLOT_WORDS = 2
+_NARROW_BYTES = 2
+"""A table has a place for each value of integers so wide."""
 _OFFSET_BYTES = {
     pa.string().id: 4,
     pa.binary().id: 4,
@@ -29,28 +32,92 @@ _OFFSET_BYTES = {
 }
 
 
+@dataclass(frozen=True)
+class _Digit:
+    """A column as a digit of a packed key: value - `low`, NULL the largest of `count` digits."""
+
+    values: Values
+    low: int
+    count: int
+
+    @property
+    def arguments(self) -> tuple[object, ...]:
+        """Return the column and the digit as kernels take them."""
+        return (*self.values.column, self.values.rows, self.low % (1 << 64), self.count)
+
+
+def number_integers(
+    leaves: Sequence[pa.Array], radix_max: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Number rows of integers, dates or times by first appearance, through a table of a place for
+    each possible row; return the codes and first rows.
+
+    Returns None for other types, without rows, and where the table would exceed `radix_max`."""
+    packing = _digits(leaves, radix_max)
+    return None if packing is None else _number_digits(*packing)
+
+
+def number_codes(codes: np.ndarray, radix: int) -> tuple[np.ndarray, np.ndarray]:
+    """Number int64 codes below `radix` by first appearance; return the new codes and first rows."""
+    return _number_digits([_Digit(values_of_numbers(codes), 0, radix)], radix)
+
+
+def _number_digits(digits: Sequence[_Digit], radix: int) -> tuple[np.ndarray, np.ndarray]:
+    """Number the numbers that have these digits and are below `radix`, by first appearance; return the
+    codes and first rows."""
+    rows = digits[0].values.rows
+    assert rows < _TABLE_MAX
+    packed = _packed(digits[:-1]) if len(digits) > 1 else None
+    codes, firsts = empty(rows, np.int64), empty(min(rows, radix), np.int64)
+    table = empty(radix, np.int32)
+    count = kernels().olapdb_number_values(
+        *digits[-1].arguments, radix, packed, table, codes, firsts
+    )
+    return codes, firsts if count == len(firsts) else firsts[:count].copy()
+
+
 def pack(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int] | None:
     """Pack each row's integers, dates or times into one number; return the numbers and their bound.
 
     NULL is one more digit after the largest. Returns None for other types, without rows, and where
     the bound would exceed `radix_max`."""
-    columns: list[tuple[Values, int, int]] = []
+    packing = _digits(leaves, radix_max)
+    return None if packing is None else (_packed(packing[0]), packing[1])
+
+
+def _digits(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[_Digit], int] | None:
+    """Return the columns as digits of one number, and its bound; None as `pack` does."""
+    digits: list[_Digit] = []
     radix = 1
     for leaf in leaves:
         values = values_of(leaf)
         if values is None or not values.is_integer or not len(leaf):
             return None
-        low, high = bounds(values)
-        digits = high - low + 1 + (values.validity is not None)
-        radix *= digits
+        low, high = bounds(values) if len(leaves) > 1 else _single_bounds(values, radix_max)
+        count = high - low + 1 + (values.validity is not None)
+        radix *= count
         if radix > radix_max:
             return None
-        columns.append((values, low, digits))
-    rows = len(leaves[0])
-    packed = empty(rows, np.int64)
-    for at, (values, low, digits) in enumerate(columns):
-        kernels().olapdb_pack(*values.column, rows, low % (1 << 64), digits, at == 0, packed)
-    return packed, radix
+        digits.append(_Digit(values, low, count))
+    return digits, radix
+
+
+def _single_bounds(values: Values, radix_max: int) -> tuple[int, int]:
+    """Return the bounds of the type where a table for all of its values is small, else those of the
+    values, which must be read for it."""
+    dtype = values.numbers.dtype
+    if dtype.itemsize > _NARROW_BYTES or (1 << 8 * dtype.itemsize) >= radix_max:
+        return bounds(values)
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def _packed(digits: Sequence[_Digit]) -> np.ndarray:
+    """Return the number of each row that has these digits, int64."""
+    packed = empty(digits[0].values.rows, np.int64)
+    for at, digit in enumerate(digits):
+        kernels().olapdb_pack(*digit.arguments, at == 0, packed)
+    return packed
 
 
 def bounds(values: Values) -> tuple[int, int]:
@@ -61,15 +128,6 @@ def bounds(values: Values) -> tuple[int, int]:
     if values.numbers.dtype.kind == "i":
         ends = ends.view(np.int64)
     return int(ends[0]), int(ends[1])
-
-
-def number_dense(keys: np.ndarray, radix: int) -> tuple[np.ndarray, np.ndarray]:
-    """Number int64 keys below `radix` by first appearance; return the codes and first rows."""
-    rows = len(keys)
-    assert rows < _TABLE_MAX
-    codes, firsts = empty(rows, np.int64), empty(min(rows, radix), np.int64)
-    count = kernels().olapdb_number_dense(keys, rows, radix, empty(radix, np.int32), codes, firsts)
-    return codes, firsts if count == len(firsts) else firsts[:count].copy()
 
 
 def number(column: pa.Array) -> tuple[np.ndarray, np.ndarray] | None:

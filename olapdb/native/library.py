@@ -42,7 +42,7 @@ _NUMBERING = (_POINTER, _LONG, _POINTER, _POINTER, _POINTER)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_bounds": (_LONG, (*_COLUMN, _LONG, _POINTER)),
     "olapdb_pack": (None, (*_COLUMN, _LONG, _WORD, _WORD, _INT, _POINTER)),
-    "olapdb_number_dense": (_LONG, (_POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER)),
+    "olapdb_number_values": (_LONG, (*_COLUMN, _LONG, _WORD, _WORD, _LONG, *[_POINTER] * 4)),
     "olapdb_number_hashed": (None, (_POINTER, _POINTER, _LONG, _LONG, *_NUMBERING)),
     "olapdb_number_texts": (
         None,
@@ -52,6 +52,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sum_integers": (None, (*_COLUMN, _POINTER, _LONG, _POINTER)),
     "olapdb_sum_floats": (None, (*_COLUMN, _POINTER, _LONG, _POINTER)),
     "olapdb_sum_decimals128": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
+    "olapdb_decimal_bits": (_LONG, (_POINTER, _POINTER, _LONG, _LONG)),
+    "olapdb_sum_short_decimals": (
+        None,
+        (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER),
+    ),
     "olapdb_extremes": (None, (*_COLUMN, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
     "olapdb_positions": (_LONG, (_POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
@@ -92,7 +97,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 10
+ABI = 11
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

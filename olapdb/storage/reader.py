@@ -350,7 +350,7 @@ class PartReader:
         columns = self._store.cache.columns
         if len(chunks) == 1 or not self._caches or not may_be_joined(chunks):
             return pa.chunked_array(chunks)
-        keys = [key._replace(row_group=group) for group in groups]
+        keys = [ChunkKey(key.column_id, group, key.coded) for group in groups]
         joined = columns.shared.join(columns.file(self._cache_path), keys, chunks)
         return pa.chunked_array([joined])
 
@@ -374,7 +374,7 @@ class PartReader:
         """Return the row groups of the column that `key` names, None for those that the cache
         lacks."""
         columns = self._store.cache.columns
-        keys = [key._replace(row_group=group) for group in groups]
+        keys = [ChunkKey(key.column_id, group, key.coded) for group in groups]
         return columns.shared.get(columns.file(self._cache_path), keys)
 
     def _decode(

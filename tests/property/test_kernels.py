@@ -133,6 +133,27 @@ AGGREGATES = {
 }
 
 
+def test_sums_of_decimals_around_64_bits() -> None:
+    """Sums that just fit 64 bits are added up there, and others in 128."""
+    largest = (1 << 59) - 1
+    arrow = pa.decimal128(38, 0)
+    for values in (
+        [largest] * 16,
+        [largest + 1] * 16,
+        [-largest - 1] * 16,
+        [largest, 1, None, -1 << 70],
+    ):
+        column = pa.array([None if v is None else Decimal(v) for v in values], arrow)
+        for codes in ([0] * len(values), [at % 2 for at in range(len(values))]):
+            groups = Groups(np.array(codes, np.int64), max(codes) + 1)
+            aggregate = resolve_aggregate("sum", (), (parse_type("Nullable(Decimal(38, 0))"),))
+            found = aggregate.finalize(aggregate.state([column], groups)).to_pylist()
+            expected = [Decimal(0)] * groups.count
+            for code, value in zip(codes, values, strict=True):
+                expected[code] += value or 0
+            assert found == expected
+
+
 def same_bits(left: pa.Array, right: pa.Array) -> bool:
     """Return whether two arrays are equal, floats by their bits. All NaNs are one: which of two
     the sum of them has is the processor's choice."""
@@ -156,6 +177,8 @@ def test_states_and_merges_of_aggregates(function: str, data: st.DataObject) -> 
     column = data.draw(columns([name], rows))
     count = data.draw(st.integers(1, 4))
     codes = data.draw(st.lists(st.integers(0, count - 1), min_size=rows, max_size=rows))
+    if data.draw(st.booleans()):
+        codes.sort()  # rows of one group one after the other take a path of their own
     groups = Groups(np.array(codes, np.int64), count)
     merged_groups = Groups(np.arange(count) % 2, 2)
     argument = parse_type(f"Nullable({name})" if column.null_count else name)

@@ -55,17 +55,23 @@ TASK_ROW = "#task_row"
 
 def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
     """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows, or LARGE_TASK_ROWS if
-    there are MANY_ROWS."""
+    there are MANY_ROWS.
+
+    A task has pieces of several parts only where these are small: reading them together copies them."""
     many = sum(sum(part.group_rows) for part in parts) >= tuning.MANY_ROWS
     rows_max = tuning.LARGE_TASK_ROWS if many else tuning.TASK_ROWS
     task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, rows_max)):
-        if task and rows + piece.rows > rows_max:
+        is_alone = piece.rows > tuning.JOINED_TASK_ROWS_MAX
+        if task and (is_alone or rows + piece.rows > rows_max):
             yield tuple(task)
             task, rows = [], 0
         task.append(piece)
         rows += piece.rows
+        if is_alone:
+            yield tuple(task)
+            task, rows = [], 0
     if task:
         yield tuple(task)
 
