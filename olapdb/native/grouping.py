@@ -17,7 +17,6 @@ from olapdb.native.values import Values, validity_of, values_of, values_of_numbe
 
 _TABLE_MAX = 1 << 31
 _CAPACITY_MIN = 4096
-_GROWTH = 4
 """Hash tables begin with 64 KiB, which stay in a processor's second cache."""
 _SPARE = 64
 """A table of n slots takes five eighths of n keys, less those that are read ahead."""
@@ -174,12 +173,14 @@ def _number(
     Returns the codes, and the first row of each code."""
     codes, firsts = empty(rows, np.int64), empty(rows, np.int64)
     progress = np.array([0, 0, -1], np.int64)
-    capacity, enough = _CAPACITY_MIN, 1 << (rows // 5 * 8 + _SPARE).bit_length()
+    capacity = _CAPACITY_MIN
     while progress[0] < rows:
         slots = empty(_SLOT_WORDS * capacity, np.int64)
         kernel(*column, rows, slots, capacity, progress, codes, firsts)
         del slots
-        capacity = max(2 * capacity, min(_GROWTH * capacity, enough))
+        # As many keys a row as so far would need this table; most often there are fewer.
+        expected = int(progress[1]) * rows // max(int(progress[0]), 1)
+        capacity = max(2 * capacity, 1 << (expected // 5 * 8 + _SPARE).bit_length())
     count = int(progress[1])
     return codes, firsts if count == rows else firsts[:count].copy()
 

@@ -65,21 +65,31 @@ EXPORT void olapdb_hash_texts(const uint8_t *data, const int32_t *offsets, const
 }
 
 /* Write for each hash the first group that has it, -1 if there is none. `indexed` are the hashes of the
- * groups, ascending; `buckets[b]` is the first group whose hash has upper bits of at least b, where the
- * upper bits are those above `shift`. */
+ * `count` groups, ascending; `buckets[b]` is the first group whose hash has upper bits of at least b,
+ * where the upper bits are those above `shift`. Few buckets have more than two groups: both are compared
+ * without a branch. A group of another bucket has another hash, so that the end of the bucket needs no
+ * check for them. */
 #define FIND(NAME, T)                                                                               \
-    EXPORT void NAME(const uint64_t *hashes, int64_t rows, const uint64_t *indexed, const T *buckets, \
-                     int64_t shift, int64_t *groups) {                                              \
+    EXPORT void NAME(const uint64_t *hashes, int64_t rows, const uint64_t *indexed, int64_t count,  \
+                     const T *buckets, int64_t shift, int64_t *groups) {                            \
+        int64_t last = count - 1;                                                                   \
         for (int64_t start = 0; start < rows; start += AHEAD) {                                     \
             int64_t stop = start + AHEAD < rows ? start + AHEAD : rows;                             \
             for (int64_t row = start; row < stop; row++) PREFETCH(&buckets[hashes[row] >> shift]);  \
             for (int64_t row = start; row < stop; row++)                                            \
                 PREFETCH(&indexed[buckets[hashes[row] >> shift]]);                                  \
             for (int64_t row = start; row < stop; row++) {                                          \
-                uint64_t bucket = hashes[row] >> shift;                                             \
-                int64_t group = buckets[bucket], end = buckets[bucket + 1];                         \
-                while (group < end && indexed[group] < hashes[row]) group++;                        \
-                groups[row] = group < end && indexed[group] == hashes[row] ? group : -1;            \
+                uint64_t hash = hashes[row], bucket = hash >> shift;                                \
+                int64_t first = buckets[bucket], end = buckets[bucket + 1], found = -1;             \
+                int64_t second = first + 1;                                                         \
+                first = first < last ? first : last;                                                \
+                second = second < last ? second : last;                                             \
+                found = indexed[second] == hash ? second : found;                                   \
+                found = indexed[first] == hash ? first : found;                                     \
+                if (end - first > 2 && found < 0)                                                   \
+                    for (int64_t group = second + 1; group < end && found < 0; group++)              \
+                        found = indexed[group] == hash ? group : found;                             \
+                groups[row] = found;                                                                \
             }                                                                                       \
         }                                                                                           \
     }

@@ -40,8 +40,11 @@ def find(hashes: np.ndarray, indexed: np.ndarray, buckets: np.ndarray) -> np.nda
 
     `indexed` and `buckets` are as `compute/hash_index.HashIndex` has them."""
     groups = empty(len(hashes), np.int64)
+    if not len(indexed):
+        groups.fill(-1)
+        return groups
     shift = 64 - ((len(buckets) - 1).bit_length() - 1)
     wide = buckets.dtype.itemsize == 8
     kernel = kernels().olapdb_find_hashes64 if wide else kernels().olapdb_find_hashes32
-    kernel(hashes, len(hashes), indexed, buckets, shift, groups)
+    kernel(hashes, len(hashes), indexed, len(indexed), buckets, shift, groups)
     return groups

@@ -83,8 +83,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     ),
     "olapdb_hash_numbers": (None, (*_COLUMN, _LONG, _POINTER)),
     "olapdb_hash_texts": (None, (_POINTER, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
-    "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
-    "olapdb_find_hashes64": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
+    "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
+    "olapdb_find_hashes64": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),
     "olapdb_sort_order": (None, (_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER)),
     "olapdb_sort_packed": (None, (_POINTER, _LONG, _INT, _INT, _POINTER)),
@@ -97,7 +97,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 11
+ABI = 12
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

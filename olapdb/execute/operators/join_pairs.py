@@ -184,6 +184,10 @@ class Joiner:
         `sizes[i]` is the number of right rows with the key of left row i.
         """
         pairs_max = self._pairs_max(left)
+        has_one_each = self.lookup.starts is None or self._takes_one
+        if has_one_each and 0 < len(sizes) <= min(pairs_max, self._context.batch_rows):
+            yield 0, len(sizes)
+            return
         totals = np.cumsum(np.maximum(sizes, 1) if self._keeps_left else sizes)
         start = 0
         while start < len(sizes):
@@ -271,10 +275,11 @@ class Joiner:
         if (sizes == 1).all():
             rows = np.arange(start, start + len(codes))
             return Pairs(rows, self._partners(codes, None), in_order=True)
+        if sizes.max() <= 1:
+            rows = np.flatnonzero(sizes)
+            return Pairs(rows + start, self._partners(codes[rows], None))
         rows = np.repeat(np.arange(len(codes)), sizes)
-        within = None
-        if len(sizes) and sizes.max() > 1:
-            within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return Pairs(rows + start, self._partners(codes[rows], within))
 
     def _partners(self, codes: np.ndarray, within: np.ndarray | None) -> np.ndarray:
@@ -284,7 +289,7 @@ class Joiner:
         if not self.lookup.count:
             return np.full(len(codes), self._no_partner)
         assert self.lookup.order is not None
-        at = np.maximum(codes, 0)
+        at = np.maximum(codes, 0) if self._keeps_left else codes
         if self.lookup.starts is not None:
             at = np.take(self.lookup.starts, at).astype(np.int64)
         if within is not None:
