@@ -6,7 +6,6 @@ column that was dropped and added again is not.  Values of a column whose type c
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from olapdb.functions.base import Environment
 from olapdb.functions.kernels.decimal_width import with_precision
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
-from olapdb.model.schema import Column, Projection, SkipIndex, Table
+from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.storage.checksum import (
     indicates_damage,
     mismatch,
@@ -32,15 +31,19 @@ from olapdb.storage.checksum import (
 )
 from olapdb.storage.column_cache import ChunkKey, may_be_joined, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
-from olapdb.storage.projections import PROJECTION_PREFIX, ProjectionPlace
+from olapdb.storage.part_footer import (
+    FileColumn,
+    PartFooter,
+    column_positions,
+    file_columns,
+    stored_type_name,
+    ticks_per_unit,
+)
 from olapdb.storage.shared_codes import share_codes, shared_column
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.threads import refuse_if_ending
 from olapdb.types import Float, plain
-
-_FIELD_ID = b"PARQUET:field_id"
-_TYPE_NAME = b"olapdb.type"
 
 
 class InlineRows(Protocol):
@@ -49,27 +52,6 @@ class InlineRows(Protocol):
     def inline_rows(self, part: Part) -> bytes:
         """Return the Arrow IPC file bytes of an inline part."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class FileColumn:
-    """A column of a file. Its leaves are the Parquet columns first_leaf..first_leaf+leaf_count-1;
-    `type_name` is ClickHouse's, "" where the file does not name it."""
-
-    id: int
-    name: str
-    type: pa.DataType
-    type_name: str
-    first_leaf: int
-    leaf_count: int
-
-
-@dataclass(frozen=True)
-class PartFooter:
-    """A verified footer; `columns` by column id."""
-
-    metadata: pq.FileMetaData
-    columns: Mapping[int, FileColumn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +111,9 @@ class PartReader:
             return ()
         if part.inline:
             return (RowGroup(0, part.rows, self._past.bounds(part)),)
-        metadata = self._footer().metadata
         return tuple(
-            RowGroup(index, metadata.row_group(index).num_rows, _GroupBounds(self, index))
-            for index in range(metadata.num_row_groups)
+            RowGroup(index, rows, _GroupBounds(self, index))
+            for index, rows in enumerate(self._footer().group_rows)
         )
 
     def read(
@@ -173,7 +154,7 @@ class PartReader:
         if self._part.rows == 0:
             return True
         if self._part.inline:
-            return column.id in _ids(self._inline_table().schema)
+            return column.id in column_positions(self._inline_table().schema)
         return column.id in self._footer().columns
 
     def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
@@ -226,17 +207,29 @@ class PartReader:
         if column is None or not has_bounds(column.type):
             return None
         footer = self._footer()
+        key = (column.id, column.type.name, self._table.past)
+        known = footer.known_bounds.get(key)
+        if known is None:
+            known = footer.known_bounds[key] = self._bounds_in_groups(column, footer)
+        return known[group]
+
+    def _bounds_in_groups(self, column: Column, footer: PartFooter) -> list[ColumnBounds | None]:
+        """Return the bounds of one column in each row group, None where they are not known."""
+        unknown: list[ColumnBounds | None] = [None] * footer.metadata.num_row_groups
         stored = footer.columns.get(column.id)
         if stored is None or stored.leaf_count != 1:
-            return None
+            return unknown
         # Parquet's statistics skip NaN; the part's bounds are absent if there was one.
         if isinstance(plain(column.type), Float) and stored.name not in self._part.bounds:
-            return None
-        ticks = _ticks_per_unit(stored.type, column.type.arrow)
+            return unknown
+        ticks = ticks_per_unit(stored.type, column.type.arrow)
         if ticks is None or not self._bounds_hold(column, stored.type_name):
-            return None
-        chunk = footer.metadata.row_group(group).column(stored.first_leaf)
-        return statistics_bounds(chunk.statistics, column.type, ticks)
+            return unknown
+        chunks = (
+            footer.metadata.row_group(group).column(stored.first_leaf)
+            for group in range(len(unknown))
+        )
+        return [statistics_bounds(chunk.statistics, column.type, ticks) for chunk in chunks]
 
     def _column(self, name: str) -> Column:
         """Return the stored column of this name. Raise InternalError if the table stores none."""
@@ -251,10 +244,14 @@ class PartReader:
         """Read the requested columns of an inline part. Columns that the part lacks are missing in
         the result."""
         table = self._inline_table()
-        positions = _ids(table.schema)
+        positions = column_positions(table.schema)
         return self._with_table_names(
             [
-                (c, table.column(positions[c.id]), _type_name(table.schema.field(positions[c.id])))
+                (
+                    c,
+                    table.column(positions[c.id]),
+                    stored_type_name(table.schema.field(positions[c.id])),
+                )
                 for c in requested
                 if c.id in positions
             ]
@@ -314,9 +311,9 @@ class PartReader:
             missing = tuple(g for g, c in zip(groups, cached[column.id], strict=True) if c is None)
             if missing:
                 unread.setdefault(missing, []).append(column)
-        for missing, file_columns in unread.items():
-            decoded = self._decode(footer, file_columns, missing, as_dictionaries, use_threads)
-            for column in file_columns:
+        for missing, lacking in unread.items():
+            decoded = self._decode(footer, lacking, missing, as_dictionaries, use_threads)
+            for column in lacking:
                 chunks = iter(decoded[column.id])
                 whole = cached[column.id]
                 cached[column.id] = [next(chunks) if c is None else c for c in whole]
@@ -431,7 +428,7 @@ class PartReader:
         """Read the footer of the part's file and verify it."""
         verify_open(source, self._part)
         file = pq.ParquetFile(source)
-        return PartFooter(file.metadata, _file_columns(file.schema_arrow))
+        return PartFooter(file.metadata, file_columns(file.schema_arrow))
 
     @contextmanager
     def _open(self) -> Iterator[pa.NativeFile]:
@@ -503,53 +500,6 @@ class PartReader:
         return all(past_type == type_name for past_type in self._past.types_in(self._part, column))
 
 
-class ProjectionReader(PartReader):
-    """A reader of a projection of one part through `shape`, a table of the projection's columns.
-
-    It has no skip indexes. `part` has the rows and granules of the projection."""
-
-    def __init__(
-        self,
-        store: Store,
-        snapshot: InlineRows,
-        part: Part,
-        shape: Table,
-        environment: Environment,
-        place: tuple[str, ProjectionPlace],
-    ) -> None:
-        """Create a reader of the projection of the name and at the place `place`."""
-        super().__init__(store, snapshot, part, shape, environment)
-        self.name, self._place = place
-        self._cache_path = f"{part.path}#{self.name}"
-
-    def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
-        """Return None: the part's skip indexes are of its own order."""
-        return None
-
-    def _read_footer(self, source: pa.NativeFile) -> PartFooter:
-        """Read the projection's footer and verify it."""
-        if source.size() != self._part.bytes:
-            raise mismatch(self._part, f"has {source.size()} bytes now")
-        place = self._place
-        tail = source.read_at(place.footer_bytes, place.offset)
-        if zlib.crc32(tail) != place.crc:
-            raise mismatch(self._part, "has a damaged projection")
-        metadata = pq.read_metadata(pa.BufferReader(tail))
-        return PartFooter(metadata, _file_columns(metadata.schema.to_arrow_schema()))
-
-
-def stored_projection(
-    reader: PartReader, projection: Projection, column_types: Sequence[tuple[int, str]]
-) -> ProjectionPlace | None:
-    """Return where the part has the projection. None if it lacks it, or has it as it was defined
-    otherwise."""
-    text = reader.metadata(f"{PROJECTION_PREFIX}{projection.name}")
-    if text is None:
-        return None
-    place = ProjectionPlace.of_json(text)
-    return place if place.matches(projection, column_types) else None
-
-
 class _GroupBounds(Mapping[str, ColumnBounds]):
     """The bounds of a row group, read from the footer's statistics one column at a time."""
 
@@ -576,32 +526,6 @@ class _GroupBounds(Mapping[str, ColumnBounds]):
         return isinstance(name, str) and self.get(name) is not None
 
 
-def _file_columns(schema: pa.Schema) -> dict[int, FileColumn]:
-    """Return the file's columns by column id. Fields without an id are left out."""
-    columns = {}
-    leaf = 0
-    for field in schema:
-        count = _leaf_count(field.type)
-        column_id = _field_id(field)
-        if column_id is not None:
-            columns[column_id] = FileColumn(
-                column_id, field.name, field.type, _type_name(field), leaf, count
-            )
-        leaf += count
-    return columns
-
-
-def _leaf_count(arrow: pa.DataType) -> int:
-    """Return how many Parquet columns a column of this type consists of."""
-    if pa.types.is_map(arrow):
-        return _leaf_count(arrow.key_type) + _leaf_count(arrow.item_type)
-    if pa.types.is_struct(arrow):
-        return sum(_leaf_count(field.type) for field in arrow)
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        return _leaf_count(arrow.value_type)
-    return 1
-
-
 def _as_named(values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
     """Return values of a file in the Arrow type of the ClickHouse type that the file names.
     Dictionaries, and values of a file that names no types, are returned unchanged."""
@@ -611,41 +535,9 @@ def _as_named(values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
     return values if values.type == arrow else _cast(values, arrow)
 
 
-def _ids(schema: pa.Schema) -> dict[int, int]:
-    """Return the position of each column in the schema, by column id."""
-    ids = ((_field_id(field), position) for position, field in enumerate(schema))
-    return {column_id: position for column_id, position in ids if column_id is not None}
-
-
-def _field_id(field: pa.Field) -> int | None:
-    """Return the id of the column in the field's metadata. None if there is none."""
-    raw = (field.metadata or {}).get(_FIELD_ID)
-    return None if raw is None else int(raw)
-
-
-def _type_name(field: pa.Field) -> str:
-    """Return the ClickHouse type in the field's metadata, "" if there is none."""
-    return str((field.metadata or {}).get(_TYPE_NAME, b"").decode())
-
-
 def _cast(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
     """Convert values whose Arrow type in files differs from the engine's: seconds stored as
     milliseconds, decimals stored with the most digits of their width."""
     if not pa.types.is_decimal(arrow):
         return values.cast(arrow)
     return pa.chunked_array([with_precision(chunk, arrow) for chunk in values.chunks], arrow)
-
-
-def _ticks_per_unit(stored: pa.DataType, requested: pa.DataType) -> int | None:
-    """Return how many stored ticks a unit of the requested type has: 1, or 1000 for seconds stored
-    as milliseconds. None if the types are not comparable."""
-    if stored == requested:
-        # pyarrow restores seconds in the schema, but the file has milliseconds.
-        return 1000 if pa.types.is_timestamp(stored) and stored.unit == "s" else 1
-    if pa.types.is_integer(stored) and pa.types.is_integer(requested):
-        return 1
-    if pa.types.is_floating(stored) and pa.types.is_floating(requested):
-        return 1
-    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(requested):
-        return 1000 if (stored.unit, requested.unit) == ("ms", "s") else None
-    return None

@@ -16,7 +16,8 @@ from olapdb.sql.nodes import Identifier
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.storage.codec import codec_clause, parquet_text
-from olapdb.storage.reader import PartReader, stored_projection
+from olapdb.storage.projection_reader import stored_projection
+from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
 from olapdb.system.information_schema import DATABASE, information_tables

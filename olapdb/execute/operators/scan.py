@@ -119,8 +119,6 @@ def scan_tasks(node: Scan, context: ExecutionContext, later: Scan | None = None)
     conditions = scan_conditions(node)
     if parts and any(_is_of_another_table(c, context) for c in conditions):
         parts = []
-    for condition in conditions:
-        parts = Selector(node, condition, layout, context).keep_parts(parts)
     selection = Selector(node, all_of_any(conditions), layout, context).select(parts)
     names = {source.name for scan in (node, later or node) for source in scan_sources(scan)}
     chosen = projected_selections(

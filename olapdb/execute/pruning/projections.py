@@ -15,7 +15,8 @@ from olapdb.execute.pruning.granule_selection import PartSelection, Selector
 from olapdb.model.part import Part
 from olapdb.plan.expressions import Call, Expression, walk
 from olapdb.plan.nodes import Scan
-from olapdb.storage.reader import PartReader, ProjectionReader, stored_projection
+from olapdb.storage.projection_reader import ProjectionReader, stored_projection
+from olapdb.storage.reader import PartReader
 
 
 def may_use_projections(scan: Scan, context: ExecutionContext) -> bool:

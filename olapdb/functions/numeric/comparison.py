@@ -242,6 +242,8 @@ def _cast_to(
     """Cast an operand to the type of the comparison; NULL stays NULL."""
     if plain(source) == target:
         return column
+    if isinstance(plain(source), Integer) and isinstance(target, Integer):
+        return column.cast(target.arrow)  # it holds all values of the source
     if isinstance(plain(source), IPv4) and isinstance(target, _NUMBERS):
         source = UINT32  # an address is its number
     if isinstance(plain(source), Time) and isinstance(target, _NUMBERS):
