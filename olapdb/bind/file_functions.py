@@ -14,7 +14,7 @@ from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.structures import parse_structure
 from olapdb.config import Settings
-from olapdb.formats.base import Input, Structure
+from olapdb.formats.base import Input, Reader, Structure
 from olapdb.formats.files import codec_of, matching_files
 from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
@@ -128,7 +128,13 @@ def _scan_of(scan: plan.FileScan, structure: Structure) -> plan.FileScan:
 def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
     """Return the columns of the first file whose data have any.
 
-    Raises the error of the last one if none has."""
+    Raises the error of the last one if none has, BadArguments for a format that has no columns."""
+    reader = find_format(scan.format).reader
+    if reader is None or not reader.infers:
+        raise errors.BadArguments(
+            f"The data of format {scan.format} do not say their columns.",
+            hint=f"Give the structure: format({scan.format}, 'a UInt8, b String', …).",
+        )
     settings = Settings.of(queries.scope.settings)
     refused: errors.Error | None = None
     for path in scan.paths:
@@ -136,11 +142,25 @@ def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
         with closing(stream), decoding(scan.format):
             try:
                 source = Input(stream, settings, queries.scope.environment)
-                return _hinted(reader_of(scan.format).infer(source), settings)
+                return _hinted(_infer(reader, scan.format, source), settings)
             except errors.CannotExtractTableStructure as error:
                 refused = error
     assert refused is not None
     raise refused
+
+
+def _infer(reader: Reader, name: str, source: Input) -> Structure:
+    """Return the columns of data. Raise CannotExtractTableStructure for data that are not of the
+    format."""
+    try:
+        return reader.infer(source)
+    except errors.CannotExtractTableStructure:
+        raise
+    except (errors.DataError, errors.BadArguments) as error:
+        raise errors.CannotExtractTableStructure(
+            f"The columns of the data of format {name} cannot be found: {error.message}",
+            hint=error.hint,
+        ) from None
 
 
 def file_structure(texts: Sequence[str], settings: Settings, environment: Environment) -> Structure:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
+from olapdb.formats.row_binary_read import binary_reader
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
 
@@ -174,6 +175,7 @@ FORMATS = tuple(
         f"RowBinary{head}",
         f"Values as bytes, row by row{said}.",
         partial(RowBinaryWriter, head_lines=lines),
+        binary_reader(lines),
     )
     for lines, (head, said) in enumerate(
         (("", ""), ("WithNames", ", names first"), ("WithNamesAndTypes", ", names and types first"))

@@ -13,7 +13,7 @@ from olapdb import errors
 from olapdb.formats.base import Format, Input, Rows, Structure
 from olapdb.formats.blocks import without_byte_order_mark
 from olapdb.formats.files import matching_files
-from olapdb.formats.opened import BINARY, decoding, open_data
+from olapdb.formats.opened import BINARY, BYTES, decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
 from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Column, Table
@@ -21,8 +21,6 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.types import STRING, is_nullable, make_nullable
-
-_BYTES = (*BINARY, "RawBLOB")
 
 
 def formatted_blocks(
@@ -113,7 +111,7 @@ def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
         )
     assert statement.data is not None
     data = io.BytesIO(statement.data.encode("utf-8", "surrogateescape"))
-    return chosen, data if chosen.name in _BYTES else without_byte_order_mark(data)
+    return chosen, data if chosen.name in BYTES else without_byte_order_mark(data)
 
 
 def _rows(
