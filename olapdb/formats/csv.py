@@ -244,7 +244,10 @@ def _bad_row(
     wrong = np.flatnonzero(counts != len(names))
     if not len(wrong):
         return errors.IncorrectData(f"The data are not CSV: {error}.")
-    return count_error(first_row + int(wrong[0]), int(counts[wrong[0]]), names)
+    row, found = first_row + int(wrong[0]), int(counts[wrong[0]])
+    if found > len(names):
+        return errors.IncorrectData(f"Row {row} has {found} values for {len(names)} columns.")
+    return count_error(row, found, names)
 
 
 def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
