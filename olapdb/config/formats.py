@@ -167,6 +167,29 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
     ),
 )
 
+_INFERRED: tuple[tuple[str, SettingValue, str], ...] = (
+    ("input_format_try_infer_integers", True, "Whole numbers in texts are Int64, not Float64."),
+    ("input_format_try_infer_dates", True, "Texts of days are dates."),
+    ("input_format_try_infer_datetimes", True, "Texts of days and times are times."),
+    ("input_format_try_infer_exponent_floats", False, "Texts such as 1e5 are numbers."),
+    ("input_format_json_try_infer_numbers_from_strings", False, "Strings of JSON may be numbers."),
+    (
+        "input_format_json_try_infer_named_tuples_from_objects",
+        True,
+        "Objects of JSON are tuples with names, not texts.",
+    ),
+    (
+        "input_format_csv_use_best_effort_in_schema_inference",
+        True,
+        "Values of CSV have the types that are found, not String.",
+    ),
+    (
+        "column_names_for_schema_inference",
+        "",
+        "Names, with commas between, of the columns of data that name none.",
+    ),
+)
+
 _DETECTED = (
     (
         "input_format_custom_detect_header",
@@ -277,6 +300,12 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         ("none", "lz4_frame", "zstd"),
         "The compression of Arrow and ArrowStream.",
     ),
+    (
+        "schema_inference_make_columns_nullable",
+        "3",
+        ("3", "1", "0"),
+        "Columns that are found in data are Nullable; 0: none is, with the default for NULL.",
+    ),
     ("input_format_allow_errors_num", 0, (0,), "An INSERT stores all rows of the data, or none."),
     ("input_format_allow_errors_ratio", 0.0, (0.0,), "An INSERT stores all rows, or none."),
     (
@@ -290,7 +319,7 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
 FORMAT_SETTINGS: tuple[SettingDefinition, ...] = (
     *(
         SettingDefinition(name, default, text)
-        for name, default, text in (*_TEXT, *_INPUT, *_DETECTED)
+        for name, default, text in (*_TEXT, *_INPUT, *_INFERRED, *_DETECTED)
     ),
     *(SettingDefinition(name, default, text, minimum=0) for name, default, text in _COUNTS),
     *(

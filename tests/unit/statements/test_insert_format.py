@@ -89,11 +89,11 @@ def test_errors_name_column_row_and_value(connection: olapdb.Connection) -> None
         connection.execute('INSERT INTO t FORMAT JSONEachRow {"c":[1]} {"c":["q"]}')
     with pytest.raises(errors.CannotParseInput, match="Row 2 has 1 values for 2 columns"):
         connection.execute("INSERT INTO t (a, b) FORMAT CSV\n1,2\n3\n")
-    with pytest.raises(errors.IncorrectData, match="Row 1 has 3 values"):
+    with pytest.raises(errors.CannotParseInput, match="Row 1 has 3 values"):
         connection.execute("INSERT INTO t (a, b) FORMAT TSV\n1\t2\t3\n")
     with pytest.raises(errors.IncorrectData, match="Row 2 is no JSON"):
         connection.execute('INSERT INTO t FORMAT JSONEachRow {"a":1} {"a":1,}')
-    with pytest.raises(errors.IncorrectData):
+    with pytest.raises(errors.CannotParseInput):
         connection.execute('INSERT INTO t FORMAT JSONEachRow {"a":1} {"a":1')
     with pytest.raises(errors.IncorrectData, match="column z"):
         connection.execute(
