@@ -263,6 +263,24 @@ def test_bytes_that_are_no_utf8(
     assert _without_measures(connection.execute(sql).fetch_text(output_format)) == expected
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 AS a, 'x' AS b, NULL AS c, [1, 2] AS d, map('k', 1, 'l', 2) AS e, (1, 'z') AS t,"
+        " [[1], [2, 3]] AS f, map('k', [1, 2]) AS g, (1, map('a', (1, 'x'))) AS h FROM numbers(2)",
+        "SELECT 'a\\tb\\nc\\\\d' AS s, true AS b, -1.5 AS f, toDate('2024-01-01') AS d,"
+        " toDateTime('2024-01-01 00:00:00', 'UTC') AS t, [NULL, 'q'] AS n, toDecimal32(1.5, 2) AS de,"
+        " [nan, inf, -inf] AS na, if(number = 1, NULL, number) AS nn, toDate32('1950-01-01') AS d32,"
+        " toDateTime64('2024-01-01 00:00:00.123', 3, 'UTC') AS t64 FROM numbers(2)",
+        "SELECT 1 AS a WHERE 0",
+    ],
+)
+def test_hive_text(sql: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    """Each depth has a control character of its own between its values."""
+    expected = oracle.text(sql, "HiveText")
+    assert connection.execute(sql).fetch_text("HiveText") == expected
+
+
 def test_format_null_has_no_text(connection: olapdb.Connection) -> None:
     """The text of a query with FORMAT Null is empty."""
     assert connection.execute("SELECT 1 FORMAT Null").fetch_text() == b""
