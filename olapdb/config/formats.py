@@ -179,6 +179,11 @@ _INFERRED: tuple[tuple[str, SettingValue, str], ...] = (
         "Objects of JSON are tuples with names, not texts.",
     ),
     (
+        "input_format_json_infer_array_of_dynamic_from_array_of_different_types",
+        True,
+        "Arrays of JSON whose elements have no type in common are no tuples.",
+    ),
+    (
         "input_format_csv_use_best_effort_in_schema_inference",
         True,
         "Values of CSV have the types that are found, not String.",

@@ -27,7 +27,8 @@ class Guess:
     """Which types are found, as the settings input_format_try_infer_… say.
 
     `exponents`: also 1e5 is a number. `long_numbers`: integers beyond UInt64 are Float64. `numbers`:
-    a text in quotes may be a number. `named_tuples`: objects of JSON are tuples."""
+    a text in quotes may be a number. `named_tuples`: objects of JSON are tuples. `mixed_arrays`: arrays of JSON are
+    arrays also if their elements have no type in common, else tuples."""
 
     integers: bool = True
     dates: bool = True
@@ -36,6 +37,7 @@ class Guess:
     long_numbers: bool = True
     numbers: bool = False
     named_tuples: bool = True
+    mixed_arrays: bool = True
 
     @classmethod
     def of(cls, settings: Settings, *, json: bool = False) -> Guess:
@@ -48,6 +50,9 @@ class Guess:
             exponents=json or settings.boolean(f"{prefix}exponent_floats"),
             long_numbers=not json,
             numbers=json and settings.boolean("input_format_json_try_infer_numbers_from_strings"),
+            mixed_arrays=settings.boolean(
+                "input_format_json_infer_array_of_dynamic_from_array_of_different_types"
+            ),
             named_tuples=settings.boolean("input_format_json_try_infer_named_tuples_from_objects"),
         )
 

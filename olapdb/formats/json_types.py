@@ -38,12 +38,37 @@ def type_of_tokens(index: JsonIndex, tokens: np.ndarray, guess: Guess) -> types.
         found = type_of_texts(texts, numbers=guess.numbers, guess=guess)
         return types.STRING if found == types.BOOL else found
     if len(arrays):
-        _, elements = paths.members_of(index, arrays)
+        offsets, elements = paths.members_of(index, arrays)
+        if not guess.mixed_arrays and _is_mixed(index, elements):
+            return _places_type(index, offsets, elements, guess)
         inner = type_of_tokens(index, elements, guess) or types.STRING
         return types.Array(types.make_nullable(inner))
     if not len(objects):
         return None
     return _tuple_type(index, objects, guess) if guess.named_tuples else types.STRING
+
+
+def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:
+    """Return whether values are of several kinds: numbers, strings, arrays, objects."""
+    kinds = index.kind_of(tokens)
+    words = tokens[kinds == SCALAR]
+    nulls = index.data[index.start[words]] == ord("n")
+    found = set(kinds[kinds != SCALAR].tolist())
+    return len(found) + bool((~nulls).any()) > 1
+
+
+def _places_type(
+    index: JsonIndex, offsets: np.ndarray, elements: np.ndarray, guess: Guess
+) -> types.DataType:
+    """Return the tuple of the types that elements have at each place; String for arrays of several
+    sizes."""
+    counts = np.diff(offsets)
+    width = int(counts[0])
+    if (counts != width).any():
+        return _MIXED
+    grid = elements.reshape(-1, width)
+    found = [type_of_tokens(index, grid[:, at], guess) or types.STRING for at in range(width)]
+    return types.Tuple(tuple(map(types.make_nullable, found)))
 
 
 def _number_type(words: pa.Array, guess: Guess) -> types.DataType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import BinaryIO
@@ -63,13 +64,16 @@ def _streams(
 ) -> Iterator[tuple[Format, BinaryIO]]:
     """Return the format and the bytes of the statement's data, or of each of its files.
 
-    Raises CannotStat."""
+    Raises FileDoesntExist."""
     if statement.infile is None:
         return iter([_text_stream(statement)])
     settings = context.settings
     paths = matching_files(statement.infile.path, settings)
     if not paths:
-        raise errors.CannotStat(f"No file matches {statement.infile.path!r}.")
+        raise errors.FileDoesntExist(f"No file matches {statement.infile.path!r}.")
+    for path in paths:
+        if not os.path.isfile(path):
+            raise errors.FileDoesntExist(f"There is no file {path}.")
     chosen = [_format_of_file(statement, path) for path in paths]
     compression = statement.infile.compression
     return (

@@ -123,7 +123,7 @@ def test_from_infile(connection: olapdb.Connection, files: Path) -> None:
     connection.execute("INSERT INTO t (a, b) FROM INFILE '{a,b}.csv*'")
     rows = connection.execute("SELECT a, b, count() FROM t GROUP BY a, b ORDER BY a").fetchall()
     assert rows == [(1, "x", 2), (2, "y", 2), (3, "z", 2)]
-    with pytest.raises(errors.CannotStat):
+    with pytest.raises(errors.FileDoesntExist):
         connection.execute("INSERT INTO t (a) FROM INFILE 'none.csv' FORMAT CSV")
     with pytest.raises(errors.PathNotAllowed):
         connection.execute("INSERT INTO t (a) FROM INFILE '/etc/passwd' FORMAT CSV")
