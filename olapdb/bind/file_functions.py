@@ -14,15 +14,26 @@ from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.structures import parse_structure
 from olapdb.config import Settings
-from olapdb.formats.base import Input, Structure
+from olapdb.formats.base import Input, Reader, Structure
 from olapdb.formats.files import codec_of, matching_files
+from olapdb.formats.heads import numbered_names
 from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant
 from olapdb.sql import nodes as sql
-from olapdb.types import STRING, UINT64, DataType, DateTime, LowCardinality, Nullable
+from olapdb.types import (
+    STRING,
+    UINT64,
+    Array,
+    DataType,
+    DateTime,
+    LowCardinality,
+    Map,
+    Nullable,
+    Tuple,
+)
 
 FILE_FUNCTIONS = ("file", "format")
 VIRTUAL: Structure = (
@@ -91,7 +102,8 @@ def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
             f"The format of {path} is not known by its ending.",
             hint="Name it: file('path', 'CSV').",
         )
-    reader_of(chosen.name)
+    if structure.strip().lower() != "auto":
+        reader_of(chosen.name)
     for missing in (one for one in paths if not os.path.isfile(one)):
         raise errors.FileDoesntExist(f"There is no file {missing}.")
     compression = "" if compression.lower() == "auto" else compression
@@ -107,7 +119,8 @@ def _text_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
             "format takes a format, perhaps a structure, and the data."
         )
     chosen = find_format(texts[0])
-    reader_of(chosen.name)
+    if len(texts) == 3 and texts[1].strip().lower() != "auto":
+        reader_of(chosen.name)
     data = texts[-1].encode("utf-8", "surrogateescape")
     scan = plan.FileScan(chosen.name, (), (), (), ("",), data=data)
     return _with_structure(queries, scan, texts[1] if len(texts) == 3 else "auto")
@@ -128,7 +141,13 @@ def _scan_of(scan: plan.FileScan, structure: Structure) -> plan.FileScan:
 def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
     """Return the columns of the first file whose data have any.
 
-    Raises the error of the last one if none has."""
+    Raises the error of the last one if none has, BadArguments for a format that has no columns."""
+    reader = find_format(scan.format).reader
+    if reader is None or not reader.infers:
+        raise errors.BadArguments(
+            f"The data of format {scan.format} do not say their columns.",
+            hint=f"Give the structure: format({scan.format}, 'a UInt8, b String', …).",
+        )
     settings = Settings.of(queries.scope.settings)
     refused: errors.Error | None = None
     for path in scan.paths:
@@ -136,11 +155,25 @@ def _inferred(queries: QueryBinder, scan: plan.FileScan) -> Structure:
         with closing(stream), decoding(scan.format):
             try:
                 source = Input(stream, settings, queries.scope.environment)
-                return _hinted(reader_of(scan.format).infer(source), settings)
+                return _hinted(_infer(reader, scan.format, source), settings)
             except errors.CannotExtractTableStructure as error:
                 refused = error
     assert refused is not None
     raise refused
+
+
+def _infer(reader: Reader, name: str, source: Input) -> Structure:
+    """Return the columns of data. Raise CannotExtractTableStructure for data that are not of the
+    format."""
+    try:
+        return reader.infer(source)
+    except errors.CannotExtractTableStructure:
+        raise
+    except (errors.DataError, errors.BadArguments) as error:
+        raise errors.CannotExtractTableStructure(
+            f"The columns of the data of format {name} cannot be found: {error.message}",
+            hint=error.hint,
+        ) from None
 
 
 def file_structure(texts: Sequence[str], settings: Settings, environment: Environment) -> Structure:
@@ -162,12 +195,37 @@ def file_structure(texts: Sequence[str], settings: Settings, environment: Enviro
 
 
 def _hinted(structure: Structure, settings: Settings) -> Structure:
-    """Return the columns with the types of the setting schema_inference_hints, where it has them."""
+    """Return the columns with the names and the types of the settings column_names_for_schema_inference,
+    schema_inference_hints and schema_inference_make_columns_nullable, where they say any."""
+    given = settings.text("column_names_for_schema_inference")
+    names = [name for name, _ in structure]
+    if given.strip() and tuple(names) == numbered_names(len(names)):
+        names = [name.strip() for name in given.split(",")]
+        if len(names) != len(structure):
+            raise errors.CannotExtractTableStructure(
+                f"column_names_for_schema_inference has {len(names)} names for {len(structure)} columns."
+            )
+    kinds = [kind for _, kind in structure]
+    if settings.text("schema_inference_make_columns_nullable") == "0":
+        kinds = [_without_null(kind) for kind in kinds]
     hints = settings.text("schema_inference_hints")
-    if not hints.strip():
-        return structure
-    known = dict(parse_structure(hints))
-    return tuple((name, known.get(name, kind)) for name, kind in structure)
+    known = dict(parse_structure(hints)) if hints.strip() else {}
+    return tuple((name, known.get(name, kind)) for name, kind in zip(names, kinds, strict=True))
+
+
+def _without_null(data_type: DataType) -> DataType:
+    """Return the type with no Nullable in it."""
+    match data_type:
+        case Nullable(inner):
+            return _without_null(inner)
+        case Array(inner):
+            return Array(_without_null(inner))
+        case Map(key, value):
+            return Map(key, _without_null(value))
+        case Tuple(elements=elements, names=names):
+            return Tuple(tuple(map(_without_null, elements)), names)
+        case _:
+            return data_type
 
 
 def _relation(

@@ -17,7 +17,7 @@ from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.called_views import bind_called_view, called_view, refuse_uncalled
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
 from olapdb.bind.finished_states import FinishedStates
-from olapdb.bind.names import suggestion
+from olapdb.bind.names import located, suggestion
 from olapdb.bind.partition_value import partition_value_column
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.bind.sampling import SAMPLE_FACTOR, Sample, sample_of, sampling_refused
@@ -43,18 +43,22 @@ if TYPE_CHECKING:
         join_tables,
         joins,
         merge_tables,
+        random_rows,
         recursive,
         table_functions,
     )
 else:
-    dictionary_rows, join_tables, joins, merge_tables, recursive, table_functions = lazy_modules(
-        "olapdb.bind",
-        "dictionary_rows",
-        "join_tables",
-        "joins",
-        "merge_tables",
-        "recursive",
-        "table_functions",
+    (dictionary_rows, join_tables, joins, merge_tables, random_rows, recursive, table_functions) = (
+        lazy_modules(
+            "olapdb.bind",
+            "dictionary_rows",
+            "join_tables",
+            "joins",
+            "merge_tables",
+            "random_rows",
+            "recursive",
+            "table_functions",
+        )
     )
 
 
@@ -89,6 +93,11 @@ def bind_source(
             )
         case sql.TableFunction(name=name) if name.lower() == "loop":
             return _loop(queries, source, context)
+        case sql.TableFunction(name=name) if name.lower() == "generaterandom":
+            with located(source.position):
+                query = random_rows.random_query(queries, source, context)
+            bound = queries.subquery(query, context)
+            return _query_relation(queries, bound, source.alias, name, ((name,),))
         case sql.TableFunction():
             view = called_view(queries.scope.snapshot, source, context.database)
             if view is None:

@@ -29,6 +29,7 @@ _FUNCTIONS = (
     "zeros",
     "zeros_mt",
     "generate_series",
+    "generateRandom",
     "primes",
     "loop",
     "null",

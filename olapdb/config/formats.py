@@ -10,6 +10,16 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
     ("format_tsv_null_representation", "\\N", "How NULL is written in TabSeparated."),
     ("format_csv_null_representation", "\\N", "How NULL is written in CSV."),
     ("format_csv_delimiter", ",", "The character between the values of a line of CSV."),
+    (
+        "output_format_decimal_trailing_zeros",
+        False,
+        "Decimals are written with all digits of their scale.",
+    ),
+    (
+        "output_format_trim_fixed_string",
+        False,
+        "A FixedString is written without the zero bytes at its end.",
+    ),
     ("output_format_tsv_crlf_end_of_line", False, "Lines of TabSeparated end with CR LF."),
     ("output_format_csv_crlf_end_of_line", False, "Lines of CSV end with CR LF."),
     (
@@ -24,6 +34,61 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
     ("output_format_json_escape_forward_slashes", True, "JSON has / in strings as \\/."),
     ("output_format_json_named_tuples_as_objects", True, "JSON has tuples with names as objects."),
     ("output_format_json_array_of_rows", False, "JSONEachRow is an array of its rows."),
+    (
+        "output_format_json_map_as_array_of_tuples",
+        False,
+        "JSON has maps as arrays of objects with keys and values.",
+    ),
+    (
+        "output_format_json_pretty_print",
+        True,
+        "JSON has a line for each member of the containers in a value.",
+    ),
+    (
+        "output_format_json_skip_null_value_in_named_tuples",
+        False,
+        "JSON leaves out elements of tuples with names that are NULL.",
+    ),
+    (
+        "output_format_json_validate_utf8",
+        False,
+        "JSON has the replacement character for bytes that are no UTF-8.",
+    ),
+    (
+        "output_format_markdown_escape_special_characters",
+        False,
+        "Markdown has a backslash before characters that mean something.",
+    ),
+    (
+        "output_format_values_escape_quote_with_quote",
+        False,
+        "Values, SQLInsert and texts in arrays have a quote within a text twice.",
+    ),
+    (
+        "output_format_pretty_fallback_to_vertical",
+        True,
+        "Pretty formats show a wide table of few rows as Vertical does.",
+    ),
+    (
+        "output_format_pretty_multiline_fields",
+        True,
+        "Pretty formats show the lines of a value within its column.",
+    ),
+    (
+        "output_format_pretty_named_tuples_as_json",
+        True,
+        "Pretty formats show tuples with names as JSON.",
+    ),
+    (
+        "output_format_pretty_display_footer_column_names",
+        True,
+        "Pretty formats repeat the names below long tables.",
+    ),
+    (
+        "output_format_pretty_max_value_width_apply_for_single_value",
+        False,
+        "Pretty formats cut also a value that is the only one of its result.",
+    ),
     ("output_format_write_statistics", True, "JSON, JSONCompact and XML end with statistics."),
     ("output_format_pretty_row_numbers", True, "Pretty formats number their rows."),
     (
@@ -102,6 +167,34 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
     ),
 )
 
+_INFERRED: tuple[tuple[str, SettingValue, str], ...] = (
+    ("input_format_try_infer_integers", True, "Whole numbers in texts are Int64, not Float64."),
+    ("input_format_try_infer_dates", True, "Texts of days are dates."),
+    ("input_format_try_infer_datetimes", True, "Texts of days and times are times."),
+    ("input_format_try_infer_exponent_floats", False, "Texts such as 1e5 are numbers."),
+    ("input_format_json_try_infer_numbers_from_strings", False, "Strings of JSON may be numbers."),
+    (
+        "input_format_json_try_infer_named_tuples_from_objects",
+        True,
+        "Objects of JSON are tuples with names, not texts.",
+    ),
+    (
+        "input_format_json_infer_array_of_dynamic_from_array_of_different_types",
+        True,
+        "Arrays of JSON whose elements have no type in common are no tuples.",
+    ),
+    (
+        "input_format_csv_use_best_effort_in_schema_inference",
+        True,
+        "Values of CSV have the types that are found, not String.",
+    ),
+    (
+        "column_names_for_schema_inference",
+        "",
+        "Names, with commas between, of the columns of data that name none.",
+    ),
+)
+
 _DETECTED = (
     (
         "input_format_custom_detect_header",
@@ -118,6 +211,37 @@ _DETECTED = (
 
 _COUNTS: tuple[tuple[str, int, str], ...] = (
     ("output_format_pretty_max_rows", 1000, "Rows that Pretty formats and Vertical show."),
+    (
+        "output_format_pretty_display_footer_column_names_min_rows",
+        50,
+        "Rows of a table from which on Pretty formats repeat the names below it.",
+    ),
+    (
+        "output_format_pretty_fallback_to_vertical_max_rows_per_chunk",
+        10,
+        "Rows up to which a wide table is shown as Vertical.",
+    ),
+    (
+        "output_format_pretty_fallback_to_vertical_min_columns",
+        5,
+        "Columns from which on a wide table is shown as Vertical.",
+    ),
+    (
+        "output_format_pretty_fallback_to_vertical_min_table_width",
+        250,
+        "Width from which on a table is shown as Vertical.",
+    ),
+    (
+        "output_format_pretty_max_column_pad_width",
+        250,
+        "Width to which Pretty formats fill up the values of a column.",
+    ),
+    ("output_format_pretty_max_value_width", 10_000, "Width to which Pretty formats cut a value."),
+    (
+        "output_format_pretty_single_large_number_tip_threshold",
+        1_000_000,
+        "Numbers above this are followed by their reading in Pretty formats; 0: none.",
+    ),
     (
         "output_format_pretty_max_column_name_width_cut_to",
         24,
@@ -147,8 +271,8 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
     (
         "format_custom_escaping_rule",
         "Escaped",
-        ("Escaped", "Quoted", "CSV", "JSON", "Raw"),
-        "How CustomSeparated writes values: as TabSeparated, Values, CSV, JSON or TSVRaw.",
+        ("Escaped", "Quoted", "CSV", "JSON", "XML", "Raw"),
+        "How CustomSeparated writes values: as TabSeparated, Values, CSV, JSON, XML or TSVRaw.",
     ),
     (
         "format_regexp_escaping_rule",
@@ -160,15 +284,14 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
     (
         "output_format_pretty_grid_charset",
         "UTF-8",
-        ("UTF-8",),
-        "Pretty formats draw their lines by characters of Unicode.",
+        ("UTF-8", "ASCII"),
+        "Pretty formats draw their lines by characters of Unicode, or of ASCII.",
     ),
-    ("date_time_output_format", "simple", ("simple",), "Times are written as YYYY-MM-DD hh:mm:ss."),
     (
-        "output_format_decimal_trailing_zeros",
-        False,
-        (False,),
-        "Decimals are written without zeros at the end of their fraction.",
+        "date_time_output_format",
+        "simple",
+        ("simple", "iso", "unix_timestamp"),
+        "Formats write times as YYYY-MM-DD hh:mm:ss, YYYY-MM-DDThh:mm:ssZ, or seconds since 1970.",
     ),
     (
         "output_format_parquet_compression_method",
@@ -181,6 +304,12 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         "lz4_frame",
         ("none", "lz4_frame", "zstd"),
         "The compression of Arrow and ArrowStream.",
+    ),
+    (
+        "schema_inference_make_columns_nullable",
+        "3",
+        ("3", "1", "0"),
+        "Columns that are found in data are Nullable; 0: none is, with the default for NULL.",
     ),
     ("input_format_allow_errors_num", 0, (0,), "An INSERT stores all rows of the data, or none."),
     ("input_format_allow_errors_ratio", 0.0, (0.0,), "An INSERT stores all rows, or none."),
@@ -195,7 +324,7 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
 FORMAT_SETTINGS: tuple[SettingDefinition, ...] = (
     *(
         SettingDefinition(name, default, text)
-        for name, default, text in (*_TEXT, *_INPUT, *_DETECTED)
+        for name, default, text in (*_TEXT, *_INPUT, *_INFERRED, *_DETECTED)
     ),
     *(SettingDefinition(name, default, text, minimum=0) for name, default, text in _COUNTS),
     *(

@@ -228,6 +228,8 @@ WAYS: tuple[tuple[str, SettingValue], ...] = (
     ("optimize_using_constraints", False),
     ("output_format_parallel_formatting", True),
     ("output_format_pretty_glue_chunks", "auto"),
+    ("output_format_pretty_highlight_digit_groups", True),
+    ("output_format_pretty_highlight_trailing_spaces", True),
     ("output_format_pretty_squash_consecutive_ms", 50),
     ("output_format_pretty_squash_max_wait_ms", 1000),
     ("parallel_distributed_insert_select", 2),

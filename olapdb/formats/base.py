@@ -105,11 +105,13 @@ class Rows:
 class Reader:
     """A reader: `infer` finds the columns of the data, `read` yields the rows.
 
-    `named`: the data name their columns, so that INSERT takes them by name."""
+    `named`: the data name their columns, so that INSERT takes them by name. `infers`: the data say
+    their columns."""
 
     infer: Callable[[Input], Structure]
     read: Callable[[Input], Iterator[Rows]]
     named: bool = False
+    infers: bool = True
 
 
 @dataclass(frozen=True)

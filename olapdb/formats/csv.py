@@ -244,7 +244,10 @@ def _bad_row(
     wrong = np.flatnonzero(counts != len(names))
     if not len(wrong):
         return errors.IncorrectData(f"The data are not CSV: {error}.")
-    return count_error(first_row + int(wrong[0]), int(counts[wrong[0]]), names)
+    row, found = first_row + int(wrong[0]), int(counts[wrong[0]])
+    if found > len(names):
+        return errors.IncorrectData(f"Row {row} has {found} values for {len(names)} columns.")
+    return count_error(row, found, names)
 
 
 def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
@@ -318,8 +321,23 @@ def _infer(source: Input, head_lines: int) -> Structure:
     if head is None:
         head = Head(numbered_names(len(_first_line(block, layout))))
     table = _table(block, layout, numbered_names(len(head.names)), 1)
-    rows_max = source.settings.integer("input_format_max_rows_to_read_for_schema_inference")
-    return infer_texts(_rows(plain, head, table), rows_max, detects)
+    rows = _rows(plain, head, table)
+    if not source.settings.boolean("input_format_csv_use_best_effort_in_schema_inference"):
+        return tuple((name, types.Nullable(types.STRING)) for name in rows.names)
+    return infer_texts(rows, plain, detects, _quoted_columns(block, layout))
+
+
+def _quoted_columns(data: bytes, layout: _Layout) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the columns with a value in quotes: in any row, and in rows behind the first one."""
+    values = np.frombuffer(data, np.uint8)
+    inside = _inside_quotes(data, layout.delimiter)
+    marks = np.flatnonzero(((values == _NEWLINE) | (values == ord(layout.delimiter))) & ~inside)
+    opening = np.flatnonzero((values == _QUOTE) & inside)
+    places = np.searchsorted(marks, opening)
+    ends = np.flatnonzero(values[marks] == _NEWLINE)
+    rows = np.searchsorted(ends, places)
+    at = places - np.where(rows > 0, ends[rows - 1] + 1 if len(ends) else 0, 0)
+    return frozenset(at.tolist()), frozenset(at[rows > 0].tolist())
 
 
 def _reader(head_lines: int) -> Reader:

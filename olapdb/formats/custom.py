@@ -14,6 +14,7 @@ from olapdb.formats.custom_read import custom_reader
 from olapdb.formats.json_values import JsonStyle, json_string, json_texts
 from olapdb.formats.tab_separated import TabWriter
 from olapdb.formats.texts import body, joined_rows, quoted, shown, tab_escaped_name, with_null
+from olapdb.formats.xml import xml_escaped, xml_texts
 from olapdb.sql.literals import quote_string
 
 
@@ -105,6 +106,7 @@ _VALUES: dict[str, Callable[[pa.Array, types.DataType, Header], pa.Array]] = {
     "Quoted": _quoted,
     "CSV": _csv,
     "JSON": _json,
+    "XML": xml_texts,
     "Raw": _raw,
 }
 _NAMES: dict[str, Callable[[str, Header], str]] = {
@@ -112,6 +114,7 @@ _NAMES: dict[str, Callable[[str, Header], str]] = {
     "Quoted": lambda text, _: quote_string(text),
     "CSV": lambda text, _: '"{}"'.format(text.replace('"', '""')),
     "JSON": json_string,
+    "XML": lambda text, _: xml_escaped(text),
     "Raw": lambda text, _: text,
 }
 """The rules of `format_custom_escaping_rule`, for values and for names."""

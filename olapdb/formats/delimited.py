@@ -15,7 +15,8 @@ from olapdb.formats.base import Input, Rows, Structure
 from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines
 from olapdb.formats.header_detection import inferred_head, read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
-from olapdb.formats.inference import type_of_texts
+from olapdb.formats.inference import Guess
+from olapdb.formats.nested_inference import type_of_values
 from olapdb.formats.texts import is_text
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
 
@@ -140,7 +141,6 @@ def text_values(texts: pa.Array, target: types.DataType | None, layout: Lines) -
 
 def infer_lines(source: Input, layout: Lines) -> Structure:
     """Return the columns of the lines: by the head, and types by the values of the first rows."""
-    rows_max = source.settings.integer("input_format_max_rows_to_read_for_schema_inference")
     plain = Input(source.stream, source.settings, source.environment)
     batches = read_lines(plain, layout)
     if layout.head_lines > 1:
@@ -151,20 +151,31 @@ def infer_lines(source: Input, layout: Lines) -> Structure:
     first = next(batches, None)
     if first is None:
         raise no_structure("they have no rows")
-    return infer_texts(first, rows_max, layout.detects and not layout.head_lines)
+    return infer_texts(first, plain, layout.detects and not layout.head_lines)
 
 
-def infer_texts(rows: Rows, rows_max: int, detects: bool = False) -> Structure:
-    """Return the columns of rows of texts, Nullable but for arrays, by the first `rows_max` rows.
+def infer_texts(
+    rows: Rows,
+    source: Input,
+    detects: bool = False,
+    quoted: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset()),
+) -> Structure:
+    """Return the columns of rows of texts, Nullable but for arrays, by the first rows.
 
-    `detects`: the first rows may be names and types."""
+    `detects`: the first rows may be names and types. `quoted` are the columns with a value in quotes
+    that is no number: in any row, and behind the first one."""
+    rows_max = source.settings.integer("input_format_max_rows_to_read_for_schema_inference")
     head = inferred_head(rows) if detects else None
     if head is not None and head.types is not None:
         return tuple(zip(head.names, head.types, strict=True))
     names = rows.names if head is None else head.names
     start = 0 if head is None else 1
+    guess = Guess.of(source.settings)
     found = []
-    for name, array in zip(names, rows.arrays, strict=True):
-        data_type = type_of_texts(array.slice(start, max(rows_max, 1))) or types.STRING
+    for at, (name, array) in enumerate(zip(names, rows.arrays, strict=True)):
+        sample = array.slice(start, max(rows_max, 1))
+        data_type = type_of_values(sample, guess, numbers=at not in quoted[start]) or types.STRING
+        if at in quoted[start] and isinstance(data_type, types.Tuple):
+            data_type = types.STRING
         found.append((name, types.make_nullable(data_type)))
     return tuple(found)

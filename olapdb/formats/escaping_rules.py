@@ -7,8 +7,9 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Input
-from olapdb.formats.inference import type_of_texts
+from olapdb.formats.inference import Guess
 from olapdb.formats.json_read import column_of_tokens, index_of, inferred_type
+from olapdb.formats.nested_inference import type_of_values
 from olapdb.formats.texts import is_text
 from olapdb.functions.kernels.escapes import unescaped
 
@@ -32,7 +33,7 @@ def read_values(
     match rule:
         case "JSON":
             index = index_of(texts, first_row)
-            kind = target or inferred_type(index, index.root)
+            kind = target or inferred_type(index, index.root, source)
             return column_of_tokens(index, index.root, kind, source)
         case "Escaped":
             null = source.settings.text("format_tsv_null_representation")
@@ -64,12 +65,12 @@ def infer_values(texts: pa.Array, rule: str, source: Input) -> types.DataType:
     """Return the type of a column's values; texts in quotes are no numbers."""
     if rule == "JSON":
         index = index_of(texts, 1)
-        return inferred_type(index, index.root)
+        return inferred_type(index, index.root, source)
     values, _ = read_values(texts, None, rule, source, 1)
     is_quoted = (
         rule in ("CSV", "Quoted") and pc.any(pc.match_substring_regex(texts, "^['\"]")).as_py()
     )
-    found = type_of_texts(values, numbers=not is_quoted)
+    found = type_of_values(values, Guess.of(source.settings), numbers=not is_quoted)
     return types.make_nullable(found or types.STRING)
 
 

@@ -10,7 +10,8 @@ from olapdb import errors, types
 from olapdb.formats.base import Input, Rows
 from olapdb.formats.blocks import BLOCK_BYTES, Behind, take_lines
 from olapdb.formats.heads import Head, checked_head
-from olapdb.formats.inference import type_of_texts
+from olapdb.formats.inference import ANY
+from olapdb.formats.nested_inference import type_of_values
 from olapdb.functions import parse_type
 
 _HEAD_LINES = 2
@@ -92,11 +93,11 @@ def inferred_head(rows: Rows) -> Head | None:
         return None
     pairs = [tuple(array.slice(0, _HEAD_LINES).to_pylist()) for array in rows.arrays]
     names = [first for first, _ in pairs]
-    kinds = [type_of_texts(array.slice(0, 1)) for array in rows.arrays]
+    kinds = [type_of_values(array.slice(0, 1), ANY) for array in rows.arrays]
     if not all(names) or any(kind != types.STRING for kind in kinds):
         return None
     found = _types_of([second for _, second in pairs])
-    below = [type_of_texts(array.slice(1, 1)) for array in rows.arrays]
+    below = [type_of_values(array.slice(1, 1), ANY) for array in rows.arrays]
     if found is None and all(kind in (None, types.STRING) for kind in below):
         return None
     return Head(tuple(names), found)

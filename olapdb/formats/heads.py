@@ -63,14 +63,9 @@ def numbered_names(count: int) -> tuple[str, ...]:
 
 def count_error(row: int, found: int, names: Sequence[str]) -> errors.DataError:
     """Return the error about a row with too few or too many values."""
-    if found < len(names):
-        missing = names[found]
-        return errors.CannotParseInput(
-            f"Row {row} has {found} values for {len(names)} columns: {missing} has none.",
-            hint=f"The columns are {', '.join(names)}.",
-        )
-    return errors.IncorrectData(
-        f"Row {row} has {found} values for {len(names)} columns.",
+    missing = f": {names[found]} has none" if found < len(names) else ""
+    return errors.CannotParseInput(
+        f"Row {row} has {found} values for {len(names)} columns{missing}.",
         hint=f"The columns are {', '.join(names)}.",
     )
 

@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.functions.json.index import build_index
+from olapdb.config import Settings
 
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
 _LONG_INTEGER = r"^[+-]?[0-9]+$"
+_PLAIN_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$|^[+-]?(inf|nan)$"
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(inf|nan)$"
 _BOOL = r"^(true|false|True|False|TRUE|FALSE)$"
-_DATE = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_DATE = r"^[0-9]{4}-(0?[1-9]|1[0-2])-(0?[1-9]|[12][0-9]|3[01])$"
 _CLOCK = r"([01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _TIME = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]" + _CLOCK
 _ZONE = r"(Z|[+-][0-9]{2}:?[0-9]{2})?$"
-_ARRAY = r"^\[.*\]$"
 _NANOSECONDS = 9
+
+
+@dataclass(frozen=True)
+class Guess:
+    """Which types are found, as the settings input_format_try_infer_… say.
+
+    `exponents`: also 1e5 is a number. `long_numbers`: integers beyond UInt64 are Float64. `numbers`:
+    a text in quotes may be a number. `named_tuples`: objects of JSON are tuples. `mixed_arrays`: arrays of JSON are
+    arrays also if their elements have no type in common, else tuples."""
+
+    integers: bool = True
+    dates: bool = True
+    times: bool = True
+    exponents: bool = False
+    long_numbers: bool = True
+    numbers: bool = False
+    named_tuples: bool = True
+    mixed_arrays: bool = True
+
+    @classmethod
+    def of(cls, settings: Settings, *, json: bool = False) -> Guess:
+        """Return what the settings say for a format; `json`: for one of JSON."""
+        prefix = "input_format_try_infer_"
+        return cls(
+            integers=settings.boolean(f"{prefix}integers"),
+            dates=settings.boolean(f"{prefix}dates"),
+            times=settings.boolean(f"{prefix}datetimes"),
+            exponents=json or settings.boolean(f"{prefix}exponent_floats"),
+            long_numbers=not json,
+            numbers=json and settings.boolean("input_format_json_try_infer_numbers_from_strings"),
+            mixed_arrays=settings.boolean(
+                "input_format_json_infer_array_of_dynamic_from_array_of_different_types"
+            ),
+            named_tuples=settings.boolean("input_format_json_try_infer_named_tuples_from_objects"),
+        )
+
+
+ANY = Guess()
 
 
 def all_match(texts: pa.Array, pattern: str) -> bool:
@@ -25,30 +65,41 @@ def all_match(texts: pa.Array, pattern: str) -> bool:
     return pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py() is not False
 
 
-def type_of_texts(texts: pa.Array, *, numbers: bool = True) -> types.DataType | None:
+def type_of_texts(
+    texts: pa.Array, *, numbers: bool = True, guess: Guess = ANY
+) -> types.DataType | None:
     """Return the type that all the texts have, None where all are NULL; it is not Nullable.
 
-    `numbers`: also texts of numbers, Bool and arrays are such, as in TabSeparated and in CSV without
-    quotes; strings of JSON are not."""
+    `numbers`: also texts of numbers and Bool are such, as in TabSeparated and in CSV without quotes;
+    strings of JSON are not."""
     if texts.null_count == len(texts):
         return None
-    if numbers:
-        if all_match(texts, _BOOL):
-            return types.BOOL
-        if all_match(texts, _INTEGER):
-            return types.INT64
-        if all_match(texts, _LONG_INTEGER):
-            return _long_integer(texts)
-        if all_match(texts, _FLOAT):
-            return types.FLOAT64
-        if all_match(texts, _ARRAY):
-            return _array_type(texts)
-    if all_match(texts, _DATE):
+    found = _number_type(texts, guess) if numbers else None
+    if found is None:
+        found = _day_type(texts, guess)
+    return found or types.STRING
+
+
+def _number_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
+    """Return the type of numbers, or Bool; None for other texts."""
+    if all_match(texts, _BOOL):
+        return types.BOOL
+    if guess.integers and all_match(texts, _INTEGER):
+        return types.INT64
+    if guess.integers and all_match(texts, _LONG_INTEGER):
+        found = _long_integer(texts)
+        return found if found != types.FLOAT64 or guess.long_numbers else types.STRING
+    return types.FLOAT64 if all_match(texts, _FLOAT if guess.exponents else _PLAIN_FLOAT) else None
+
+
+def _day_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
+    """Return the type of dates or times; None for other texts."""
+    if guess.dates and all_match(texts, _DATE):
         return types.DATE
-    if all_match(texts, _TIME + r"(\.[0-9]{1,9})?" + _ZONE) or _all_times(texts):
+    if guess.times and (all_match(texts, _TIME + r"(\.[0-9]{1,9})?" + _ZONE) or _all_times(texts)):
         whole = all_match(texts, _TIME + _ZONE) or all_match(texts, _DATE + "|" + _TIME + _ZONE)
         return types.DateTime(None) if whole else types.DateTime64(_NANOSECONDS, None)
-    return types.STRING
+    return None
 
 
 def _all_times(texts: pa.Array) -> bool:
@@ -65,24 +116,3 @@ def _long_integer(texts: pa.Array) -> types.DataType:
             continue
         return candidate
     return types.FLOAT64
-
-
-def _array_type(texts: pa.Array) -> types.DataType:
-    """Return the type of arrays of numbers or of strings, as SQL writes them; else String."""
-    json = pc.replace_substring(pc.replace_substring(texts.drop_null(), "'", '"'), "NULL", "null")
-    index = build_index(json)
-    if not index.valid.all():
-        return types.STRING
-    inner = pc.replace_substring_regex(json, r"^\[|\]$", "")
-    if pc.any(pc.match_substring_regex(inner, r"[\[\](){}]")).as_py():
-        return types.STRING
-    elements = pc.ascii_trim_whitespace(pc.list_flatten(pc.split_pattern(inner, ",")))
-    elements = elements.filter(pc.and_(pc.not_equal(elements, ""), pc.not_equal(elements, "null")))
-    if not len(elements):
-        return types.Array(types.Nullable(types.STRING))
-    quoted = all_match(elements, r'^".*"$')
-    if not quoted and pc.any(pc.match_substring(elements, '"')).as_py():
-        return types.STRING
-    bare = pc.ascii_trim(elements, characters='"') if quoted else elements
-    inner_type = type_of_texts(bare, numbers=not quoted)
-    return types.Array(types.make_nullable(inner_type or types.STRING))

@@ -22,8 +22,11 @@ def _read(source: Input) -> Iterator[Rows]:
             "JSONAsString reads into one column of type String.",
             hint="Name it: INSERT INTO t (column) FORMAT JSONAsString …",
         )
-    for texts in RowBlocks(source, b"{").texts():
-        yield Rows((structure[0][0],), (types.STRING,), (texts,), len(texts))
+    try:
+        for texts in RowBlocks(source, b"{").texts():
+            yield Rows((structure[0][0],), (types.STRING,), (texts,), len(texts))
+    except errors.CannotParseInput as error:
+        raise errors.IncorrectData(error.message, hint=error.hint) from None
 
 
 FORMATS = (Format("JSONAsString", "Each JSON object is one String.", reader=Reader(_infer, _read)),)

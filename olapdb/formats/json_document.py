@@ -53,7 +53,9 @@ class DocumentWriter(Writer):
 
     def _row_texts(self, batch: pa.RecordBatch, level: int) -> pa.Array:
         """Return the rows as JSON; members of objects are indented by `level`."""
-        style = JsonStyle(self.header, "" if self._compact else "\t", level)
+        style = JsonStyle(self.header, "" if self._compact else "\t", level, valid=True)
+        if not style.flag("pretty_print"):
+            style = JsonStyle(self.header, valid=True)
         columns = zip(batch.columns, self.header.types, strict=True)
         texts = [self._values(column, data_type, style) for column, data_type in columns]
         if self._compact:
@@ -95,7 +97,7 @@ class ColumnsWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Keep the columns' texts; return nothing."""
-        style = JsonStyle(self.header)
+        style = JsonStyle(self.header, valid=self._meta)
         columns = zip(self._texts, batch.columns, self.header.types, strict=True)
         for texts, column, data_type in columns:
             texts.append(body(joined_rows([json_texts(column, data_type, style)], "", ", ")))

@@ -116,12 +116,16 @@ def _infer(source: Input, form: Form) -> Structure:
         named, members = _columns(source, index, form)
         if named is not None:
             return named
-        return tuple((n, inferred_type(index, _elements(index, at))) for n, at in members.items())
+        return tuple(
+            (n, inferred_type(index, _elements(index, at), source)) for n, at in members.items()
+        )
     structure, texts = _rows(index)
     if structure is not None:
         return structure
     return (
-        infer_object_texts(source, texts) if form == "objects" else infer_array_texts(texts, None)
+        infer_object_texts(source, texts)
+        if form == "objects"
+        else infer_array_texts(source, texts, None)
     )
 
 

@@ -22,6 +22,7 @@ from olapdb.formats.heads import (
     numbered_names,
     unknown_field,
 )
+from olapdb.formats.inference import Guess
 from olapdb.formats.json_row_blocks import RowBlocks
 from olapdb.formats.json_types import type_of_tokens
 from olapdb.formats.texts import is_text
@@ -155,7 +156,9 @@ def rows_of_tokens(
     for name, column in tokens:
         data_type = wanted.get(name)
         if data_type is None:
-            data_type = type_of_tokens(index, column) or types.STRING
+            data_type = (
+                type_of_tokens(index, column, Guess.of(source.settings, json=True)) or types.STRING
+            )
         try:
             values, kind = column_of_tokens(index, column, data_type, source)
         except errors.DataError as error:
@@ -275,12 +278,14 @@ def infer_object_texts(source: Input, texts: pa.Array | None) -> Structure:
         raise no_structure("they have no rows")
     index = index_of(texts.slice(0, max(rows_max, 1)), 1)
     names, tokens = _members(index, index.root)
-    return tuple((name, inferred_type(index, tokens(name))) for name in names)
+    return tuple((name, inferred_type(index, tokens(name), source)) for name in names)
 
 
-def inferred_type(index: JsonIndex, tokens: np.ndarray) -> types.DataType:
+def inferred_type(index: JsonIndex, tokens: np.ndarray, source: Input) -> types.DataType:
     """Return the type of a column's values, Nullable where it can be; String where all are null."""
-    return types.make_nullable(type_of_tokens(index, tokens) or types.STRING)
+    return types.make_nullable(
+        type_of_tokens(index, tokens, Guess.of(source.settings, json=True)) or types.STRING
+    )
 
 
 def object_reader() -> Reader:
@@ -340,7 +345,7 @@ def compact_reader(head_lines: int, *, strings: bool) -> Reader:
         head = head_of(plain)
         if head is not None and head.types is not None:
             return tuple(zip(head.names, head.types, strict=True))
-        return infer_array_texts(next(RowBlocks(plain, b"[").texts(), None), head)
+        return infer_array_texts(plain, next(RowBlocks(plain, b"[").texts(), None), head)
 
     return Reader(infer, read, named=head_lines > 0)
 
@@ -377,7 +382,7 @@ def array_rows(source: Input, blocks: Iterator[pa.Array], head: Head | None) -> 
         first_row += len(texts)
 
 
-def infer_array_texts(texts: pa.Array | None, head: Head | None) -> Structure:
+def infer_array_texts(source: Input, texts: pa.Array | None, head: Head | None) -> Structure:
     """Return the columns of rows that are arrays: by the head, and types by the values."""
     if texts is None:
         raise no_structure("they have no rows")
@@ -389,7 +394,7 @@ def infer_array_texts(texts: pa.Array | None, head: Head | None) -> Structure:
     if len(wrong):
         raise count_error(int(wrong[0]) + 1, int(counts[wrong[0]]), names)
     grid = values.reshape(-1, len(names))
-    return tuple((name, inferred_type(index, grid[:, at])) for at, name in enumerate(names))
+    return tuple((name, inferred_type(index, grid[:, at], source)) for at, name in enumerate(names))
 
 
 def _plain_names(source: Input, count: int) -> tuple[str, ...]:

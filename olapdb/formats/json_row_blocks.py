@@ -20,10 +20,10 @@ _CLOSE = np.zeros(256, bool)
 _CLOSE[list(b"}]")] = True
 
 
-def _outside_strings(data: np.ndarray) -> np.ndarray:
-    """Return for each byte whether it is outside strings."""
+def outside_strings(data: np.ndarray, quote: int = _QUOTE) -> np.ndarray:
+    """Return for each byte whether it is outside strings, between quotes that a backslash may escape."""
     backslash = data == _BACKSLASH
-    quotes = data == _QUOTE
+    quotes = data == quote
     if backslash.any():
         position = np.arange(len(data))
         other = np.maximum.accumulate(np.where(backslash, -1, position))
@@ -35,7 +35,7 @@ def _outside_strings(data: np.ndarray) -> np.ndarray:
 
 def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Return where each container that lies `depth` containers deep starts and ends."""
-    outside = _outside_strings(data)
+    outside = outside_strings(data)
     opens, closes = _OPEN[data] & outside, _CLOSE[data] & outside
     level = np.cumsum(opens.astype(np.int32) - closes)
     starts = np.flatnonzero(opens & (level == depth + 1))
@@ -121,13 +121,13 @@ _NAME = r"""^[ \t\r\n,]*(?P<name>"(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*$"""
 
 
 def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bool]:
-    """Return the rows of a block, and whether a ] outside of rows is among it. Raise IncorrectData if anything but commas and blanks is between."""
+    """Return the rows of a block, and whether a ] outside of rows is among it. Raise CannotParseInput if anything but commas and blanks is between."""
     values = np.frombuffer(data, np.uint8)
     starts, ends = _row_spans(values, 0)
     rest = values[_gaps(len(values), starts, ends)]
     junk = rest[~np.isin(rest, list(b" \t\r\n,;]" if in_array else b" \t\r\n,;"))]
     if len(junk) or (len(starts) and (values[starts] != opening[0]).any()):
-        raise errors.IncorrectData(
+        raise errors.CannotParseInput(
             f"The data are no rows of JSON that begin with {opening.decode()}.",
             hint="Each row is an object or an array, as the format says; the last one must end.",
         )

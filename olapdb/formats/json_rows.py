@@ -112,7 +112,7 @@ FORMATS = (
         "A JSON object a line, a member a column.",
         EachRowWriter,
         object_reader(),
-        ("JSONLines", "NDJSON"),
+        ("JSONLines", "NDJSON", "JSONL"),
         ("jsonl", "ndjson", "json"),
     ),
     Format(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.formats.inference import all_match, type_of_texts
+from olapdb.formats.inference import Guess, all_match, type_of_texts
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex
 from olapdb.functions.kernels import columns
@@ -16,7 +16,7 @@ from olapdb.functions.kernels.escapes import spans
 _MIXED = types.STRING
 
 
-def type_of_tokens(index: JsonIndex, tokens: np.ndarray) -> types.DataType | None:
+def type_of_tokens(index: JsonIndex, tokens: np.ndarray, guess: Guess) -> types.DataType | None:
     """Return the type of the values of tokens: None if all are null or absent, String where they
     have no type in common.
 
@@ -32,26 +32,55 @@ def type_of_tokens(index: JsonIndex, tokens: np.ndarray) -> types.DataType | Non
     if sum(map(bool, map(len, (words, strings, arrays, objects)))) > 1:
         return _MIXED
     if len(words):
-        return _number_type(words)
+        return _number_type(words, guess)
     if len(strings):
-        return type_of_texts(paths.keys_of(index, strings), numbers=False)
+        texts = paths.keys_of(index, strings)
+        found = type_of_texts(texts, numbers=guess.numbers, guess=guess)
+        return types.STRING if found == types.BOOL else found
     if len(arrays):
-        _, elements = paths.members_of(index, arrays)
-        inner = type_of_tokens(index, elements) or types.STRING
+        offsets, elements = paths.members_of(index, arrays)
+        if not guess.mixed_arrays and _is_mixed(index, elements):
+            return _places_type(index, offsets, elements, guess)
+        inner = type_of_tokens(index, elements, guess) or types.STRING
         return types.Array(types.make_nullable(inner))
-    return _tuple_type(index, objects) if len(objects) else None
+    if not len(objects):
+        return None
+    return _tuple_type(index, objects, guess) if guess.named_tuples else types.STRING
 
 
-def _number_type(words: pa.Array) -> types.DataType:
+def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:
+    """Return whether values are of several kinds: numbers, strings, arrays, objects."""
+    kinds = index.kind_of(tokens)
+    words = tokens[kinds == SCALAR]
+    nulls = index.data[index.start[words]] == ord("n")
+    found = set(kinds[kinds != SCALAR].tolist())
+    return len(found) + bool((~nulls).any()) > 1
+
+
+def _places_type(
+    index: JsonIndex, offsets: np.ndarray, elements: np.ndarray, guess: Guess
+) -> types.DataType:
+    """Return the tuple of the types that elements have at each place; String for arrays of several
+    sizes."""
+    counts = np.diff(offsets)
+    width = int(counts[0])
+    if (counts != width).any():
+        return _MIXED
+    grid = elements.reshape(-1, width)
+    found = [type_of_tokens(index, grid[:, at], guess) or types.STRING for at in range(width)]
+    return types.Tuple(tuple(map(types.make_nullable, found)))
+
+
+def _number_type(words: pa.Array, guess: Guess) -> types.DataType:
     """Return the type of numbers, true and false."""
     is_bool = all_match(words, "^(true|false)$")
     has_bool = pc.any(pc.match_substring_regex(words, "^[tf]")).as_py()
-    if has_bool and not is_bool:
-        return _MIXED
-    return type_of_texts(words) or _MIXED
+    if has_bool and not is_bool:  # they are read as 1 and 0
+        words = words.filter(pc.match_substring_regex(words, "^[^tf]"))
+    return type_of_texts(words, guess=guess) or _MIXED
 
 
-def _tuple_type(index: JsonIndex, objects: np.ndarray) -> types.DataType:
+def _tuple_type(index: JsonIndex, objects: np.ndarray, guess: Guess) -> types.DataType:
     """Return the named tuple of the members that objects have, in the order of their names."""
     _, values = paths.members_of(index, objects)
     keys = paths.keys_of(index, values - 2).dictionary_encode()
@@ -61,7 +90,7 @@ def _tuple_type(index: JsonIndex, objects: np.ndarray) -> types.DataType:
         return types.STRING
     order = sorted(range(len(names)), key=lambda at: names[at].encode("utf-8", "surrogateescape"))
     elements = [
-        types.make_nullable(type_of_tokens(index, values[codes == at]) or types.STRING)
+        types.make_nullable(type_of_tokens(index, values[codes == at], guess) or types.STRING)
         for at in order
     ]
     return types.Tuple(tuple(elements), tuple(names[at] for at in order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.formats.base import Header
-from olapdb.formats.texts import shown
+from olapdb.formats.texts import body, joined_rows, shown
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
 
@@ -24,15 +25,24 @@ class JsonStyle:
     """How values are written as JSON.
 
     With `indent` maps, tuples, and arrays of containers have a line for each member, `level` steps
-    of it deep."""
+    of it deep; the steps behind the first one are `deep_indent` where it is given. `valid`: bytes that are no UTF-8 become the replacement character, as the setting
+    says too."""
 
     header: Header
     indent: str = ""
     level: int = 0
+    valid: bool = False
+    deep_indent: str = ""
 
     def deeper(self) -> JsonStyle:
         """Return the style of the members of a container."""
         return replace(self, level=self.level + 1) if self.indent else self
+
+    def line(self, level: int) -> str:
+        """Return the start of a line so many levels deep."""
+        if self.deep_indent and level:
+            return "\n" + self.indent + self.deep_indent * (level - 1)
+        return "\n" + self.indent * level
 
     def flag(self, name: str) -> bool:
         """Return the setting output_format_json_<name>."""
@@ -74,7 +84,15 @@ def _strings(texts: pa.Array, style: JsonStyle) -> pa.Array:
     written = quote(texts)
     if style.flag("escape_forward_slashes"):
         written = pc.replace_substring(written, "/", "\\/")
-    return written
+    return _valid(written) if style.valid or style.flag("validate_utf8") else written
+
+
+def _valid(texts: pa.Array) -> pa.Array:
+    """Return JSON strings with the replacement character for bytes in a row that are no UTF-8."""
+    data = body(joined_rows([texts], "", "", "\n"))
+    decoded = data.decode("utf-8", "surrogateescape")
+    lines = re.sub("[\udc80-\udcff]+", "\N{REPLACEMENT CHARACTER}", decoded).split("\n")
+    return pa.array(lines[:-1], pa.string())
 
 
 def _numbers(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
@@ -107,8 +125,8 @@ def _lines(style: JsonStyle) -> tuple[str, str, str]:
     """Return what stands before, between and behind the members of a container, each on its line."""
     if not style.indent:
         return "", ",", ""
-    member = "\n" + style.indent * (style.level + 1)
-    return member, "," + member, "\n" + style.indent * style.level
+    member = style.line(style.level + 1)
+    return member, "," + member, style.line(style.level)
 
 
 def _bracketed(opening: str, offsets: np.ndarray, members: pa.Array, closing: str) -> pa.Array:
@@ -139,6 +157,10 @@ def _maps(array: pa.Array, data_type: types.Map, style: JsonStyle) -> pa.Array:
     offsets = columns.offsets_of(array)
     entries = slice(int(offsets[0]), int(offsets[-1]))
     keys, values = array.keys[entries], array.items[entries]
+    if style.flag("map_as_array_of_tuples"):
+        pairs = pa.StructArray.from_arrays([keys, values], ["keys", "values"])
+        pair = types.Tuple((data_type.key, data_type.value), ("keys", "values"))
+        return _arrays(columns.lists_from(offsets - offsets[0], pairs), types.Array(pair), style)
     names = _strings(shown(keys, data_type.key, style.header), style)
     texts = json_texts(values, data_type.value, style.deeper())
     members = pc.binary_join_element_wise(names, texts, ": " if style.indent else ":")
@@ -147,9 +169,10 @@ def _maps(array: pa.Array, data_type: types.Map, style: JsonStyle) -> pa.Array:
 
 def _tuples(array: pa.Array, data_type: types.Tuple, style: JsonStyle) -> pa.Array:
     """Return tuples with names as objects, others as arrays."""
+    parts = columns.struct_fields(array)
     fields = [
         json_texts(field, element, style.deeper())
-        for field, element in zip(columns.struct_fields(array), data_type.elements, strict=True)
+        for field, element in zip(parts, data_type.elements, strict=True)
     ]
     named = bool(data_type.names) and style.flag("named_tuples_as_objects")
     opening, closing = ("{", "}") if named else ("[", "]")
@@ -164,6 +187,16 @@ def _tuples(array: pa.Array, data_type: types.Tuple, style: JsonStyle) -> pa.Arr
     if not fields:
         empty = "\n" + behind if style.indent else ""
         return columns.as_array(pa.scalar(opening + empty + closing), len(array))
+    if named and style.flag("skip_null_value_in_named_tuples"):
+        fields = [
+            pc.if_else(part.is_valid(), field, pa.scalar(None, field.type))
+            for part, field in zip(parts, fields, strict=True)
+        ]
+        joined = pc.binary_join_element_wise("", *fields, between, null_handling="skip")
+        joined = pc.utf8_slice_codeunits(joined, len(between))
+        empty = opening + ("\n" if before else "") + behind + closing
+        filled = _between(opening + before, joined, behind + closing)
+        return pc.if_else(pc.equal(joined, ""), empty, filled)
     joined = pc.binary_join_element_wise(*fields, between) if len(fields) > 1 else fields[0]
     return _between(opening + before, joined, behind + closing)
 

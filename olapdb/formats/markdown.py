@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import string
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.formats.base import Format, Header, Writer
 from olapdb.formats.texts import (
     body,
     is_right_aligned,
+    is_text,
     joined_rows,
     shown,
     tab_escaped,
     tab_escaped_name,
     with_null,
 )
+from olapdb.functions.kernels import columns
+
+_SPECIAL = f"([{re.escape(string.punctuation.replace('.', ''))}])"
+"""Characters that have a meaning in Markdown, as a regular expression."""
 
 
 class MarkdownWriter(Writer):
@@ -42,9 +51,12 @@ class MarkdownWriter(Writer):
 def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
     """Return the values as TabSeparated writes them."""
     texts = shown(column, data_type, header)
-    if isinstance(types.plain(data_type), types.String | types.FixedString | types.Enum):
+    if header.settings.boolean("output_format_markdown_escape_special_characters"):
+        if is_text(data_type):
+            texts = pc.replace_substring_regex(columns.text(texts), _SPECIAL, r"\\\1")
+    elif is_text(data_type):
         texts = tab_escaped(texts)
-    return with_null(texts, "\\N")
+    return with_null(texts, header.settings.text("format_tsv_null_representation"))
 
 
 def _side(data_type: types.DataType) -> str:

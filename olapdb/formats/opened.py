@@ -16,13 +16,16 @@ from olapdb.formats.registry import compression_of_path
 BINARY = ("Parquet", "Arrow", "ArrowStream", "ORC")
 """The formats whose readers need the whole file, and that no text of a statement can hold."""
 
+BYTES = (*BINARY, "RawBLOB", "RowBinary", "RowBinaryWithNames", "RowBinaryWithNamesAndTypes")
+"""The formats whose first bytes are never a mark of UTF-8."""
+
 
 def open_data(format_name: str, path: str, compression: str) -> BinaryIO:
     """Open a file of the format, without the mark of UTF-8 where it is a text.
 
     An empty `compression` is that of the ending of the file's name. Raises CannotStat, IncorrectData."""
     stream = open_input(path, compression or compression_of_path(path))
-    if format_name in (*BINARY, "RawBLOB"):
+    if format_name in BYTES:
         return stream
     try:
         with decoding(format_name):

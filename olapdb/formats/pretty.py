@@ -9,51 +9,32 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 
 import pyarrow as pa
 
-from olapdb import types
 from olapdb.config import Settings
 from olapdb.formats.base import Ending, Format, Header, Writer
-from olapdb.formats.json_values import NULL_WORD, JsonStyle, json_texts
-from olapdb.formats.texts import is_right_aligned, shown
-from olapdb.functions import resolve_scalar
-from olapdb.functions.base import Argument, Environment
-from olapdb.functions.kernels import columns
+from olapdb.formats.pretty_values import cells, readings
+from olapdb.formats.texts import is_right_aligned
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_LARGE = 1_000_000
-"""From this on a lone number is followed by its reading."""
-_VERTICAL_ROWS_MAX = 10
-_VERTICAL_COLUMNS_MIN = 5
-_VERTICAL_WIDTH_MIN = 250
-"""A table of few rows that is wider than this is shown as Vertical does."""
-_FOOTER_ROWS = 50
-"""Results of more rows repeat the names at their end."""
-
-
-def cells(batch: pa.RecordBatch, header: Header, as_json: bool = False) -> list[list[str]]:
-    """Return the values of the batch as texts, column by column. `as_json`: tuples with names are
-    JSON."""
-    texts = []
-    for column, data_type in zip(batch.columns, header.types, strict=True):
-        inner = types.plain(data_type)
-        if as_json and isinstance(inner, types.Tuple) and inner.names:
-            written = json_texts(
-                column, inner, JsonStyle(replace(header, settings=Settings()), "  ")
-            )
-        else:
-            written = shown(column, data_type, header)
-        values = columns.binary(written).to_pylist()
-        texts.append([NULL_WORD if v is None else v.decode("utf-8", "replace") for v in values])
-    return texts
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""Characters that a terminal does not show; a tab counts as one."""
+_ASCII = str.maketrans(
+    dict.fromkeys("┏┳┓┡╇┩┢╈┪┗┻┛┌┬┐└┴┘├┼┤", "+")
+    | dict.fromkeys("━─", "-")
+    | dict.fromkeys("┃│", "|")
+)
+"""The lines of a table, as output_format_pretty_grid_charset = 'ASCII' has them."""
 
 
 def width(text: str) -> int:
     """Return the columns of a terminal that the text takes."""
+    if not text.isprintable():
+        text = _CONTROLS.sub("", text)
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
@@ -82,29 +63,6 @@ def _cut(name: str, most: int) -> str:
     head = bisect_right(ends, most // 2) - 1
     tail = bisect_right(ends, ends[-1] - (most - most // 2 - 1)) - 1
     return f"{name[:head]}⋯{name[tail:]}"
-
-
-def readings(batch: pa.RecordBatch, header: Header) -> list[list[str]]:
-    """Return for each value, column by column, the comment behind a large number; "" for others."""
-    return [
-        _readings_of(column, types.plain(data_type))
-        for column, data_type in zip(batch.columns, header.types, strict=True)
-    ]
-
-
-def _readings_of(column: pa.Array, data_type: types.DataType) -> list[str]:
-    """Return the comments behind the numbers of a column."""
-    if not isinstance(data_type, types.Integer | types.Float | types.Decimal):
-        return [""] * len(column)
-    if data_type == types.UINT64:
-        column = column.cast(pa.int64(), safe=False)  # as ClickHouse reads it here
-    numbers = [None if value is None else float(value) for value in column.to_pylist()]
-    readable = resolve_scalar("formatReadableQuantity", [Argument(types.FLOAT64)])
-    texts = readable.kernel([pa.array(numbers, pa.float64())], len(column), Environment())
-    return [
-        f" -- {text}" if number is not None and _LARGE < abs(number) < float("inf") else ""
-        for number, text in zip(numbers, texts.to_pylist(), strict=True)
-    ]
 
 
 class _Kept:
@@ -163,7 +121,7 @@ class VerticalWriter(Writer):
         if ending.totals is not None:
             totals = _vertical_lines(self.header, ending.totals, as_json=False)
             text += "\n\nTotals:\n───────\n" + totals[0]
-        return text.encode()
+        return text.encode("utf-8", "surrogateescape")
 
 
 def vertical(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> str:
@@ -197,28 +155,36 @@ class Grid:
     compact: bool
     space: bool = False
 
+    def draw(self, table: _Table) -> str:
+        """Return the table as this format draws it."""
+        if self.space:
+            return _spaced(table)
+        return _compact(table) if self.compact else _full(table)
+
 
 @dataclass(frozen=True)
 class _Table:
-    """The cells of a table, and what is needed to draw it."""
+    """The lines of the values of a table, column by column, and what is needed to draw it."""
 
     names: Sequence[str]
-    cells: list[list[str]]
+    lines: list[list[list[str]]]
+    is_cut: list[list[bool]]
     right: list[bool]
     widths: list[int]
     number_width: int
-    note: str
+    notes: list[str]
     first_rows: int
     left_out: int
+    footer: bool
 
     @property
     def rows(self) -> int:
         """Return the number of rows."""
-        return len(self.cells[0])
+        return len(self.lines[0])
 
     def padded(self, text: str, column: int, fill: str = " ") -> str:
         """Return the text as wide as the column, on the side that its type has."""
-        space = fill * (self.widths[column] - width(text))
+        space = fill * max(self.widths[column] - width(text), 0)
         return space + text if self.right[column] else text + space
 
     def prefix(self, row: int | None) -> str:
@@ -248,61 +214,113 @@ class PrettyWriter(Writer):
         """Return the table, and that of the totals."""
         rows, first_rows = self._kept.shown()
         text = "" if rows is None else self._draw(rows, first_rows, ending.rows)
-        if ending.rows > self._rows_max:
-            text += f"Showed {self._rows_max} out of {ending.rows} rows.\n"
         if ending.totals is not None:
             text += "\nTotals:\n" + self._draw(ending.totals, 1, 1)
-        return text.encode()
+        return text.encode("utf-8", "surrogateescape")
 
     def _draw(self, batch: pa.RecordBatch, first_rows: int, rows: int) -> str:
         """Return the batch as a table, or as Vertical shows it where it is too wide. `rows` counts
         also those that are left out behind the `first_rows` first ones."""
-        header = self.header
-        texts = cells(batch, header, as_json=True)
+        header, settings = self.header, self.header.settings
+        texts, is_cut = cut_cells(cells(batch, header, as_json=True), settings)
+        several = settings.boolean("output_format_pretty_multiline_fields")
+        lines = [[text.split("\n") if several else [text] for text in column] for column in texts]
         taken = [
-            max((width(line) for text in column for line in text.split("\n")), default=0)
-            for column in texts
+            max((width(line) for text in column for line in text), default=0) for column in lines
         ]
-        names = names_to_show(header, taken)
-        widths = [max(width(name), size) for name, size in zip(names, taken, strict=True)]
-        right = [is_right_aligned(data_type) for data_type in header.types]
-        numbered = header.settings.boolean("output_format_pretty_row_numbers")
-        number_width = len(str(rows)) + 2 if numbered else 0
-        few = rows <= _VERTICAL_ROWS_MAX and len(texts) >= _VERTICAL_COLUMNS_MIN
-        lines = any("\n" in text for column in texts for text in column)
-        if few and (lines or sum(widths) + 3 * len(widths) >= _VERTICAL_WIDTH_MIN):
+        if self._is_vertical(lines, taken, rows):
             return vertical(header, batch, as_json=True)
-        note = readings(batch, header)[0][0] if len(texts) == 1 and rows == 1 else ""
-        left_out = rows - batch.num_rows
-        table = _Table(names, texts, right, widths, number_width, note, first_rows, left_out)
-        if self._grid.space:
-            return _spaced(table)
-        return _compact(table) if self._grid.compact else _full(table)
+        most = settings.integer("output_format_pretty_max_column_pad_width")
+        taken = [min(size, most) for size in taken] if most else taken
+        names = names_to_show(header, taken)
+        table = _Table(
+            names=names,
+            lines=lines,
+            is_cut=is_cut,
+            right=[is_right_aligned(data_type) for data_type in header.types],
+            widths=[max(width(name), size) for name, size in zip(names, taken, strict=True)],
+            number_width=self._number_width(rows),
+            notes=readings(batch, header)[-1] if texts else [],
+            first_rows=first_rows,
+            left_out=rows - batch.num_rows,
+            footer=settings.boolean("output_format_pretty_display_footer_column_names")
+            and batch.num_rows
+            >= settings.integer("output_format_pretty_display_footer_column_names_min_rows"),
+        )
+        text = self._grid.draw(table)
+        if settings.text("output_format_pretty_grid_charset") == "ASCII":
+            text = "".join(map(_ascii_line, text.splitlines(keepends=True)))
+        if rows > self._rows_max:
+            text += f"Showed {self._rows_max} out of {rows} rows.\n"
+        return text
+
+    def _number_width(self, rows: int) -> int:
+        """Return the width of the numbers of rows; 0 without such."""
+        numbered = self.header.settings.boolean("output_format_pretty_row_numbers")
+        return len(str(rows)) + 2 if numbered else 0
+
+    def _is_vertical(self, values: list[list[list[str]]], widths: Sequence[int], rows: int) -> bool:
+        """Return whether a table of few rows and these widths is too wide, or has lines in values."""
+        settings = self.header.settings
+        prefix = "output_format_pretty_fallback_to_vertical"
+        if not settings.boolean(prefix) or rows > settings.integer(f"{prefix}_max_rows_per_chunk"):
+            return False
+        lines = any(len(value) > 1 for column in values for value in column)
+        wide = sum(widths) + 3 * len(widths) >= settings.integer(f"{prefix}_min_table_width")
+        return len(values) >= settings.integer(f"{prefix}_min_columns") and (lines or wide)
+
+
+def _ascii_line(line: str) -> str:
+    """Return a line of a table with its frame in ASCII; texts between the bars stay."""
+    if not line.lstrip(" 0123456789.").startswith("│"):
+        return line.translate(_ASCII)
+    return line.replace("│", "|")
+
+
+def cut_cells(
+    texts: list[list[str]], settings: Settings
+) -> tuple[list[list[str]], list[list[bool]]]:
+    """Return the values with those cut that are wider than the settings say, and which are."""
+    most = settings.integer("output_format_pretty_max_value_width")
+    alone = len(texts) == 1 and len(texts[0]) == 1
+    if not most or (
+        alone
+        and not settings.boolean("output_format_pretty_max_value_width_apply_for_single_value")
+    ):
+        return texts, [[False] * len(column) for column in texts]
+    is_cut = [[width(text) > most for text in column] for column in texts]
+    return [[_head(text, most) for text in column] for column in texts], is_cut
+
+
+def _head(text: str, most: int) -> str:
+    """Return the start of a text, at most `most` wide."""
+    ends = [0, *accumulate(map(width, text))]
+    return text[: bisect_right(ends, most) - 1]
 
 
 def _row_lines(table: _Table, row: int, bars: tuple[str, str, str]) -> str:
     """Return the lines of one row between vertical bars: left, between and right. Where a value goes
     on in the next line there is an arrow in the margins."""
     left, between, right = bars
-    split = [column[row].split("\n") for column in table.cells]
+    split = [column[row] for column in table.lines]
     text = ""
     for at in range(max(map(len, split))):
         shown_cells = []
         for column, lines in enumerate(split):
             line = lines[at] if at < len(lines) else ""
-            before = "↳" if 0 < at < len(lines) else " "
-            behind = "↴" if at < len(lines) - 1 else " "
+            goes_on = line or at < len(lines) - 1
+            before = "↳" if 0 < at < len(lines) and goes_on else " "
+            behind = "↴" if at < len(lines) - 1 else "⋯" if table.is_cut[column][row] else " "
             shown_cells.append(before + table.padded(line, column) + behind)
-        note = table.note if at == 0 else ""
         prefix = table.prefix(row if at == 0 else None)
-        text += prefix + left + between.join(shown_cells) + right + note + "\n"
+        text += prefix + left + between.join(shown_cells) + right + table.notes[row] + "\n"
     return text
 
 
 def _body(table: _Table, bars: tuple[str, str, str], between: str = "") -> str:
     """Return all rows with `between` between them, and a dashed line for those that are left out."""
     rows = [_row_lines(table, row, bars) for row in range(table.rows)]
-    if not table.left_out:
+    if not table.left_out or table.first_rows == table.rows:
         return between.join(rows)
     total = sum(size + 3 for size in table.widths) + 1
     if not bars[0]:
@@ -334,7 +352,7 @@ def _full(table: _Table) -> str:
     """Return the table as Pretty draws it."""
     text = _edge(table, "┏┳┓", "━") + _name_row(table) + _edge(table, "┡╇┩", "━")
     text += _body(table, ("│", "│", "│"), _edge(table, "├┼┤", "─"))
-    if table.rows >= _FOOTER_ROWS:
+    if table.footer:
         return text + _edge(table, "┢╈┪", "━") + _name_row(table) + _edge(table, "┗┻┛", "━")
     return text + _edge(table, "└┴┘", "─")
 
@@ -342,9 +360,7 @@ def _full(table: _Table) -> str:
 def _compact(table: _Table) -> str:
     """Return the table as PrettyCompact draws it."""
     text = _named_edge(table, "┌┬┐") + _body(table, ("│", "│", "│"))
-    return text + (
-        _named_edge(table, "└┴┘") if table.rows >= _FOOTER_ROWS else _edge(table, "└┴┘", "─")
-    )
+    return text + (_named_edge(table, "└┴┘") if table.footer else _edge(table, "└┴┘", "─"))
 
 
 def _spaced(table: _Table) -> str:
@@ -353,7 +369,7 @@ def _spaced(table: _Table) -> str:
     title = table.prefix(None) + " ".join(names)
     title = title.rstrip(" ") if table.right[-1] else title[:-1]
     text = f"{title}\n\n" + _body(table, ("", " ", ""))
-    if table.rows >= _FOOTER_ROWS:
+    if table.footer:
         text += f"\n{title}\n\n"
     return text + "\n" if table.left_out else text
 

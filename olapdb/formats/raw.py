@@ -7,33 +7,19 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from olapdb import errors, types
-from olapdb.formats.base import Format, Header, Input, Reader, Rows, Structure, Writer
-from olapdb.formats.texts import body, is_text, joined_rows
+from olapdb.formats.base import Format, Input, Reader, Rows, Structure, Writer
+from olapdb.formats.row_binary import encoded
+from olapdb.formats.texts import body, joined_rows
 from olapdb.functions.kernels import columns
-from olapdb.types.arrow import enum_texts
 
 
 class RawWriter(Writer):
-    """A writer of RawBLOB. It takes texts: raises UnsupportedMethod for other columns."""
-
-    def __init__(self, header: Header) -> None:
-        super().__init__(header)
-        for name, data_type in zip(header.names, header.types, strict=True):
-            if not is_text(data_type):
-                raise errors.UnsupportedMethod(
-                    f"RawBLOB writes texts; column {name} has type {data_type}.",
-                    hint=f"Write toString({name}).",
-                )
+    """A writer of RawBLOB: texts as they are, numbers as their bytes. It has no bytes for states of
+    aggregates."""
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the values of each row one behind the other; NULL is nothing."""
-        texts = [
-            _bytes(column, types.plain(data_type))
-            for column, data_type in zip(batch.columns, self.header.types, strict=True)
-        ]
-        if len(texts) == 1:
-            return body(texts[0])
-        return b"".join(value for row in zip(*(t.to_pylist() for t in texts)) for value in row)
+        return body(self.rows(batch))
 
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of each row as one text."""
@@ -45,10 +31,17 @@ class RawWriter(Writer):
 
 
 def _bytes(column: pa.Array, data_type: types.DataType) -> pa.Array:
-    """Return texts, an Enum's too, as binary; NULL is empty."""
-    if isinstance(data_type, types.Enum):
-        column = enum_texts(column, data_type)
-    return columns.binary(column).fill_null(b"")
+    """Return the bytes of values; NULL is nothing. Raise UnsupportedMethod for containers."""
+    if isinstance(data_type, types.String | types.FixedString):
+        return columns.binary(column).fill_null(b"")
+    if isinstance(data_type, types.Array | types.Map | types.Tuple | types.AggregateFunction):
+        raise errors.UnsupportedMethod(
+            f"RawBLOB does not write a column of type {data_type}.", hint="Write toString(…) of it."
+        )
+    valid = columns.validity(column)
+    if valid is None:
+        return encoded(column, data_type)
+    return columns.scatter(encoded(column.drop_null(), data_type), valid).fill_null(b"")
 
 
 def _infer(source: Input) -> Structure:

@@ -12,6 +12,8 @@ from olapdb.formats import (
     arrow,
     csv,
     custom,
+    form,
+    hive_text,
     json_as_string,
     json_document,
     json_object_rows,
@@ -46,6 +48,8 @@ _MODULES = (
     arrow,
     raw,
     row_binary,
+    form,
+    hive_text,
     null,
 )
 

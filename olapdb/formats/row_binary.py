@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
+from olapdb.formats.row_binary_read import binary_reader
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
 
@@ -34,7 +35,7 @@ class RowBinaryWriter(Writer):
         heads = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
         texts = pa.array([text for head in heads for text in head], pa.string())
         count = np.array([len(self.header.names)])
-        return body(_varints(count)) + body(_encoded(texts, types.STRING))
+        return body(_varints(count)) + body(encoded(texts, types.STRING))
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the bytes of the rows."""
@@ -43,7 +44,7 @@ class RowBinaryWriter(Writer):
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the bytes of each row. Raise NotSupportedError for a type without such."""
         pairs = zip(batch.columns, self.header.types, strict=True)
-        return _joined([_encoded(column, data_type) for column, data_type in pairs])
+        return _joined([encoded(column, data_type) for column, data_type in pairs])
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:
@@ -51,29 +52,29 @@ def _joined(parts: Sequence[pa.Array]) -> pa.Array:
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
 
 
-def _encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
+def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
     """Return the bytes of each value. Raise NotSupportedError for states of aggregates."""
     match data_type:
         case types.Nullable(inner):
             return _nullable(array, inner)
         case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
-            return _encoded(array, inner)
+            return encoded(array, inner)
         case types.String():
             texts = columns.binary(array)
             lengths = np.diff(columns.bytes_of(texts)[0])
             return _joined([_varints(lengths), texts])
         case types.Array(inner):
             offsets, elements = columns.elements_of(array)
-            return _lists(offsets, _encoded(elements, inner))
+            return _lists(offsets, encoded(elements, inner))
         case types.Map(key, value):
             offsets, entries = columns.elements_of(array)
             keys, values = columns.struct_fields(entries)
-            return _lists(offsets, _joined([_encoded(keys, key), _encoded(values, value)]))
+            return _lists(offsets, _joined([encoded(keys, key), encoded(values, value)]))
         case types.Tuple(elements=kinds):
             fields = columns.struct_fields(array)
             if not fields:
                 return _fixed(np.zeros((len(array), 0), np.uint8))
-            return _joined([_encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
+            return _joined([encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
         case types.AggregateFunction():
             raise errors.NotSupportedError(
                 f"RowBinary of {data_type} is not supported: states have other bytes here.",
@@ -87,7 +88,7 @@ def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
     """Return a byte 1 for NULL, a byte 0 and the value for others."""
     if array.null_count == len(array):
         return pa.repeat(pa.scalar(b"\x01"), len(array))
-    present = _encoded(array.drop_null() if array.null_count else array, inner)
+    present = encoded(array.drop_null() if array.null_count else array, inner)
     present = pc.binary_join_element_wise(pa.scalar(b"\x00"), present, b"")
     if not array.null_count:
         return present
@@ -174,6 +175,7 @@ FORMATS = tuple(
         f"RowBinary{head}",
         f"Values as bytes, row by row{said}.",
         partial(RowBinaryWriter, head_lines=lines),
+        binary_reader(lines),
     )
     for lines, (head, said) in enumerate(
         (("", ""), ("WithNames", ", names first"), ("WithNamesAndTypes", ", names and types first"))

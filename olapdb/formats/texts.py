@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.formats.base import Header
 from olapdb.functions.kernels import columns
-from olapdb.functions.strings.rendering import TEXT_ESCAPES, display_array, display_nested
+from olapdb.functions.strings.rendering import TEXT_ESCAPES, Style, display_array, display_nested
 
 _NEEDS_ESCAPE = np.zeros(256, bool)
 _NEEDS_ESCAPE[list(b"\\'\t\n\r\0\b\f")] = True
@@ -36,12 +36,24 @@ def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Arra
     if isinstance(types.plain(data_type), types.Boolean):
         true = header.settings.text("bool_true_representation")
         return pc.if_else(array, true, header.settings.text("bool_false_representation"))
-    return columns.text(display_array(array, data_type, header.environment.zone))
+    texts = display_array(array, data_type, header.environment.zone, style_of(header))
+    return columns.text(texts)
 
 
 def quoted(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
     """Return the values as SQL writes them: strings and times quoted, NULL as the word."""
-    return display_nested(array, data_type, header.environment.zone)
+    return display_nested(array, data_type, header.environment.zone, style_of(header))
+
+
+def style_of(header: Header) -> Style:
+    """Return how the settings say that times, decimals and quotes are written."""
+    settings = header.settings
+    return Style(
+        times=settings.text("date_time_output_format"),
+        zeros=settings.boolean("output_format_decimal_trailing_zeros"),
+        trimmed=settings.boolean("output_format_trim_fixed_string"),
+        doubled_quotes=settings.boolean("output_format_values_escape_quote_with_quote"),
+    )
 
 
 def tab_escaped(array: pa.Array) -> pa.Array:

@@ -201,10 +201,7 @@ def _infer(source: Input) -> Structure:
     first = next(_read(Input(source.stream, source.settings, source.environment)), None)
     if first is None:
         raise no_structure("they have no rows")
-    settings = source.settings
-    return infer_texts(
-        first, settings.integer("input_format_max_rows_to_read_for_schema_inference")
-    )
+    return infer_texts(first, source)
 
 
 FORMATS = (

@@ -1,4 +1,4 @@
-"""Values and SQLInsert: rows as SQL writes them. INSERT … FORMAT Values is read by the parser."""
+"""Values and SQLInsert: rows as SQL writes them. INSERT … VALUES is read by the parser."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from olapdb.formats.base import Ending, Format, Header, Writer
 from olapdb.formats.texts import body, joined_rows, quoted
+from olapdb.formats.values_read import VALUES_READER
 
 
 def _rows(batch: pa.RecordBatch, header: Header, separator: str, start: str) -> pa.Array:
@@ -72,6 +73,11 @@ class SqlInsertWriter(Writer):
 
 
 FORMATS = (
-    Format("Values", "Rows in parentheses, as INSERT INTO t VALUES has them.", ValuesWriter),
+    Format(
+        "Values",
+        "Rows in parentheses, as INSERT INTO t VALUES has them.",
+        ValuesWriter,
+        VALUES_READER,
+    ),
     Format("SQLInsert", "INSERT statements of the rows.", SqlInsertWriter),
 )

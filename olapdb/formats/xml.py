@@ -15,7 +15,7 @@ from olapdb.functions.kernels import columns
 _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
-def _escaped(text: str) -> str:
+def xml_escaped(text: str) -> str:
     """Return a text as XML has it."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
@@ -26,25 +26,25 @@ def _elements(offsets: object, texts: pa.Array, tag: str) -> pa.Array:
     return pc.binary_join_element_wise(f"<{tag}>", inside, f"</{tag}>", "")
 
 
-def _texts(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
+def xml_texts(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
     """Return values as escaped XML, the elements of containers in tags; NULL is `\\N`."""
     plain = types.plain(data_type)
     match plain:
         case types.Array(inner):
             offsets, values = columns.elements_of(array)
-            return _elements(offsets, _tagged("elem", _texts(values, inner, header)), "array")
+            return _elements(offsets, _tagged("elem", xml_texts(values, inner, header)), "array")
         case types.Map():
             offsets = columns.offsets_of(array)
             entries = slice(int(offsets[0]), int(offsets[-1]))
-            keys = _tagged("key", _texts(array.keys[entries], plain.key, header))
-            values = _tagged("value", _texts(array.items[entries], plain.value, header))
+            keys = _tagged("key", xml_texts(array.keys[entries], plain.key, header))
+            values = _tagged("value", xml_texts(array.items[entries], plain.value, header))
             pairs = _tagged("elem", pc.binary_join_element_wise(keys, values, ""))
             return _elements(offsets - offsets[0], pairs, "map")
         case types.Tuple():
             if not plain.elements:
                 return pa.array(["<tuple></tuple>"] * len(array), pa.string())
             fields = [
-                _tagged("elem", _texts(field, element, header))
+                _tagged("elem", xml_texts(field, element, header))
                 for field, element in zip(columns.struct_fields(array), plain.elements, strict=True)
             ]
             return _tagged("tuple", joined_rows(fields, ""))
@@ -71,8 +71,8 @@ class XmlWriter(Writer):
         """Return the columns, and what comes before the rows."""
         indent = "\t\t\t\t"
         columns_text = "".join(
-            f"\t\t\t<column>\n{indent}<name>{_escaped(name)}</name>\n"
-            f"{indent}<type>{_escaped(data_type.name)}</type>\n\t\t\t</column>\n"
+            f"\t\t\t<column>\n{indent}<name>{xml_escaped(name)}</name>\n"
+            f"{indent}<type>{xml_escaped(data_type.name)}</type>\n\t\t\t</column>\n"
             for name, data_type in zip(self.header.names, self.header.types, strict=True)
         )
         return (
@@ -85,7 +85,7 @@ class XmlWriter(Writer):
         columns_read = zip(self._tags, batch.columns, self.header.types, strict=True)
         return [
             pc.binary_join_element_wise(
-                f"{indent}<{tag}>", _texts(column, data_type, self.header), f"</{tag}>\n", ""
+                f"{indent}<{tag}>", xml_texts(column, data_type, self.header), f"</{tag}>\n", ""
             )
             for tag, column, data_type in columns_read
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 
@@ -30,6 +31,7 @@ _QUERIES = {
     " if(number = 1, NULL, number) AS x FROM numbers(3)",
     "no rows": "SELECT number AS n FROM numbers(0)",
     "totals": "SELECT k, count() AS c FROM values('k UInt8', 1, 1, 2) GROUP BY k WITH TOTALS ORDER BY k",
+    "large numbers": "SELECT 2000000 AS a, number * 1000000 AS b FROM numbers(3)",
     "a large number": "SELECT 12345678 AS big",
     "many rows": "SELECT number AS a, number % 2 = 0 ? NULL : toString(number) AS b FROM numbers(1500)",
     "sixty rows": "SELECT number FROM numbers(60)",
@@ -95,6 +97,26 @@ _SETTINGS = (
     "output_format_json_escape_forward_slashes = 0",
     "output_format_json_named_tuples_as_objects = 0",
     "output_format_json_array_of_rows = 1",
+    "output_format_json_map_as_array_of_tuples = 1",
+    "output_format_json_pretty_print = 0",
+    "output_format_json_skip_null_value_in_named_tuples = 1",
+    "output_format_json_validate_utf8 = 1",
+    "output_format_markdown_escape_special_characters = 1",
+    "output_format_values_escape_quote_with_quote = 1",
+    "output_format_decimal_trailing_zeros = 1",
+    "output_format_trim_fixed_string = 1",
+    "date_time_output_format = 'iso'",
+    "date_time_output_format = 'unix_timestamp'",
+    "output_format_pretty_fallback_to_vertical = 0",
+    "output_format_pretty_fallback_to_vertical_min_columns = 50",
+    "output_format_pretty_multiline_fields = 0",
+    "output_format_pretty_named_tuples_as_json = 0",
+    "output_format_pretty_max_value_width = 4",
+    "output_format_pretty_max_column_pad_width = 4",
+    "output_format_pretty_grid_charset = 'ASCII'",
+    "output_format_pretty_display_footer_column_names_min_rows = 2",
+    "output_format_pretty_single_large_number_tip_threshold = 0",
+    "output_format_pretty_max_rows = 1",
     "output_format_csv_serialize_tuple_into_separate_columns = 0",
     "format_csv_delimiter = ';'",
     "format_csv_null_representation = 'NULL'",
@@ -109,9 +131,32 @@ _SETTINGS = (
     "output_format_sql_insert_quote_names = 0",
     "output_format_sql_insert_use_replace = 1",
 )
+_TIMES_QUERY = r"""SELECT toDateTime('2024-01-31 10:11:12', 'Asia/Tokyo') AS t, [t] AS a,
+ toDateTime64('1924-01-31 10:11:12.340', 3, 'UTC') AS old, map(t, old) AS m, (old, t) AS tu,
+ toDateTime64('2024-01-31 10:11:12', 0, 'UTC') AS t0, toDate('2024-01-31') AS d, 'bad' AS bad,
+ CAST((1, NULL, (NULL, 2)), 'Tuple(a Nullable(Int8), b Nullable(String), c Tuple(x Nullable(String),
+ y Int8))') AS n, CAST(tuple(NULL), 'Tuple(a Nullable(Int8))') AS e, 'it''s_*\\x\n' AS q, ['it''s'] AS qa,
+ toFixedString('ab', 4) AS fs, [fs] AS fsa, [toDecimal64(1.5, 3)] AS da, map('a', map('b', [1])) AS ma,
+ repeat('wide ', 20) AS w, toUInt32(number) * 1234567 AS last FROM numbers(4)"""
 _SETTINGS_QUERY = """SELECT toUInt64(1) AS a, toInt64(2) AS b, 1.5 AS f, nan AS d,
  toDecimal32(1.5, 2) AS e, 'a/b;' AS s, CAST((1, 2), 'Tuple(x UInt8, y Int64)') AS t, NULL AS n,
  true AS bo, map(toInt64(1), toUInt64(2)) AS m, inf AS i, toFloat32(1.5) AS f32 FROM numbers(3)"""
+_WITH_SETTINGS = (
+    "JSON",
+    "JSONEachRow",
+    "JSONCompactEachRow",
+    "JSONObjectEachRow",
+    "CSV",
+    "TSV",
+    "SQLInsert",
+    "Vertical",
+    "Values",
+    "Markdown",
+    "Pretty",
+    "PrettyCompact",
+    "PrettySpace",
+    "CustomSeparated",
+)
 _MEASURED = (
     rb'"elapsed": [0-9.e-]+',
     rb"<elapsed>[^<]+",
@@ -150,25 +195,14 @@ def test_text_equals_clickhouse(name: str, oracle: Oracle, connection: olapdb.Co
 
 @pytest.mark.parametrize("setting", _SETTINGS)
 def test_settings_of_formats(setting: str, oracle: Oracle, connection: olapdb.Connection) -> None:
-    sql = f"{_SETTINGS_QUERY} SETTINGS {setting}"
-    for output_format in [
-        "JSON",
-        "JSONEachRow",
-        "JSONCompactEachRow",
-        "JSONObjectEachRow",
-        "CSV",
-        "TSV",
-        "SQLInsert",
-        "Vertical",
-        "Values",
-        "Pretty",
-    ]:
-        expected = _without_measures(oracle.text(sql, output_format))
-        text = _without_measures(connection.execute(sql).fetch_text(output_format))
+    for sql, output_format in product((_SETTINGS_QUERY, _TIMES_QUERY), _WITH_SETTINGS):
+        asked = f"{sql} SETTINGS {setting}"
+        expected = _without_measures(oracle.text(asked, output_format))
+        text = _without_measures(connection.execute(asked).fetch_text(output_format))
         assert text == expected, output_format
 
 
-@pytest.mark.parametrize("rule", ["Escaped", "Quoted", "CSV", "JSON", "Raw"])
+@pytest.mark.parametrize("rule", ["Escaped", "Quoted", "CSV", "JSON", "XML", "Raw"])
 @pytest.mark.parametrize("query", ["values", "nested", "some rows", "no rows", "totals"])
 def test_custom_separated(
     query: str, rule: str, oracle: Oracle, connection: olapdb.Connection
@@ -213,6 +247,38 @@ def test_names_of_objects(oracle: Oracle, connection: olapdb.Connection) -> None
     )
     expected = oracle.text(sql, "JSONObjectEachRow")
     assert connection.execute(sql).fetch_text("JSONObjectEachRow") == expected
+
+
+@pytest.mark.parametrize("output_format", ["JSON", "JSONCompact", "JSONEachRow", "JSONColumns"])
+@pytest.mark.parametrize("checked", [0, 1])
+def test_bytes_that_are_no_utf8(
+    output_format: str, checked: int, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    """Documents always have the replacement character for them, rows if the setting says so."""
+    sql = (
+        "SELECT unhex('61FFFE62') AS s, [unhex('C328')] AS a, 'é' AS e"
+        f" SETTINGS output_format_json_validate_utf8 = {checked}"
+    )
+    expected = _without_measures(oracle.text(sql, output_format))
+    assert _without_measures(connection.execute(sql).fetch_text(output_format)) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 AS a, 'x' AS b, NULL AS c, [1, 2] AS d, map('k', 1, 'l', 2) AS e, (1, 'z') AS t,"
+        " [[1], [2, 3]] AS f, map('k', [1, 2]) AS g, (1, map('a', (1, 'x'))) AS h FROM numbers(2)",
+        "SELECT 'a\\tb\\nc\\\\d' AS s, true AS b, -1.5 AS f, toDate('2024-01-01') AS d,"
+        " toDateTime('2024-01-01 00:00:00', 'UTC') AS t, [NULL, 'q'] AS n, toDecimal32(1.5, 2) AS de,"
+        " [nan, inf, -inf] AS na, if(number = 1, NULL, number) AS nn, toDate32('1950-01-01') AS d32,"
+        " toDateTime64('2024-01-01 00:00:00.123', 3, 'UTC') AS t64 FROM numbers(2)",
+        "SELECT 1 AS a WHERE 0",
+    ],
+)
+def test_hive_text(sql: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    """Each depth has a control character of its own between its values."""
+    expected = oracle.text(sql, "HiveText")
+    assert connection.execute(sql).fetch_text("HiveText") == expected
 
 
 def test_format_null_has_no_text(connection: olapdb.Connection) -> None:

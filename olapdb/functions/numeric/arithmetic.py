@@ -90,8 +90,10 @@ def _decimal_type(name: str, operation: str, left: DataType, right: DataType) ->
     if isinstance(left, Float) or isinstance(right, Float):
         return FLOAT64
     scales = [t.scale if isinstance(t, Decimal) else 0 for t in (left, right)]
-    precision = max(t.precision for t in (left, right) if isinstance(t, Decimal))
-    precision = decimal_precision(precision)
+    precisions = [t.precision for t in (left, right) if isinstance(t, Decimal)]
+    precision = precisions[0]  # a decimal beside an integer keeps its own
+    if len(precisions) > 1:
+        precision = decimal_precision(max(precisions))
     if operation in ("plus", "minus", "modulo", "positiveModulo"):
         return Decimal(precision, max(scales))
     if operation == "multiply":

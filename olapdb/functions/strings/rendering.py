@@ -6,6 +6,8 @@ inside arrays, tuples and maps are quoted.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +37,23 @@ TEXT_ESCAPES = (
 )
 
 
+@dataclass(frozen=True)
+class Style:
+    """How formats write some values; functions write them the plain way.
+
+    `times`: the clock (simple), that of UTC with T and Z (iso), or seconds since 1970
+    (unix_timestamp). `zeros`: a decimal has all digits of its scale. `trimmed`: a FixedString has no zero bytes at its end. `doubled_quotes`: a quote
+    within quotes stands twice, and a backslash for itself."""
+
+    times: str = "simple"
+    zeros: bool = False
+    trimmed: bool = False
+    doubled_quotes: bool = False
+
+
+PLAIN = Style()
+
+
 def display(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> list[str | None]:
     """Return the values as ClickHouse prints them, as Python strings.
 
@@ -59,7 +78,9 @@ def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
     ]
 
 
-def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
+def display_array(
+    array: pa.Array, data_type: types.DataType, zone: str = "UTC", style: Style = PLAIN
+) -> pa.Array:
     """Return the values as ClickHouse prints them at top level, a string array; NULL stays null.
 
     `zone` is the warehouse's time zone; DateTime types that name no zone are shown in it.
@@ -69,7 +90,7 @@ def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC")
         case types.String():
             return array
         case types.FixedString():
-            return columns.text(array)
+            return _fixed_strings(array, style)
         case types.Integer() | types.Interval():
             return _integers(array)
         case types.Enum():
@@ -79,11 +100,11 @@ def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC")
         case types.Boolean():
             return pc.if_else(array, "true", "false")
         case types.Decimal():
-            return _decimals(array, inner)
+            return _decimals(array, inner, style.zeros)
         case types.Date() | types.Date32():
             return array.cast(pa.string())
         case types.DateTime() | types.DateTime64():
-            return _times(array, inner, zone)
+            return _times(array, inner, zone, style)
         case types.Time() | types.Time64():
             return clock_texts(array, inner)
         case types.UUID():
@@ -95,15 +116,21 @@ def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC")
         case types.Nothing():
             return array.cast(pa.string())
         case types.Array(element):
-            return _lists(array, element, zone)
+            return _lists(array, element, zone, style)
         case types.Tuple():
-            return _tuples(array, inner, zone)
+            return _tuples(array, inner, zone, style)
         case types.Map():
-            return _maps(array, inner, zone)
+            return _maps(array, inner, zone, style)
         case types.AggregateFunction(state=state):
-            return display_array(array, state, zone)
+            return display_array(array, state, zone, style)
         case _:
             raise InternalError(f"No rendering of type {data_type}.")
+
+
+def _fixed_strings(array: pa.Array, style: Style) -> pa.Array:
+    """Return FixedStrings as text, without zero bytes at the end if the style says so."""
+    texts = columns.text(array)
+    return pc.ascii_rtrim(texts, characters="\0") if style.trimmed else texts
 
 
 def _integers(array: pa.Array) -> pa.Array:
@@ -165,23 +192,26 @@ _QUOTED = (
 """The types without text whose values stand between quotes inside an array, tuple or map."""
 
 
-def display_nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
+def display_nested(
+    array: pa.Array, data_type: types.DataType, zone: str = "UTC", style: Style = PLAIN
+) -> pa.Array:
     """Return the values as printed inside an array, tuple or map: strings and times quoted, NULL as
     the word."""
     inner = types.plain(data_type)
     if isinstance(inner, types.String | types.FixedString | types.Enum):
-        texts = enum_texts(array, inner) if isinstance(inner, types.Enum) else columns.text(array)
-        shown = quote_strings(texts)
+        texts = display_array(array, inner, zone, style)
+        shown = quote_strings(texts, doubled=style.doubled_quotes)
     else:
-        shown = display_array(array, inner, zone)
+        shown = display_array(array, inner, zone, style)
         if isinstance(inner, _QUOTED):
             shown = pc.binary_join_element_wise("'", shown, "'", "")
     return pc.fill_null(shown, "NULL") if shown.null_count else shown
 
 
-def quote_strings(array: pa.Array) -> pa.Array:
-    """Return strings as SQL literals, quoted and escaped: 'it\\'s'."""
-    for plain_text, escaped in TEXT_ESCAPES:
+def quote_strings(array: pa.Array, *, doubled: bool = False) -> pa.Array:
+    """Return strings as SQL literals, quoted and escaped: 'it\\'s'; `doubled`: 'it''s'."""
+    escapes = (("'", "''"), *TEXT_ESCAPES[2:]) if doubled else TEXT_ESCAPES
+    for plain_text, escaped in escapes:
         array = pc.replace_substring(array, plain_text, escaped)
     return pc.binary_join_element_wise("'", array, "'", "")
 
@@ -211,8 +241,8 @@ def _floats(array: pa.Array) -> pa.Array:
     return pc.replace_substring(shown, "e+", "e")
 
 
-def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
-    """Return decimals as text without trailing zeros of the fraction."""
+def _decimals(array: pa.Array, data_type: types.Decimal, zeros: bool) -> pa.Array:
+    """Return decimals as text, with the zeros at the end of the fraction if `zeros`."""
     unscaled_type = (
         pa.decimal128(38, 0) if pa.types.is_decimal128(array.type) else pa.decimal256(76, 0)
     )
@@ -223,20 +253,45 @@ def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
     digits = pc.utf8_ltrim(unscaled, "-")
     digits = pc.utf8_lpad(digits, width=data_type.scale + 1, padding="0")
     units = pc.utf8_slice_codeunits(digits, 0, -data_type.scale)
-    fraction = pc.utf8_rtrim(pc.utf8_slice_codeunits(digits, -data_type.scale), "0")
+    fraction = pc.utf8_slice_codeunits(digits, -data_type.scale)
+    if not zeros:
+        fraction = pc.utf8_rtrim(fraction, "0")
     point = pc.if_else(pc.equal(fraction, ""), "", ".")
     return pc.binary_join_element_wise(pc.if_else(negative, "-", ""), units, point, fraction, "")
 
 
-def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
-    """Return DateTime and DateTime64 as local time in their zone, with their precision's digits."""
+def _times(
+    array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str, style: Style
+) -> pa.Array:
+    """Return DateTime and DateTime64 as the style says, with their precision's digits."""
+    if style.times == "unix_timestamp":
+        return _timestamps(array, data_type)
+    if style.times == "iso":
+        shown = pc.replace_substring(_clocks(array, data_type, "UTC"), " ", "T")
+        return pc.binary_join_element_wise(shown, "Z", "")
+    return _clocks(array, data_type, data_type.zone or zone)
+
+
+def _timestamps(array: pa.Array, data_type: types.DateTime | types.DateTime64) -> pa.Array:
+    """Return times as seconds since 1970, with their precision's digits behind the point."""
+    precision = data_type.precision if isinstance(data_type, types.DateTime64) else 0
+    ticks = array.cast(pa.int64())
+    surplus = {"s": 0, "ms": 3, "us": 6, "ns": 9}[array.type.unit] - precision
+    if surplus:
+        values = columns.numpy_values(ticks) // 10**surplus
+        ticks = columns.from_values(values, pa.int64(), columns.validity(array))
+    return _decimals(ticks.cast(pa.decimal128(38, 0)), types.Decimal(38, precision), zeros=True)
+
+
+def _clocks(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
+    """Return times as local time in the zone."""
     ticks, unit = columns.numpy_values(array), array.type.unit
     last_digits = None
     if unit == "ns" and ticks.size and int(np.abs(ticks // _NS_A_DAY).max()) >= _SAFE_NS_DAYS:
         # the clock's nanoseconds may need more than 64 bits
         unit, last_digits = "us", _three_digits(ticks % 1_000)
         array = columns.from_values(ticks // 1_000, pa.timestamp("us"), columns.validity(array))
-    wall = pc.local_timestamp(columns.view(array, pa.timestamp(unit, tz=data_type.zone or zone)))
+    wall = pc.local_timestamp(columns.view(array, pa.timestamp(unit, tz=zone)))
     shown = _stopped(wall).cast(pa.string())
     if last_digits is not None:
         shown = pc.binary_join_element_wise(shown, last_digits, "")
@@ -305,29 +360,31 @@ def _restore_nulls(shown: pa.Array, array: pa.Array) -> pa.Array:
     return pc.if_else(array.is_valid(), shown, pa.scalar(None, shown.type))
 
 
-def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
+def _lists(array: pa.Array, element: types.DataType, zone: str, style: Style) -> pa.Array:
     """Return arrays as `[1,2]`; NULL stays null."""
     offsets, elements = columns.elements_of(array)
     return _restore_nulls(
-        _join_lists(offsets, display_nested(elements, element, zone), "[", "]"), array
+        _join_lists(offsets, display_nested(elements, element, zone, style), "[", "]"), array
     )
 
 
-def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
+def _tuples(array: pa.Array, data_type: types.Tuple, zone: str, style: Style) -> pa.Array:
     """Return tuples as `(1,'a')`; NULL stays null."""
     fields = columns.struct_fields(array)
     if not fields:
         return pa.array(["()"] * len(array), pa.string())
-    pieces = [display_nested(f, t, zone) for f, t in zip(fields, data_type.elements, strict=True)]
+    pieces = [
+        display_nested(f, t, zone, style) for f, t in zip(fields, data_type.elements, strict=True)
+    ]
     inside = pc.binary_join_element_wise(*pieces, ",") if len(pieces) > 1 else pieces[0]
     return _restore_nulls(pc.binary_join_element_wise("(", inside, ")", ""), array)
 
 
-def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
+def _maps(array: pa.Array, data_type: types.Map, zone: str, style: Style) -> pa.Array:
     """Return maps as `{'a':1,'b':2}`; NULL stays null."""
     offsets = columns.offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
-    keys = display_nested(array.keys.slice(start, stop - start), data_type.key, zone)
-    items = display_nested(array.items.slice(start, stop - start), data_type.value, zone)
+    keys = display_nested(array.keys.slice(start, stop - start), data_type.key, zone, style)
+    items = display_nested(array.items.slice(start, stop - start), data_type.value, zone, style)
     pairs = pc.binary_join_element_wise(keys, items, ":")
     return _restore_nulls(_join_lists(offsets - start, pairs, "{", "}"), array)

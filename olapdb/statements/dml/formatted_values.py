@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import BinaryIO
@@ -13,7 +14,7 @@ from olapdb import errors
 from olapdb.formats.base import Format, Input, Rows, Structure
 from olapdb.formats.blocks import without_byte_order_mark
 from olapdb.formats.files import matching_files
-from olapdb.formats.opened import BINARY, decoding, open_data
+from olapdb.formats.opened import BINARY, BYTES, decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
 from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Column, Table
@@ -21,8 +22,6 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.types import STRING, is_nullable, make_nullable
-
-_BYTES = (*BINARY, "RawBLOB")
 
 
 def formatted_blocks(
@@ -65,13 +64,16 @@ def _streams(
 ) -> Iterator[tuple[Format, BinaryIO]]:
     """Return the format and the bytes of the statement's data, or of each of its files.
 
-    Raises CannotStat."""
+    Raises FileDoesntExist."""
     if statement.infile is None:
         return iter([_text_stream(statement)])
     settings = context.settings
     paths = matching_files(statement.infile.path, settings)
     if not paths:
-        raise errors.CannotStat(f"No file matches {statement.infile.path!r}.")
+        raise errors.FileDoesntExist(f"No file matches {statement.infile.path!r}.")
+    for path in paths:
+        if not os.path.isfile(path):
+            raise errors.FileDoesntExist(f"There is no file {path}.")
     chosen = [_format_of_file(statement, path) for path in paths]
     compression = statement.infile.compression
     return (
@@ -113,7 +115,7 @@ def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
         )
     assert statement.data is not None
     data = io.BytesIO(statement.data.encode("utf-8", "surrogateescape"))
-    return chosen, data if chosen.name in _BYTES else without_byte_order_mark(data)
+    return chosen, data if chosen.name in BYTES else without_byte_order_mark(data)
 
 
 def _rows(

@@ -1,0 +1,326 @@
+"""Reads RowBinary: where each row ends is found for all bytes of a block at once, without a loop.
+
+The end of a value that began at a byte is a function of that byte, so that arrays of positions are
+mapped to arrays of positions. A position behind the data is `_Block.beyond`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb import errors, types
+from olapdb.formats.base import Input, Reader, Rows, Structure
+from olapdb.formats.blocks import blocks_of
+from olapdb.formats.heads import Head, checked_head
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import spans
+
+_BLOCK_BYTES = 1 << 18
+"""Bytes whose rows are found at once: each has several positions of 8 bytes."""
+_VARINT_BYTES = 5
+_DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))
+"""The bytes of a decimal of at most so many digits."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Bytes of rows. `data` has zeros behind its `size` bytes, so that values may be read there."""
+
+    data: np.ndarray
+    size: int
+
+    @staticmethod
+    def of(data: bytes) -> _Block:
+        """Return the bytes as a block."""
+        return _Block(np.frombuffer(data + bytes(64), np.uint8), len(data))
+
+    @property
+    def beyond(self) -> int:
+        """Return the position that stands for all behind the data."""
+        return self.size + 1
+
+    def moved(self, positions: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
+        """Return positions moved by so many bytes."""
+        ends = positions + counts
+        return np.where((ends > self.size) | (positions > self.size), self.beyond, ends)
+
+    def numbers(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of 7 bits a byte that begin at the positions, and the positions behind."""
+        result = np.zeros(len(positions), np.int64)
+        length = np.zeros(len(positions), np.int64)
+        goes_on = np.ones(len(positions), bool)
+        for at in range(_VARINT_BYTES):
+            byte = self.data[positions + at].astype(np.int64)
+            result += np.where(goes_on, (byte & 0x7F) << (7 * at), 0)
+            length += goes_on
+            goes_on &= byte >= 0x80
+        return result, self.moved(positions, length)
+
+
+# --- ends
+
+
+def _ends(block: _Block, at: np.ndarray, data_type: types.DataType) -> np.ndarray:
+    """Return the position behind the value that begins at each position."""
+    match data_type:
+        case types.Nullable(inner):
+            behind = block.moved(at, 1)
+            is_null = block.data[at] == 1
+            return np.where(is_null, behind, _ends(block, behind, inner))
+        case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
+            return _ends(block, at, inner)
+        case types.String():
+            lengths, behind = block.numbers(at)
+            return block.moved(behind, lengths)
+        case types.Array() | types.Map():
+            counts, behind = block.numbers(at)
+            counts = np.minimum(counts, block.beyond)
+            return _repeated(block, behind, counts, _element(data_type))
+        case types.Tuple(elements=elements):
+            for element in elements:
+                at = _ends(block, at, element)
+            return at
+        case _:
+            return block.moved(at, _width(data_type))
+
+
+def _element(data_type: types.Array | types.Map) -> types.DataType:
+    """Return what the values of an array, or a map, are one behind the other."""
+    if isinstance(data_type, types.Map):
+        return types.Tuple((data_type.key, data_type.value))
+    return data_type.inner
+
+
+def _repeated(
+    block: _Block, at: np.ndarray, counts: np.ndarray, element: types.DataType
+) -> np.ndarray:
+    """Return the positions behind so many values of a type, by powers of two of them."""
+    step = _ends(block, np.arange(block.beyond + 1), element)
+    left = counts.copy()
+    while True:
+        at = np.where(left & 1, step[at], at)
+        left >>= 1
+        if not left.any():
+            return at
+        step = step[step]
+
+
+def _row_starts(block: _Block, kinds: Sequence[types.DataType]) -> tuple[np.ndarray, int]:
+    """Return where each whole row of the block begins, and where the last one ends."""
+    row = types.Tuple(tuple(kinds))
+    step = _ends(block, np.arange(block.beyond + 1), row)
+    starts = np.zeros(1, np.int64)
+    while starts[-1] < block.size:
+        starts = np.concatenate((starts, step[starts]))
+        step = step[step]
+        if len(starts) > 2 * (block.size + 1):
+            raise errors.IncorrectData("The rows of RowBinary have no bytes.")
+    whole = starts[starts <= block.size]
+    return whole[: np.searchsorted(whole, whole[-1])], int(whole[-1])
+
+
+def _width(data_type: types.DataType) -> int:
+    """Return the bytes of a value of a type of fixed width. Raise NotSupportedError for states."""
+    match data_type:
+        case types.AggregateFunction():
+            raise errors.NotSupportedError(
+                f"RowBinary of {data_type} is not supported: states have other bytes here.",
+                hint="Insert values, and aggregate them.",
+            )
+        case types.Boolean() | types.Nothing():
+            return 1
+        case types.Date():
+            return 2
+        case types.DateTime():
+            return 4
+        case types.WideNumber():
+            return data_type.bits // 8
+        case types.Decimal(precision=precision):
+            return next(size for digits, size in _DECIMAL_BYTES if precision <= digits)
+        case _:
+            return int(data_type.arrow.byte_width)
+
+
+# --- values
+
+
+def _values(block: _Block, at: np.ndarray, data_type: types.DataType) -> pa.Array:
+    """Return the values that begin at the positions."""
+    match data_type:
+        case types.Nullable(inner):
+            valid = block.data[at] != 1
+            present = _values(block, at[valid] + 1, inner)
+            return present if valid.all() else columns.scatter(present, valid)
+        case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
+            return _values(block, at, inner)
+        case types.String():
+            lengths, behind = block.numbers(at)
+            return spans(block.data, behind, behind + lengths)
+        case types.Array(inner):
+            offsets, starts = _elements(block, at, data_type)
+            return columns.lists_from(offsets, _values(block, starts, inner))
+        case types.Map(key, value):
+            offsets, starts = _elements(block, at, data_type)
+            keys = _values(block, starts, key)
+            items = _values(block, _ends(block, starts, key), value)
+            return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
+        case types.Tuple(elements=elements):
+            parts = []
+            for element in elements:
+                parts.append(_values(block, at, element))
+                at = _ends(block, at, element)
+            return columns.structs_from(parts, data_type.arrow, rows=len(at))
+        case _:
+            rows = block.data[at[:, None] + np.arange(_width(data_type))]
+            return _scalars(np.ascontiguousarray(rows), data_type)
+
+
+def _elements(
+    block: _Block, at: np.ndarray, data_type: types.Array | types.Map
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the offsets of lists, and where each of their elements begins."""
+    counts, behind = block.numbers(at)
+    offsets = columns.offsets_from_counts(counts)
+    parents = columns.parents_of(offsets)
+    places = np.arange(len(parents)) - offsets[parents]
+    starts = _repeated(block, behind[parents], places, _element(data_type))
+    return offsets, starts
+
+
+def _extended(rows: np.ndarray, width: int, *, signed: bool) -> np.ndarray:
+    """Return little-endian numbers with as many bytes as `width`; shape (rows, width)."""
+    missing = width - rows.shape[1]
+    if not missing:
+        return rows
+    fill = (rows[:, -1:] >= 0x80) * np.uint8(0xFF) if signed else np.zeros((len(rows), 1), np.uint8)
+    return np.concatenate((rows, np.repeat(fill.astype(np.uint8), missing, axis=1)), axis=1)
+
+
+def _scalars(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
+    """Return values of fixed width by their bytes, shape (rows, width)."""
+    arrow = data_type.arrow
+    match data_type:
+        case types.Boolean():
+            return pa.array(rows[:, 0] != 0)
+        case types.Nothing():
+            return pa.nulls(len(rows), arrow)
+        case types.Date():
+            return columns.from_values(rows.view("<u2")[:, 0].astype(np.int32), arrow, None)
+        case types.DateTime():
+            return columns.from_values(rows.view("<u4")[:, 0].astype(np.int64), arrow, None)
+        case types.DateTime64(precision=precision):
+            unit = {"s": 0, "ms": 3, "us": 6, "ns": 9}[data_type.unit]
+            ticks = rows.view("<i8")[:, 0] * 10 ** (unit - precision)
+            return columns.from_values(ticks, arrow, None)
+        case types.WideNumber():
+            rows = _extended(rows, arrow.byte_width, signed=data_type.signed)
+        case types.Decimal():
+            rows = _extended(rows, arrow.byte_width, signed=True)
+        case types.UUID():
+            rows = rows.reshape(-1, 2, 8)[:, :, ::-1].reshape(-1, 16)
+        case _:
+            pass
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(rows))]
+    return pa.Array.from_buffers(arrow, len(rows), buffers)
+
+
+# --- reader
+
+
+def _number(stream: BinaryIO) -> int:
+    """Return the number of 7 bits a byte that the stream begins with. Raises AttemptToReadAfterEof."""
+    result = 0
+    for at in range(_VARINT_BYTES):
+        byte = _exactly(stream, 1)[0]
+        result |= (byte & 0x7F) << (7 * at)
+        if byte < 0x80:
+            break
+    return result
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes:
+    """Return the next bytes of the stream. Raise AttemptToReadAfterEof if there are fewer."""
+    data = stream.read(size)
+    if len(data) < size:
+        raise errors.AttemptToReadAfterEof("The data end within their names or types.")
+    return data
+
+
+def _head(source: Input, head_lines: int) -> Head | None:
+    """Read the number of columns, their names, and types; None for data without them."""
+    if not head_lines:
+        return None
+    count = _number(source.stream)
+    lines = [
+        [
+            _exactly(source.stream, _number(source.stream)).decode("utf-8", "surrogateescape")
+            for _ in range(count)
+        ]
+        for _ in range(head_lines)
+    ]
+    return checked_head(source, lines[0], lines[1] if head_lines > 1 else None)
+
+
+def _infer(source: Input, head_lines: int) -> Structure:
+    """Return the columns that the data name with their types."""
+    plain = Input(source.stream, source.settings, source.environment)
+    head = _head(plain, head_lines)
+    assert head is not None
+    assert head.types is not None
+    return tuple(zip(head.names, head.types, strict=True))
+
+
+def _read(source: Input, head_lines: int) -> Iterator[Rows]:
+    """Yield the rows of a block at a time. Raises CannotReadAllData for a row without its end."""
+    head = _head(source, head_lines)
+    wanted = dict(source.structure or ())
+    names = tuple(wanted) if head is None else head.names
+    if head is not None and head.types is not None:
+        kinds = head.types
+    else:
+        kinds = tuple(_known(wanted, name) for name in names)
+    for data in blocks_of(source.stream, partial(_end_of_rows, kinds=kinds), _BLOCK_BYTES):
+        block = _Block.of(data)
+        at, end = _row_starts(block, kinds)
+        if end < block.size:
+            raise errors.CannotReadAllData("The data end within a row.")
+        arrays: dict[str, pa.Array] = {}
+        for name, kind in zip(names, kinds, strict=True):
+            is_needed = source.needed is None or name in source.needed
+            if name not in arrays and is_needed and (not wanted or name in wanted):
+                arrays[name] = _values(block, at, kind)
+            at = _ends(block, at, kind)
+        found = dict(zip(names, kinds, strict=True))
+        shown = tuple(found[name] for name in arrays)
+        yield Rows(tuple(arrays), shown, tuple(arrays.values()), len(at))
+
+
+def _known(wanted: dict[str, types.DataType], name: str) -> types.DataType:
+    """Return the type of a column. Raise IncorrectData for one whose bytes cannot be skipped."""
+    if name not in wanted:
+        raise errors.IncorrectData(
+            f"Nothing says the type of the column {name} of the data.",
+            hint="RowBinaryWithNamesAndTypes has types.",
+        )
+    return wanted[name]
+
+
+def _end_of_rows(data: bytes, kinds: Sequence[types.DataType]) -> int:
+    """Return the number of bytes of whole rows."""
+    return _row_starts(_Block.of(data), kinds)[1]
+
+
+def binary_reader(head_lines: int) -> Reader:
+    """Return the reader of RowBinary; `head_lines`: 1 for names in front, 2 for types too."""
+    return Reader(
+        partial(_infer, head_lines=head_lines),
+        partial(_read, head_lines=head_lines),
+        named=head_lines > 0,
+        infers=head_lines > 1,
+    )
