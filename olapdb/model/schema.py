@@ -14,6 +14,12 @@ from typing import Literal, TypeAlias, TypeVar
 from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
 from olapdb.types import DataType, quote_identifier, stored_type
 
+BLOOM_RATE = 0.025
+"""The rate of false positives of a bloom_filter whose definition gives none."""
+
+ROW_GROUP_ROWS = 65_536
+"""The rows of a granule where nothing else is said."""
+
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 
 
@@ -42,6 +48,14 @@ class Column:
     def stored(self) -> bool:
         """Return whether parts have this column: not if it is ALIAS or EPHEMERAL."""
         return self.default_kind not in ("ALIAS", "EPHEMERAL")
+
+    @property
+    def described_default(self) -> str:
+        """The default as DESCRIBE shows it: that of the type for an EPHEMERAL column without one."""
+        if self.default_kind == "EPHEMERAL" and not self.default:
+            name = self.type.name.replace("\\", "\\\\").replace("'", "\\'")
+            return f"defaultValueOfTypeName('{name}')"
+        return self.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +199,8 @@ class SkipIndex:
             return f"text({self.definition})"
         if self.parameters:
             return f"{self.type}({', '.join(map(str, self.parameters))})"
+        if self.argument == BLOOM_RATE and self.type == "bloom_filter":
+            return self.type
         text = str(int(self.argument)) if self.type == "set" else repr(self.argument)
         return f"{self.type}({text})"
 
@@ -237,6 +253,13 @@ class Table:
         """Return a setting of the table, its default where CREATE TABLE did not give it."""
         given = (value for key, value in self.settings if key == name)
         return next(given, TABLE_SETTINGS[name].default)
+
+    @property
+    def granule_rows(self) -> int:
+        """Return the rows of a granule: those of `index_granularity`, but ROW_GROUP_ROWS where it is
+        ClickHouse's default, which every SHOW CREATE TABLE of ClickHouse says."""
+        given = int(self.setting("index_granularity"))
+        return ROW_GROUP_ROWS if given == TABLE_SETTINGS["index_granularity"].default else given
 
     @property
     def expires(self) -> bool:

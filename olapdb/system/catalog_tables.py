@@ -186,7 +186,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 column.type.name,
                 position,
                 column.default_kind,
-                column.default,
+                column.described_default,
                 sum(part_columns.sizes(p, p.compressed_bytes, column) for p in parts)
                 if part_columns
                 else 0,

@@ -79,7 +79,10 @@ def engine_full(table: Table) -> str:
         text += f" SAMPLE BY {table.sampling_key}"
     if table.ttl:
         text += f" TTL {table.ttl}"
-    return text + _settings(table.settings)
+    settings = table.settings
+    if all(name != "index_granularity" for name, _ in settings):
+        settings += (("index_granularity", table.setting("index_granularity")),)
+    return text + _settings(settings)
 
 
 def _settings(settings: tuple[tuple[str, object], ...]) -> str:

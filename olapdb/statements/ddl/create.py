@@ -1,4 +1,4 @@
-"""CREATE DATABASE, TABLE and VIEW."""
+"""CREATE TABLE and VIEW."""
 
 from __future__ import annotations
 
@@ -12,35 +12,18 @@ import pyarrow as pa
 
 from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.bind.analysis import qualify
-from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.dml.replace_rows import replace_rows
-from olapdb.errors import (
-    BadArguments,
-    DatabaseAlreadyExists,
-    DictionaryAlreadyExists,
-    Error,
-    NotSupportedError,
-    TableAlreadyExists,
-    UnknownDatabaseEngine,
-)
+from olapdb.errors import BadArguments, DictionaryAlreadyExists, Error, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
+from olapdb.model.changes import Change, DropObject, PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import DatabaseExists, NameIsFree, Requirement, RevisionIs, SchemaIs
-from olapdb.model.schema import (
-    Column,
-    DatabaseEntry,
-    MaterializedView,
-    RefreshableView,
-    SchemaObject,
-    Table,
-    View,
-)
+from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -65,60 +48,6 @@ from olapdb.statements.ddl.view_parameters import named_objects, view_with_param
 from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.query import select
 from olapdb.views.definition.replaced_view import followers_of, redefine_followers
-
-_OTHER_DATABASE_ENGINES = (
-    "Memory",
-    "Lazy",
-    "Replicated",
-    "Shared",
-    "MySQL",
-    "PostgreSQL",
-    "MaterializedPostgreSQL",
-    "SQLite",
-    "DataLakeCatalog",
-    "Backup",
-    "Filesystem",
-    "S3",
-    "HDFS",
-    "Overlay",
-)
-"""Engines of databases that ClickHouse has, and olapdb does not."""
-
-
-def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
-    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, UnknownDatabaseEngine, NotSupportedError for
-    engines other than Atomic and Ordinary."""
-    engine = statement.engine
-    if engine is not None and engine.name not in ("Atomic", "Ordinary", *_OTHER_DATABASE_ENGINES):
-        raise UnknownDatabaseEngine(
-            f"Unknown database engine: {engine.name}.",
-            hint="Leave ENGINE out, or say Atomic.",
-            position=statement.position,
-        )
-    if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
-        raise NotSupportedError(
-            f"Database engine {statement.engine.name} is not supported.",
-            hint="Leave ENGINE out, or say Atomic.",
-            position=statement.position,
-        )
-    return retry_on_conflict(context, partial(_create_database, statement, context))
-
-
-def _create_database(
-    statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
-) -> Result:
-    """Make one attempt of `create_database` at the snapshot. Raises DatabaseAlreadyExists."""
-    if statement.name in snapshot.databases or statement.name in SYSTEM_DATABASES:
-        if statement.if_not_exists:
-            return Result()
-        raise DatabaseAlreadyExists(
-            f"Database {statement.name} exists.",
-            hint="Say IF NOT EXISTS.",
-            position=statement.position,
-        )
-    entry = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
-    commit_schema_change(context, "CREATE DATABASE", (), [CreateDatabase(entry)])
-    return Result()
 
 
 def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:

@@ -367,7 +367,7 @@ def _describe_row(column: Column) -> tuple[object, ...]:
         column.name,
         indented_name(column.type),
         column.default_kind,
-        column.default,
+        column.described_default,
         column.comment,
         codec_text(column),
         column.ttl,
