@@ -295,13 +295,21 @@ class View:
     created_ms: int = 0
     dictionary: str = ""
     merges: str = ""
-    """The engine `Merge('db', 'regexp')` of a table that has the rows of others; else ""."""
+    """The engine `Merge('db', 'regexp')` or `Alias('db', 't')` of a table that has the rows of
+    others; else ""."""
+    alias_of: tuple[str, ...] = ()
+    """The database and name of the table that an Alias stands for; else ()."""
     revision: int = field(default=0, compare=False)
 
     @property
     def has_parameters(self) -> bool:
         """Return whether the view is read by a call with values for its parameters."""
-        return not self.columns and not self.dictionary
+        return not self.columns and not self.dictionary and not self.alias_of
+
+    @property
+    def engine_name(self) -> str:
+        """The engine's name: `Merge` or `Alias`, else ""."""
+        return self.merges.partition("(")[0]
 
     def renamed(self, database: str, name: str) -> View:
         """Return the view under another name."""

@@ -34,6 +34,7 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.databases import require_own_database
+from olapdb.statements.ddl.alias_tables import build_alias, is_alias
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.replace import (
@@ -63,9 +64,9 @@ def _create_table(
     existing = _object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
-    if is_merge_table(statement):
-        merging = build_merge_table(statement, context, snapshot)
-        commit_object(merging, existing, context, snapshot)
+    if is_merge_table(statement) or is_alias(statement):
+        build = build_alias if is_alias(statement) else build_merge_table
+        commit_object(build(statement, context, snapshot), existing, context, snapshot)
         return Result()
     table = build_table(statement, context, snapshot)
     if statement.clone:
