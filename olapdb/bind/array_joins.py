@@ -146,8 +146,15 @@ class _ArrayJoinBinder:
 def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:
     """Return the node with PREWHERE applied to the table's own rows, below any ARRAY JOIN.
 
-    With FINAL it filters the rows before they are combined. Raises IllegalPrewhere where it uses an
-    element of an array."""
+    With FINAL it filters the rows before they are combined; of a join it filters the rows of the one
+    table that it names. Raises IllegalPrewhere where it uses an element of an array, or columns of
+    several tables."""
+    if isinstance(node, plan.Join):
+        return _in_joined_table(node, prewhere)
+    if isinstance(node, plan.Scan) and not node.table.engine.is_merge_tree:
+        raise IllegalPrewhere(
+            f"The engine {node.table.engine.name} does not support PREWHERE.", hint="Use WHERE."
+        )
     if isinstance(node, plan.Scan) and node.final:
         fields = zip(node.columns, node.types, strict=True)
         predicate_columns = tuple((unique, name, t) for (unique, name), t in fields)
@@ -160,6 +167,25 @@ def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:
             hint="Use WHERE.",
         )
     return replace(node, child=with_prewhere(node.child, prewhere))
+
+
+_FILTERED = (plan.Scan, plan.Join, plan.Filter)
+"""Inputs of a join that are tables, and no subqueries."""
+
+
+def _in_joined_table(node: plan.Join, prewhere: Expression) -> plan.Join:
+    """Return the join with PREWHERE below it, at the table whose columns it names; at the leftmost
+    one if it names none. Raises IllegalPrewhere."""
+    named = columns_of(prewhere)
+    left, right = ({field.name for field in side.schema} for side in (node.left, node.right))
+    if named <= left and isinstance(node.left, _FILTERED):
+        return replace(node, left=with_prewhere(node.left, prewhere))
+    if named <= right and isinstance(node.right, _FILTERED):
+        return replace(node, right=with_prewhere(node.right, prewhere))
+    raise IllegalPrewhere(
+        "PREWHERE is for the columns of one of the joined tables.",
+        hint="Use WHERE: conditions are pushed down to the tables.",
+    )
 
 
 # --- the function

@@ -105,7 +105,7 @@ def _parse_table(
     if_not_exists = cursor.if_not_exists()
     table = _parse_new_name(cursor)
     elements = columns.TableElements()
-    if cursor.key == "(" and not query_follows(cursor):
+    if cursor.key == "(" and (cursor.key_after(1) == "FROM" or not query_follows(cursor)):
         elements = columns.parse_table_elements(cursor)
     table_storage, comment = storage.parse_storage(cursor, elements.primary_key)
     like: nodes.TableName | None = None
