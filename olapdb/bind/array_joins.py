@@ -22,6 +22,7 @@ from olapdb.config import Settings
 from olapdb.errors import IllegalPrewhere, NotSupportedError, TypeMismatch
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
+from olapdb.plan.conditions import scalar_call
 from olapdb.plan.expressions import (
     AggregateCall,
     ColumnRef,
@@ -35,6 +36,7 @@ from olapdb.plan.expressions import (
     with_children,
 )
 from olapdb.sql import nodes as sql
+from olapdb.types import Map
 
 if TYPE_CHECKING:
     from olapdb.bind import decorrelation
@@ -132,13 +134,30 @@ class _ArrayJoinBinder:
                 column.shown_bare,
             )
 
+    def _of_one_length(
+        self, arrays: tuple[tuple[str, Expression], ...]
+    ) -> tuple[tuple[str, Expression], ...]:
+        """Return the arrays, the shorter ones of a row with default values behind their elements.
+        Raises NotSupportedError for a Map, which has no default entry."""
+        if any(isinstance(array.type, Map) for _, array in arrays):
+            raise NotSupportedError(
+                "enable_unaligned_array_join is for arrays, not for a Map.",
+                hint="Join mapKeys(m) and mapValues(m).",
+            )
+        lengths = tuple(scalar_call("length", (array,)) for _, array in arrays)
+        longest = scalar_call("greatest", lengths)
+        return tuple((name, scalar_call("arrayResize", (a, longest))) for name, a in arrays)
+
     def relation(self, left: bool) -> Relation:
         """Return the joined relation; `left` keeps rows whose arrays are empty."""
         columns = [self.replaced.get(c, c) for c in self.source.columns]
+        arrays = tuple(self.arrays)
+        if len(arrays) > 1 and self.binder.queries.scope.settings["enable_unaligned_array_join"]:
+            arrays = self._of_one_length(arrays)
 
         def build() -> plan.Node:
             node = self.source.build()
-            return plan.ArrayJoin(node, node.schema, tuple(self.arrays), left)
+            return plan.ArrayJoin(node, node.schema, arrays, left)
 
         return Relation([*self.added, *columns], build, self.source.label, self.source.joins)
 

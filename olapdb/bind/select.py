@@ -28,7 +28,7 @@ from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_arguments, expand_star, untupled
 from olapdb.bind.totals import refuse_totals_without_groups, with_totals
 from olapdb.bind.windows import Windowing, refuse_windows
-from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError
+from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError, UnknownIdentifier
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import all_of, conjuncts
@@ -308,6 +308,12 @@ class _SelectBinder:
         Raises NotSupportedError for COLLATE."""
         clause = self.select.order_by
         if isinstance(clause, sql.OrderByAll):
+            if not self.queries.scope.settings["enable_order_by_all"]:
+                raise UnknownIdentifier(
+                    "Unknown expression identifier all.",
+                    hint="SET enable_order_by_all = 1: then ORDER BY ALL means every column.",
+                    position=clause.position,
+                )
             for shown in items:
                 nulls_first = bool(clause.nulls_first)
                 yield Order(shown.expression, clause.descending, nulls_first, shown.position)

@@ -15,7 +15,7 @@ from olapdb.bind.analysis import qualify
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.dml.replace_rows import replace_rows
-from olapdb.errors import BadArguments, DictionaryAlreadyExists, Error, TableAlreadyExists
+from olapdb.errors import DictionaryAlreadyExists, Error, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
@@ -45,6 +45,7 @@ from olapdb.statements.ddl.replace import (
     with_identity_of,
 )
 from olapdb.statements.ddl.table_definition import build_table, template_table
+from olapdb.statements.ddl.view_columns import listed_query
 from olapdb.statements.ddl.view_parameters import named_objects, view_with_parameters
 from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.query import select
@@ -329,14 +330,17 @@ def _definition(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> tuple[nodes.Query, tuple[Column, ...], tuple[tuple[str, int], ...]]:
     """Return the qualified query of a view, its columns, and (id, revision) of what it reads."""
-    plan = select.plan_query(statement.query, context, snapshot)
+    query = statement.query
+    plan = select.plan_query(query, context, snapshot)
+    if statement.columns:
+        query = listed_query(statement, dict(zip(plan.names, plan.types)))
+        plan = select.plan_query(query, context, snapshot)
+    comments = {column.name: column.comment for column in statement.columns}
     columns = tuple(
-        Column(number, column_name, data_type)
+        Column(number, column_name, data_type, comment=comments.get(column_name, ""))
         for number, (column_name, data_type) in enumerate(zip(plan.names, plan.types), 1)
     )
-    if statement.columns:
-        columns = _named_columns(statement, columns)
-    kept = _with_kept_nulls(statement.query, plan, context, snapshot)
+    kept = _with_kept_nulls(query, plan, context, snapshot)
     return qualify(kept, context.scope(snapshot)), columns, plan.tables
 
 
@@ -361,23 +365,3 @@ def _with_kept_nulls(
         if select.plan_query(query, default, snapshot).root == plan.root:
             return query
     return replace(query, settings=(*query.settings, nodes.Setting(_KEEP_NULLS, 1)))
-
-
-def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the SELECT's columns with the comments of the view's column list. Raise BadArguments
-    if names or number differ."""
-    if len(statement.columns) != len(columns):
-        raise BadArguments(
-            f"The view lists {len(statement.columns)} columns, its SELECT has {len(columns)}.",
-            position=statement.position,
-        )
-    commented_columns = []
-    for definition, column in zip(statement.columns, columns, strict=True):
-        if definition.name != column.name:
-            raise BadArguments(
-                f"The view's column {definition.name} is called {column.name} in its SELECT.",
-                hint="Use AS to give it that name.",
-                position=definition.position,
-            )
-        commented_columns.append(replace(column, comment=definition.comment))
-    return tuple(commented_columns)
