@@ -241,6 +241,8 @@ class Table:
     past: tuple[PastColumn, ...] = ()
     last_column_id: int = 0
     """The highest id that a dropped column had."""
+    assumed: tuple[str, ...] = ()
+    """The names of the constraints that are ASSUME: no row is checked for them."""
     sampling_key: str = ""
     """SQL text of SAMPLE BY, an unsigned integer of the primary key; "" without one."""
     revision: int = field(default=0, compare=False)
@@ -253,6 +255,11 @@ class Table:
         """Return a setting of the table, its default where CREATE TABLE did not give it."""
         given = (value for key, value in self.settings if key == name)
         return next(given, TABLE_SETTINGS[name].default)
+
+    @property
+    def checks(self) -> tuple[tuple[str, str], ...]:
+        """The constraints that rows are checked for: (name, condition)."""
+        return tuple(one for one in self.constraints if one[0] not in self.assumed)
 
     @property
     def granule_rows(self) -> int:

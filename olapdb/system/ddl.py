@@ -124,7 +124,8 @@ def _create_table(table: Table) -> str:
         f", PROJECTION {quote_identifier(p.name)} ({p.query})" for p in table.projections
     )
     constraints = "".join(
-        f", CONSTRAINT {quote_identifier(n)} CHECK {e}" for n, e in table.constraints
+        f", CONSTRAINT {quote_identifier(n)} {'ASSUME' if n in table.assumed else 'CHECK'} {e}"
+        for n, e in table.constraints
     )
     if table.database == TEMPORARY_DATABASE:
         head = f"CREATE TEMPORARY TABLE {quote_identifier(table.name)}"
