@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from olapdb.statements.ddl import (
         alter,
         create,
+        databases,
         dictionaries,
         drop,
         functions,
@@ -70,19 +71,29 @@ else:
     check, kill, refresh, system_view = lazy_modules(
         "olapdb.statements.admin", "check", "kill", "refresh", "system_view"
     )
-    alter, create, dictionaries, drop, functions, refreshable_definition, rename, undrop, views = (
-        lazy_modules(
-            "olapdb.statements.ddl",
-            "alter",
-            "create",
-            "dictionaries",
-            "drop",
-            "functions",
-            "refreshable_definition",
-            "rename",
-            "undrop",
-            "views",
-        )
+    (
+        alter,
+        create,
+        databases,
+        dictionaries,
+        drop,
+        functions,
+        refreshable_definition,
+        rename,
+        undrop,
+        views,
+    ) = lazy_modules(
+        "olapdb.statements.ddl",
+        "alter",
+        "create",
+        "databases",
+        "dictionaries",
+        "drop",
+        "functions",
+        "refreshable_definition",
+        "rename",
+        "undrop",
+        "views",
     )
     insert, insert_function, mutations, optimize_truncate, replace_rows = lazy_modules(
         "olapdb.statements.dml",
@@ -195,7 +206,9 @@ class Session:
             case nodes.Optimize():
                 return optimize_truncate.optimize(statement, context)
             case nodes.CreateDatabase():
-                return create.create_database(statement, context)
+                return databases.create_database(statement, context)
+            case nodes.AlterDatabase():
+                return databases.alter_database(statement, context)
             case nodes.CreateTable():
                 return create.create_table(statement, context)
             case nodes.CreateView():
@@ -502,6 +515,7 @@ class Session:
 _KINDS = {
     "OutFile": "Select",
     "CreateDatabase": "Create",
+    "AlterDatabase": "Alter",
     "CreateTable": "Create",
     "CreateView": "Create",
     "CreateDictionary": "Create",

@@ -22,6 +22,7 @@ from olapdb.config import Settings
 from olapdb.errors import IllegalPrewhere, NotSupportedError, TypeMismatch
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
+from olapdb.plan.conditions import scalar_call
 from olapdb.plan.expressions import (
     AggregateCall,
     ColumnRef,
@@ -35,6 +36,7 @@ from olapdb.plan.expressions import (
     with_children,
 )
 from olapdb.sql import nodes as sql
+from olapdb.types import Map
 
 if TYPE_CHECKING:
     from olapdb.bind import decorrelation
@@ -132,13 +134,30 @@ class _ArrayJoinBinder:
                 column.shown_bare,
             )
 
+    def _of_one_length(
+        self, arrays: tuple[tuple[str, Expression], ...]
+    ) -> tuple[tuple[str, Expression], ...]:
+        """Return the arrays, the shorter ones of a row with default values behind their elements.
+        Raises NotSupportedError for a Map, which has no default entry."""
+        if any(isinstance(array.type, Map) for _, array in arrays):
+            raise NotSupportedError(
+                "enable_unaligned_array_join is for arrays, not for a Map.",
+                hint="Join mapKeys(m) and mapValues(m).",
+            )
+        lengths = tuple(scalar_call("length", (array,)) for _, array in arrays)
+        longest = scalar_call("greatest", lengths)
+        return tuple((name, scalar_call("arrayResize", (a, longest))) for name, a in arrays)
+
     def relation(self, left: bool) -> Relation:
         """Return the joined relation; `left` keeps rows whose arrays are empty."""
         columns = [self.replaced.get(c, c) for c in self.source.columns]
+        arrays = tuple(self.arrays)
+        if len(arrays) > 1 and self.binder.queries.scope.settings["enable_unaligned_array_join"]:
+            arrays = self._of_one_length(arrays)
 
         def build() -> plan.Node:
             node = self.source.build()
-            return plan.ArrayJoin(node, node.schema, tuple(self.arrays), left)
+            return plan.ArrayJoin(node, node.schema, arrays, left)
 
         return Relation([*self.added, *columns], build, self.source.label, self.source.joins)
 
@@ -146,8 +165,15 @@ class _ArrayJoinBinder:
 def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:
     """Return the node with PREWHERE applied to the table's own rows, below any ARRAY JOIN.
 
-    With FINAL it filters the rows before they are combined. Raises IllegalPrewhere where it uses an
-    element of an array."""
+    With FINAL it filters the rows before they are combined; of a join it filters the rows of the one
+    table that it names. Raises IllegalPrewhere where it uses an element of an array, or columns of
+    several tables."""
+    if isinstance(node, plan.Join):
+        return _in_joined_table(node, prewhere)
+    if isinstance(node, plan.Scan) and not node.table.engine.is_merge_tree:
+        raise IllegalPrewhere(
+            f"The engine {node.table.engine.name} does not support PREWHERE.", hint="Use WHERE."
+        )
     if isinstance(node, plan.Scan) and node.final:
         fields = zip(node.columns, node.types, strict=True)
         predicate_columns = tuple((unique, name, t) for (unique, name), t in fields)
@@ -160,6 +186,25 @@ def with_prewhere(node: plan.Node, prewhere: Expression) -> plan.Node:
             hint="Use WHERE.",
         )
     return replace(node, child=with_prewhere(node.child, prewhere))
+
+
+_FILTERED = (plan.Scan, plan.Join, plan.Filter)
+"""Inputs of a join that are tables, and no subqueries."""
+
+
+def _in_joined_table(node: plan.Join, prewhere: Expression) -> plan.Join:
+    """Return the join with PREWHERE below it, at the table whose columns it names; at the leftmost
+    one if it names none. Raises IllegalPrewhere."""
+    named = columns_of(prewhere)
+    left, right = ({field.name for field in side.schema} for side in (node.left, node.right))
+    if named <= left and isinstance(node.left, _FILTERED):
+        return replace(node, left=with_prewhere(node.left, prewhere))
+    if named <= right and isinstance(node.right, _FILTERED):
+        return replace(node, right=with_prewhere(node.right, prewhere))
+    raise IllegalPrewhere(
+        "PREWHERE is for the columns of one of the joined tables.",
+        hint="Use WHERE: conditions are pushed down to the tables.",
+    )
 
 
 # --- the function

@@ -28,7 +28,7 @@ from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_arguments, expand_star, untupled
 from olapdb.bind.totals import refuse_totals_without_groups, with_totals
 from olapdb.bind.windows import Windowing, refuse_windows
-from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError
+from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError, UnknownIdentifier
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import all_of, conjuncts
@@ -308,6 +308,12 @@ class _SelectBinder:
         Raises NotSupportedError for COLLATE."""
         clause = self.select.order_by
         if isinstance(clause, sql.OrderByAll):
+            if not self.queries.scope.settings["enable_order_by_all"]:
+                raise UnknownIdentifier(
+                    "Unknown expression identifier all.",
+                    hint="SET enable_order_by_all = 1: then ORDER BY ALL means every column.",
+                    position=clause.position,
+                )
             for shown in items:
                 nulls_first = bool(clause.nulls_first)
                 yield Order(shown.expression, clause.descending, nulls_first, shown.position)
@@ -391,28 +397,23 @@ def _filtered(
 ) -> plan.Node:
     """Return the node of FROM, filtered by PREWHERE and WHERE.
 
-    With FINAL, PREWHERE filters before rows are combined; else it works as WHERE. Raises
-    NotSupportedError for PREWHERE over anything but one table, IllegalPrewhere for its engine."""
+    PREWHERE filters the rows of one table, before they are joined and, with FINAL, combined. Raises
+    IllegalPrewhere for one over something else, and for the table's engine."""
     node = relation.build()
     if prewhere is not None:
         source = select.source
         while isinstance(source, sql.ArrayJoin):
             source = source.source
-        if not isinstance(source, sql.TableReference):
-            raise NotSupportedError(
-                "PREWHERE is for a single table.",
-                hint="Use WHERE: conditions are pushed down to the tables.",
+        if not isinstance(source, sql.TableReference | sql.Join):
+            raise IllegalPrewhere(
+                "PREWHERE is for the columns of a table.",
+                hint="Use WHERE.",
                 position=select.position,
             )
         refuse_unnested(prewhere, "PREWHERE")
         refuse_correlated(prewhere, "PREWHERE")
-        if isinstance(node, plan.Scan) and not node.table.engine.is_merge_tree:
-            raise IllegalPrewhere(
-                f"The engine {node.table.engine.name} does not support PREWHERE.",
-                hint="Use WHERE.",
-                position=select.position,
-            )
-        node = with_prewhere(node, prewhere)
+        with located(select.position):
+            node = with_prewhere(node, prewhere)
     if where is None:
         return node
     if not any(isinstance(e, CorrelatedSubquery) for e in walk_expression(where)):

@@ -148,6 +148,8 @@ def _table_reference(
         return filtered_table(queries, source, relation, database, context)
     table = find_object(queries.scope.snapshot, name, database)
     queries.tables[table.id] = table.revision
+    if isinstance(table, View) and table.alias_of:
+        return _aliased(queries, table, source, context)
     match table:
         case Table():
             relation = table_relation(queries, table, source, context)
@@ -165,6 +167,18 @@ def _table_reference(
             relation = _materialized_view(queries, table, source, context)
     relation = with_names(queries, relation, table.database, table.name, _qualifiers(source, table))
     return filtered_table(queries, source, relation, database, context)
+
+
+def _aliased(
+    queries: QueryBinder, table: View, source: sql.TableReference, context: BindContext
+) -> Relation:
+    """Return the relation of the table that an Alias stands for, by its name at this moment."""
+    queries.momentary = "an Alias, which stands for whatever has its table's name"
+    database, name = table.alias_of
+    aliased = sql.TableName(name, database, position=source.table.position)
+    return _table_reference(
+        queries, replace(source, table=aliased, alias=source.alias or table.name), context
+    )
 
 
 def _database_of(queries: QueryBinder, name: sql.TableName, context: BindContext) -> str:

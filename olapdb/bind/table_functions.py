@@ -43,6 +43,7 @@ _ELSEWHERE = {
     "url": "Fetch the data, and INSERT them.",
     "remote": "A warehouse is shared by opening its folder; there are no servers.",
     "cluster": "A warehouse is shared by opening its folder; there are no servers.",
+    "clusterallreplicas": "A warehouse is shared by opening its folder; there are no servers.",
     "view": "Its argument is a query: view(SELECT …).",
 }
 
@@ -79,7 +80,9 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
     with `refusal` as its hint, for one that ClickHouse has or that is only read."""
     name = source.name.lower()
     if name in _ELSEWHERE or name in (*_FUNCTIONS, "view"):
-        return errors.NotSupportedError(
+        clustered = name.startswith("cluster")
+        kind = errors.ClusterDoesntExist if clustered else errors.NotSupportedError
+        return kind(
             f"The table function {source.name} is not supported here.",
             hint=_ELSEWHERE.get(name, refusal),
             position=source.position,

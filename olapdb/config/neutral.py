@@ -103,7 +103,6 @@ _PERMISSIONS: tuple[tuple[str, SettingValue], ...] = (
     ("enable_funnel_functions", False),
     ("enable_lightweight_update", True),
     ("enable_nullable_tuple_type", True),
-    ("enable_order_by_all", True),
     ("enable_quantized_codec", False),
     ("enable_sz3_codec", False),
     ("enable_time_series_table", False),

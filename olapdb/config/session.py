@@ -121,6 +121,16 @@ _DEFINED = (
     SettingDefinition(
         "join_use_nulls", False, "Rows without a partner get NULL, not default values."
     ),
+    SettingDefinition(
+        "enable_order_by_all",
+        True,
+        "ORDER BY ALL means every column of the SELECT, not one of the name.",
+    ),
+    SettingDefinition(
+        "enable_unaligned_array_join",
+        False,
+        "ARRAY JOIN takes arrays of several lengths: the shorter ones get default values.",
+    ),
     SettingDefinition("final", False, "Every table of a merging engine is read FINAL."),
     SettingDefinition(
         "do_not_merge_across_partitions_select_final",

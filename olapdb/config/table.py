@@ -11,7 +11,10 @@ from olapdb.config.merge_tree_settings import FIXED_AT_DEFAULT, WITHOUT_MEANING
 
 _DEFINED = (
     SettingDefinition(
-        "index_granularity", 65_536, "Rows of a granule, which is a Parquet row group.", minimum=1
+        "index_granularity",
+        8_192,
+        "Rows of a granule, which is a Parquet row group; the default is one of 65,536.",
+        minimum=1,
     ),
     SettingDefinition(
         "parts_to_delay_insert", 1_000, "Parts in a partition that slow an INSERT.", minimum=1

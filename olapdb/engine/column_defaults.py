@@ -147,7 +147,7 @@ def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) ->
         )
     constraints = tuple(
         CheckConstraint(name, text, bind_expression(parse_expression(text), table, scope))
-        for name, text in table.constraints
+        for name, text in table.checks
     )
     return DefaultColumns(tuple(columns), constraints)
 

@@ -445,6 +445,14 @@ class PathNotAllowed(ProgrammingError, name="DATABASE_ACCESS_DENIED", code=291):
     """A path outside of the folders that statements may read and write."""
 
 
+class ClusterDoesntExist(NotSupportedError, name="CLUSTER_DOESNT_EXIST", code=701):
+    """A cluster of servers: there is none."""
+
+
+class QueryIsProhibited(NotSupportedError, name="QUERY_IS_PROHIBITED", code=392):
+    """A statement for a cluster, which ClickHouse without servers refuses before it looks for it."""
+
+
 class NoElementsInConfig(ProgrammingError, name="NO_ELEMENTS_IN_CONFIG", code=139):
     """A name that only a server's configuration could give a meaning."""
 

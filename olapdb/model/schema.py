@@ -14,6 +14,12 @@ from typing import Literal, TypeAlias, TypeVar
 from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
 from olapdb.types import DataType, quote_identifier, stored_type
 
+BLOOM_RATE = 0.025
+"""The rate of false positives of a bloom_filter whose definition gives none."""
+
+ROW_GROUP_ROWS = 65_536
+"""The rows of a granule where nothing else is said."""
+
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 
 
@@ -42,6 +48,14 @@ class Column:
     def stored(self) -> bool:
         """Return whether parts have this column: not if it is ALIAS or EPHEMERAL."""
         return self.default_kind not in ("ALIAS", "EPHEMERAL")
+
+    @property
+    def described_default(self) -> str:
+        """The default as DESCRIBE shows it: that of the type for an EPHEMERAL column without one."""
+        if self.default_kind == "EPHEMERAL" and not self.default:
+            name = self.type.name.replace("\\", "\\\\").replace("'", "\\'")
+            return f"defaultValueOfTypeName('{name}')"
+        return self.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +199,8 @@ class SkipIndex:
             return f"text({self.definition})"
         if self.parameters:
             return f"{self.type}({', '.join(map(str, self.parameters))})"
+        if self.argument == BLOOM_RATE and self.type == "bloom_filter":
+            return self.type
         text = str(int(self.argument)) if self.type == "set" else repr(self.argument)
         return f"{self.type}({text})"
 
@@ -225,6 +241,8 @@ class Table:
     past: tuple[PastColumn, ...] = ()
     last_column_id: int = 0
     """The highest id that a dropped column had."""
+    assumed: tuple[str, ...] = ()
+    """The names of the constraints that are ASSUME: no row is checked for them."""
     sampling_key: str = ""
     """SQL text of SAMPLE BY, an unsigned integer of the primary key; "" without one."""
     revision: int = field(default=0, compare=False)
@@ -237,6 +255,18 @@ class Table:
         """Return a setting of the table, its default where CREATE TABLE did not give it."""
         given = (value for key, value in self.settings if key == name)
         return next(given, TABLE_SETTINGS[name].default)
+
+    @property
+    def checks(self) -> tuple[tuple[str, str], ...]:
+        """The constraints that rows are checked for: (name, condition)."""
+        return tuple(one for one in self.constraints if one[0] not in self.assumed)
+
+    @property
+    def granule_rows(self) -> int:
+        """Return the rows of a granule: those of `index_granularity`, but ROW_GROUP_ROWS where it is
+        ClickHouse's default, which every SHOW CREATE TABLE of ClickHouse says."""
+        given = int(self.setting("index_granularity"))
+        return ROW_GROUP_ROWS if given == TABLE_SETTINGS["index_granularity"].default else given
 
     @property
     def expires(self) -> bool:
@@ -272,13 +302,21 @@ class View:
     created_ms: int = 0
     dictionary: str = ""
     merges: str = ""
-    """The engine `Merge('db', 'regexp')` of a table that has the rows of others; else ""."""
+    """The engine `Merge('db', 'regexp')` or `Alias('db', 't')` of a table that has the rows of
+    others; else ""."""
+    alias_of: tuple[str, ...] = ()
+    """The database and name of the table that an Alias stands for; else ()."""
     revision: int = field(default=0, compare=False)
 
     @property
     def has_parameters(self) -> bool:
         """Return whether the view is read by a call with values for its parameters."""
-        return not self.columns and not self.dictionary
+        return not self.columns and not self.dictionary and not self.alias_of
+
+    @property
+    def engine_name(self) -> str:
+        """The engine's name: `Merge` or `Alias`, else ""."""
+        return self.merges.partition("(")[0]
 
     def renamed(self, database: str, name: str) -> View:
         """Return the view under another name."""

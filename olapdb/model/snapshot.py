@@ -9,12 +9,14 @@ from olapdb.errors import Position, UnknownTable
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
+    Column,
     DatabaseEntry,
     KindOfObject,
     MaterializedView,
     RefreshableView,
     SchemaObject,
     Table,
+    View,
 )
 from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
@@ -123,6 +125,15 @@ class Snapshot(Protocol):
         """Return (number of these blocks, time in ms of the oldest or 0) without reading the log of
         all."""
         ...
+
+
+def columns_of(snapshot: Snapshot, item: SchemaObject) -> tuple[Column, ...]:
+    """Return the columns of an object; those of an Alias are its table's, () if that is gone."""
+    if isinstance(item, View) and item.alias_of:
+        database, name = item.alias_of
+        table = snapshot.find(database, name)
+        return () if table is None else table.columns
+    return item.columns
 
 
 def target_of(

@@ -330,6 +330,9 @@ class StatementContext:
                     f"Run the statement on {target_name}.",
                     name,
                 )
+            case View(alias_of=(database, table)):
+                aliased = nodes.TableName(table, database, position=name.position)
+                return self.require_table(snapshot, aliased, action)
             case View():
                 raise errors.UnsupportedMethod(
                     f"{action}: {name} is a view and stores nothing.",

@@ -85,7 +85,7 @@ def write_projection(
     """Append the projection to the part's file as a Parquet file whose offsets are those of the
     part's; return where its footer is. `rows` have the types of a file, `options` are those of
     its writer."""
-    granule_rows = int(projected.shape.setting("index_granularity"))
+    granule_rows = projected.shape.granule_rows
     start = place.tell()
     writer = RowGroupsWriter(place, rows.schema, options, max(1, threads))
     writer.write_table(rows, granule_rows)

@@ -30,12 +30,12 @@ from olapdb.errors import CorruptedData
 from olapdb.functions.kernels.columns import from_scalars
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.functions.strings.tokenizers import Tokenizer
-from olapdb.model.schema import SkipIndex, Table
+from olapdb.model.schema import BLOOM_RATE, SkipIndex, Table
 from olapdb.storage.text_filters import part_hashes
 from olapdb.storage.text_index import is_text_index, text_index, texts_type
 
 METADATA_PREFIX = "olapdb.index."
-DEFAULT_FALSE_POSITIVES = 0.025
+DEFAULT_FALSE_POSITIVES = BLOOM_RATE
 _BITS_MIN = 64
 _SETTINGS = (
     "expression",

@@ -121,7 +121,7 @@ def lease_of_path(path: str) -> str:
 
 def row_group_rows(table: Table) -> int:
     """Return the rows of a row group of the table's files."""
-    return int(table.setting("index_granularity"))
+    return table.granule_rows
 
 
 def stored_schema(table: Table) -> pa.Schema:

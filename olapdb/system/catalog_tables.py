@@ -12,6 +12,7 @@ from olapdb.engine.projections import bind_projection
 from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
+from olapdb.model.snapshot import columns_of
 from olapdb.sql.nodes import Identifier
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
@@ -57,15 +58,19 @@ def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int
 _ENGINES = {View: "View", MaterializedView: "MaterializedView", RefreshableView: "MaterializedView"}
 """What system.tables.engine calls the views."""
 _DICTIONARY = "Dictionary"
-_MERGE = "Merge"
 
 
 def _engine(item: SchemaObject) -> str:
     """Return what system.tables.engine calls a view or a dictionary."""
     if isinstance(item, View) and item.merges:
-        return _MERGE
+        return item.engine_name
     is_dictionary = isinstance(item, View) and bool(item.dictionary)
     return _DICTIONARY if is_dictionary else _ENGINES[type(item)]
+
+
+def _is_engine(item: SchemaObject) -> bool:
+    """Return whether what is stored as a view is shown as a table: a dictionary, Merge or Alias."""
+    return isinstance(item, View) and bool(item.dictionary or item.merges)
 
 
 _COUNTED = (
@@ -99,7 +104,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             table.engine.name if table else _engine(item),
             _engine_full(item) if context.needs("engine_full") else "",
             statement,
-            "" if isinstance(item, Table) or _engine(item) in (_DICTIONARY, _MERGE) else item.query,
+            "" if isinstance(item, Table) or _is_engine(item) else item.query,
             table.partition_key if table else "",
             key_list(table.sorting_key) if table else "",
             key_list(table.sorting_key[: table.primary_key]) if table else "",
@@ -179,7 +184,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
         keys = [k.expression.strip("`") for k in table.sorting_key] if table else []
         sampling = _names_in(table.sampling_key) if table else frozenset()
         sorting, primary = set(keys), set(keys[: table.primary_key] if table else [])
-        for position, column in enumerate(item.columns, 1):
+        for position, column in enumerate(columns_of(context.snapshot, item), 1):
             yield (
                 item.database,
                 item.name,
@@ -187,7 +192,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 column.type.name,
                 position,
                 column.default_kind,
-                column.default,
+                column.described_default,
                 sum(part_columns.sizes(p, p.compressed_bytes, column) for p in parts)
                 if part_columns
                 else 0,

@@ -17,7 +17,7 @@ from olapdb.model.schema import (
     View,
 )
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, columns_of
 from olapdb.sql.format import to_sql
 from olapdb.sql.nodes import TableName
 from olapdb.sql.parser import parse_refresh
@@ -47,10 +47,10 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
         case View() if item.dictionary:
             return to_sql(current_statement(item, definition_of(item)))
         case View() if item.merges:
-            return (
-                f"CREATE TABLE {qualified(item.database, item.name)} ({_columns(item.columns)})"
-                f" ENGINE = {item.merges}{_comment(item.comment)}"
-            )
+            listed = _columns(columns_of(snapshot, item))
+            head = f"CREATE TABLE {qualified(item.database, item.name)}"
+            head += f" ({listed})" if listed else ""  # the table of an Alias may be gone
+            return f"{head} ENGINE = {item.merges}{_comment(item.comment)}"
         case View():
             columns = f" ({_columns(item.columns)})" if item.columns else ""
             head = f"CREATE VIEW {qualified(item.database, item.name)}"
@@ -79,7 +79,10 @@ def engine_full(table: Table) -> str:
         text += f" SAMPLE BY {table.sampling_key}"
     if table.ttl:
         text += f" TTL {table.ttl}"
-    return text + _settings(table.settings)
+    settings = table.settings
+    if all(name != "index_granularity" for name, _ in settings):
+        settings += (("index_granularity", table.setting("index_granularity")),)
+    return text + _settings(settings)
 
 
 def _settings(settings: tuple[tuple[str, object], ...]) -> str:
@@ -121,7 +124,8 @@ def _create_table(table: Table) -> str:
         f", PROJECTION {quote_identifier(p.name)} ({p.query})" for p in table.projections
     )
     constraints = "".join(
-        f", CONSTRAINT {quote_identifier(n)} CHECK {e}" for n, e in table.constraints
+        f", CONSTRAINT {quote_identifier(n)} {'ASSUME' if n in table.assumed else 'CHECK'} {e}"
+        for n, e in table.constraints
     )
     if table.database == TEMPORARY_DATABASE:
         head = f"CREATE TEMPORARY TABLE {quote_identifier(table.name)}"

@@ -201,7 +201,7 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
                     "default",
                     part.path,
                     column.default_kind,
-                    column.default,
+                    column.described_default,
                 )
 
 

@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     )
     from olapdb.sql.nodes.data import Delete, InFile, Insert, Replacing, Update, ValuesData
     from olapdb.sql.nodes.definitions import (
+        AlterDatabase,
         Attach,
         ColumnDefinition,
         ConstraintDefinition,
@@ -175,6 +176,7 @@ _DEFERRED = {
         "Attach",
         "ColumnDefinition",
         "ConstraintDefinition",
+        "AlterDatabase",
         "CreateDatabase",
         "CreateMaterializedView",
         "CreateTable",
@@ -212,6 +214,7 @@ __all__ = [
     "Alias",
     "Alter",
     "AlterAction",
+    "AlterDatabase",
     "ArrayJoin",
     "ArrayLiteral",
     "Attach",

@@ -86,12 +86,14 @@ class System(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CheckTable(Statement):
-    """CHECK TABLE t [PARTITION p | PART 'name']; `table` is None for CHECK ALL TABLES."""
+    """CHECK TABLE t [PARTITION p | PART 'name']; `table` is None for CHECK ALL TABLES and CHECK
+    DATABASE `database`."""
 
     table: TableName | None
     partition: PartitionReference | None = None
     settings: tuple[Setting, ...] = ()
     format: str | None = None
+    database: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,11 @@ class SetSettings(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Kill(Statement):
-    """KILL QUERY | MUTATION WHERE …"""
+    """KILL QUERY | MUTATION WHERE …; with TEST nothing is ended."""
 
-    kind: Lit["QUERY", "MUTATION"]
+    kind: Lit["QUERY", "MUTATION", "PART_MOVE_TO_SHARD"]
     where: Expression
+    test: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,16 @@ class CreateDatabase(Statement):
     if_not_exists: bool = False
     engine: EngineClause | None = None
     comment: str = ""
+    settings: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase(Statement):
+    """ALTER DATABASE d MODIFY COMMENT 'c', or MODIFY SETTING, which `settings` are of."""
+
+    name: str
+    comment: str = ""
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,25 +88,29 @@ def parse_set(cursor: TokenCursor) -> nodes.SetSettings:
 
 
 def parse_kill(cursor: TokenCursor) -> nodes.Kill:
-    """Parse `KILL QUERY | MUTATION WHERE condition [SYNC | ASYNC]`."""
+    """Parse `KILL QUERY | MUTATION | PART_MOVE_TO_SHARD WHERE condition [SYNC | ASYNC | TEST]`."""
     position = cursor.position(cursor.advance())
-    kind: Literal["QUERY", "MUTATION", ""] = cursor.take_one_of("QUERY", "MUTATION")
+    kind: Literal["QUERY", "MUTATION", "PART_MOVE_TO_SHARD", ""]
+    kind = cursor.take_one_of("QUERY", "MUTATION", "PART_MOVE_TO_SHARD")
     if not kind:
         raise cursor.expected("QUERY or MUTATION")
     clauses.refuse_on_cluster(cursor)
     cursor.expect("WHERE")
     where = expressions.parse_expression(cursor)
-    if cursor.key == "TEST":
-        raise cursor.refused("KILL … TEST", "Select from system.processes or system.mutations.")
-    cursor.take_one_of("SYNC", "ASYNC")
-    return nodes.Kill(kind, where, position=position)
+    test = cursor.take_one_of("SYNC", "ASYNC", "TEST") == "TEST"
+    return nodes.Kill(kind, where, test, position=position)
 
 
 def parse_check(cursor: TokenCursor) -> nodes.CheckTable:
-    """Parse `CHECK [TABLE] t [PARTITION p | PART 'name']` and `CHECK ALL TABLES`."""
+    """Parse `CHECK [TABLE] t [PARTITION p | PART 'name']`, `CHECK ALL TABLES` and `CHECK DATABASE d`."""
     position = cursor.position(cursor.advance())
     table: nodes.TableName | None = None
     partition: nodes.PartitionReference | None = None
+    if cursor.key == "DATABASE" and cursor.is_name(1):
+        cursor.advance()
+        database = cursor.identifier("a database")
+        settings = clauses.parse_settings_clause(cursor)
+        return nodes.CheckTable(None, None, settings, database=database, position=position)
     if not cursor.take("ALL", "TABLES"):
         cursor.take("TABLE")
         table = cursor.table_name()

@@ -33,10 +33,24 @@ _OTHER_VERBS = ("UNFREEZE", "FORGET", "APPLY", "REWRITE")
 _OTHER_MODIFIED = ("SQL", "DEFINER", "DATABASE")
 
 
-def parse_alter(cursor: TokenCursor) -> nodes.Alter:
-    """Parse `ALTER TABLE t action, … [SETTINGS …]`."""
+def _parse_alter_database(cursor: TokenCursor, position: Position) -> nodes.AlterDatabase:
+    """Parse what follows ALTER DATABASE: `d MODIFY COMMENT 'c'` or `d MODIFY SETTING a = 1, …`."""
+    name = cursor.identifier("a database")
+    clauses.refuse_on_cluster(cursor)
+    cursor.expect("MODIFY")
+    if cursor.take("SETTING"):
+        settings = clauses.parse_settings(cursor)
+        return nodes.AlterDatabase(name, settings=settings, position=position)
+    cursor.expect("COMMENT")
+    return nodes.AlterDatabase(name, clauses.parse_comment(cursor), position=position)
+
+
+def parse_alter(cursor: TokenCursor) -> nodes.Alter | nodes.AlterDatabase:
+    """Parse `ALTER TABLE t action, … [SETTINGS …]`, or ALTER DATABASE."""
     position = cursor.position()
     cursor.expect("ALTER")
+    if cursor.take("DATABASE"):
+        return _parse_alter_database(cursor, position)
     temporary = cursor.take("TEMPORARY")
     if not cursor.take_one_of("TABLE", "VIEW"):
         raise cursor.refused(

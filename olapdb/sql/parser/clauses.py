@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from olapdb.errors import ClusterDoesntExist, QueryIsProhibited
 from olapdb.sql.nodes import Setting
 from olapdb.sql.parser import operands
 from olapdb.sql.parser.cursor import TokenCursor
@@ -19,13 +20,17 @@ class LikeClause(NamedTuple):
     case_insensitive: bool = False
 
 
-def refuse_on_cluster(cursor: TokenCursor) -> None:
-    """Raise NotSupportedError if ON CLUSTER is next."""
-    if cursor.sees("ON", "CLUSTER"):
-        raise cursor.refused(
-            "ON CLUSTER",
-            "A warehouse is shared by the processes that open it: leave the clause out.",
-        )
+def refuse_on_cluster(cursor: TokenCursor, creates: bool = False) -> None:
+    """Raise QueryIsProhibited if ON CLUSTER is next; ClusterDoesntExist in a statement that `creates`
+    or begins with SYSTEM."""
+    if not cursor.sees("ON", "CLUSTER"):
+        return
+    kind = ClusterDoesntExist if creates else QueryIsProhibited
+    raise kind(
+        "ON CLUSTER is not supported: there are no clusters.",
+        hint="A warehouse is shared by the processes that open it: leave the clause out.",
+        position=cursor.position(),
+    )
 
 
 def parse_comment_clause(cursor: TokenCursor) -> str:

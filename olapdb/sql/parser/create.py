@@ -79,10 +79,11 @@ def _parse_database(cursor: TokenCursor, position: Position) -> nodes.CreateData
     """Parse what follows CREATE DATABASE."""
     if_not_exists = cursor.if_not_exists()
     name = cursor.identifier("the name of a database")
-    clauses.refuse_on_cluster(cursor)
+    clauses.refuse_on_cluster(cursor, creates=True)
     engine = storage.parse_engine(cursor) if cursor.take("ENGINE") else None
+    settings = clauses.parse_settings_clause(cursor)
     comment = clauses.parse_comment_clause(cursor)
-    return nodes.CreateDatabase(name, if_not_exists, engine, comment, position=position)
+    return nodes.CreateDatabase(name, if_not_exists, engine, comment, settings, position=position)
 
 
 def _parse_new_name(cursor: TokenCursor) -> nodes.TableName:
@@ -90,7 +91,7 @@ def _parse_new_name(cursor: TokenCursor) -> nodes.TableName:
     name = cursor.table_name()
     if cursor.key == "UUID" and cursor.kind_after(1) == "string":
         raise cursor.refused("A UUID of one's own", "Leave it out: it is made.")
-    clauses.refuse_on_cluster(cursor)
+    clauses.refuse_on_cluster(cursor, creates=True)
     return name
 
 
@@ -104,7 +105,7 @@ def _parse_table(
     if_not_exists = cursor.if_not_exists()
     table = _parse_new_name(cursor)
     elements = columns.TableElements()
-    if cursor.key == "(" and not query_follows(cursor):
+    if cursor.key == "(" and (cursor.key_after(1) == "FROM" or not query_follows(cursor)):
         elements = columns.parse_table_elements(cursor)
     table_storage, comment = storage.parse_storage(cursor, elements.primary_key)
     like: nodes.TableName | None = None

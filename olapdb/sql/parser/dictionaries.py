@@ -39,7 +39,7 @@ def parse_create_dictionary(
     name = cursor.table_name()
     if cursor.key == "UUID" and cursor.kind_after(1) == "string":
         raise cursor.refused("A UUID of one's own", "Leave it out: it is made.")
-    clauses.refuse_on_cluster(cursor)
+    clauses.refuse_on_cluster(cursor, creates=True)
     cursor.expect("(")
     attributes = cursor.comma_separated(_parse_attribute)
     cursor.expect(")")

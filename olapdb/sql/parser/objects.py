@@ -124,7 +124,7 @@ def parse_truncate(cursor: TokenCursor) -> nodes.Truncate | nodes.TruncateAll:
         database = cursor.identifier("a database")
         clauses.refuse_on_cluster(cursor)
         return nodes.TruncateAll(database, True, if_exists, position=position)
-    if cursor.take("ALL", "TABLES", "FROM"):
+    if cursor.take("ALL", "TABLES", "FROM") or cursor.take("TABLES", "FROM"):
         if_exists = cursor.if_exists()
         database = cursor.identifier("a database")
         like = clauses.parse_like_clause(cursor)

@@ -75,7 +75,12 @@ def parse_with(cursor: TokenCursor) -> tuple[tuple[nodes.WithItem, ...], bool]:
     """Parse `WITH [RECURSIVE] item, …`; return the items and whether RECURSIVE was there."""
     cursor.expect("WITH")
     recursive = cursor.take("RECURSIVE")
-    return cursor.comma_separated(_parse_with_item), recursive
+    items = [_parse_with_item(cursor)]
+    while cursor.take(","):
+        if cursor.key == "SELECT":
+            break  # the last item may have a comma behind it
+        items.append(_parse_with_item(cursor))
+    return tuple(items), recursive
 
 
 def _parse_with_item(cursor: TokenCursor) -> nodes.WithItem:
@@ -267,7 +272,7 @@ def _parse_head(cursor: TokenCursor) -> _Head:
     while cursor.take(","):
         if (
             cursor.key == "FROM"
-            and cursor.kind_after(1) != "operator"
+            and (cursor.kind_after(1) != "operator" or query_follows(cursor, 1))
             and cursor.key_after(1) != "FROM"
         ):
             break  # the last column may have a comma behind it

@@ -69,6 +69,7 @@ _CACHES = (
     "TEXT INDEX HEADER CACHE",
     "TEXT INDEX POSTINGS CACHE",
     "TEXT INDEX CACHES",
+    "AVRO SCHEMA CACHE",
 )
 """What SYSTEM CLEAR, or DROP, empties."""
 
@@ -186,7 +187,7 @@ def _parse_cache(cursor: TokenCursor, start: int) -> System | None:
             argument = cursor.string()
         elif cache.endswith("SCHEMA CACHE") and cursor.take("FOR"):
             argument = cursor.identifier()
-        clauses.refuse_on_cluster(cursor)
+        clauses.refuse_on_cluster(cursor, creates=True)
         position = cursor.position(cursor.tokens[start])
         return System(f"DROP {cache}", None, argument, position=position)
     return None
@@ -195,7 +196,7 @@ def _parse_cache(cursor: TokenCursor, start: int) -> System | None:
 def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) -> System:
     """Parse what `command` takes (see `_COMMANDS`); SYSTEM is token number `start`."""
     position = cursor.position(cursor.tokens[start])
-    clauses.refuse_on_cluster(cursor)
+    clauses.refuse_on_cluster(cursor, creates=True)
     if takes == "names":
         if not cursor.ended:
             cursor.comma_separated(TokenCursor.table_name)

@@ -14,18 +14,23 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.databases import require_database
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.types import STRING, UINT8
 
 
 def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Result:
     """Return a row (part_path, is_passed, message) for each part; CHECK ALL TABLES adds the columns
-    database and table in front.
+    database and table in front. CHECK DATABASE asks whether the database's catalog can be reached, as
+    it was to answer.
 
     A damaged part is a row, not an error: SYSTEM QUARANTINE PART 'part' ON t sets it aside. Parts
     without rows are skipped.
     """
     context = context.with_settings(statement.settings)
+    if statement.database:
+        require_database(statement.database, context.snapshot(), statement.position)
+        return Result()
     with context.services.catalog.pinned() as snapshot:
         if statement.table is not None:
             table = _checkable_table(statement.table, context, snapshot)

@@ -175,6 +175,9 @@ def _attempt(
     """Make one attempt of the ALTER at the snapshot; return the number of changed rows. `tried`
     collects the ids of parts whose values convert, over all attempts."""
     item = context.require(snapshot, statement.table)
+    if isinstance(item, View) and item.alias_of:
+        item = context.require_table(snapshot, statement.table, "ALTER")
+        statement = replace(statement, table=nodes.TableName(item.name, item.database))
     only_comments = all(isinstance(action, _COMMENTS) for action in statement.actions)
     if only_comments:
         _commit_object(context, _with_comments(item, statement))

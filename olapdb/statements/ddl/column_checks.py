@@ -219,12 +219,5 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
 
 
 def constraint_from(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
-    """Return (name, condition). Raise NotSupportedError for ASSUME, which no INSERT would
-    verify."""
-    if definition.kind == "ASSUME":
-        raise errors.NotSupportedError(
-            f"Constraint {definition.name}: ASSUME is not supported.",
-            hint="Write CHECK: then it is true, and not assumed.",
-            position=definition.position,
-        )
+    """Return (name, condition)."""
     return definition.name, to_sql(definition.expression)

@@ -349,7 +349,8 @@ class ColumnsDraft:
             remaining = tuple(
                 constraint for constraint in self.table.constraints if constraint[0] != action.name
             )
-            self.table = replace(self.table, constraints=remaining)
+            assumed = tuple(name for name in self.table.assumed if name != action.name)
+            self.table = replace(self.table, constraints=remaining, assumed=assumed)
             return
         assert action.constraint is not None
         if action.name in constraints and action.if_exists:
@@ -361,6 +362,8 @@ class ColumnsDraft:
             )
         new_constraint = constraint_from(action.constraint)
         self.table = replace(self.table, constraints=(*self.table.constraints, new_constraint))
+        if action.constraint.kind == "ASSUME":
+            self.table = replace(self.table, assumed=(*self.table.assumed, action.name))
 
     # --- helpers
 

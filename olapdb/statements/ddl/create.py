@@ -1,4 +1,4 @@
-"""CREATE DATABASE, TABLE and VIEW."""
+"""CREATE TABLE and VIEW."""
 
 from __future__ import annotations
 
@@ -12,35 +12,18 @@ import pyarrow as pa
 
 from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.bind.analysis import qualify
-from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.dml.replace_rows import replace_rows
-from olapdb.errors import (
-    BadArguments,
-    DatabaseAlreadyExists,
-    DictionaryAlreadyExists,
-    Error,
-    NotSupportedError,
-    TableAlreadyExists,
-    UnknownDatabaseEngine,
-)
+from olapdb.errors import DictionaryAlreadyExists, Error, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.model.changes import Change, CreateDatabase, DropObject, PutObject
+from olapdb.model.changes import Change, DropObject, PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import DatabaseExists, NameIsFree, Requirement, RevisionIs, SchemaIs
-from olapdb.model.schema import (
-    Column,
-    DatabaseEntry,
-    MaterializedView,
-    RefreshableView,
-    SchemaObject,
-    Table,
-    View,
-)
+from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -51,6 +34,7 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.databases import require_own_database
+from olapdb.statements.ddl.alias_tables import build_alias, is_alias
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.replace import (
@@ -61,64 +45,11 @@ from olapdb.statements.ddl.replace import (
     with_identity_of,
 )
 from olapdb.statements.ddl.table_definition import build_table, template_table
+from olapdb.statements.ddl.view_columns import listed_query
 from olapdb.statements.ddl.view_parameters import named_objects, view_with_parameters
 from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.query import select
 from olapdb.views.definition.replaced_view import followers_of, redefine_followers
-
-_OTHER_DATABASE_ENGINES = (
-    "Memory",
-    "Lazy",
-    "Replicated",
-    "Shared",
-    "MySQL",
-    "PostgreSQL",
-    "MaterializedPostgreSQL",
-    "SQLite",
-    "DataLakeCatalog",
-    "Backup",
-    "Filesystem",
-    "S3",
-    "HDFS",
-    "Overlay",
-)
-"""Engines of databases that ClickHouse has, and olapdb does not."""
-
-
-def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
-    """Run CREATE DATABASE. Raise DatabaseAlreadyExists, UnknownDatabaseEngine, NotSupportedError for
-    engines other than Atomic and Ordinary."""
-    engine = statement.engine
-    if engine is not None and engine.name not in ("Atomic", "Ordinary", *_OTHER_DATABASE_ENGINES):
-        raise UnknownDatabaseEngine(
-            f"Unknown database engine: {engine.name}.",
-            hint="Leave ENGINE out, or say Atomic.",
-            position=statement.position,
-        )
-    if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
-        raise NotSupportedError(
-            f"Database engine {statement.engine.name} is not supported.",
-            hint="Leave ENGINE out, or say Atomic.",
-            position=statement.position,
-        )
-    return retry_on_conflict(context, partial(_create_database, statement, context))
-
-
-def _create_database(
-    statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
-) -> Result:
-    """Make one attempt of `create_database` at the snapshot. Raises DatabaseAlreadyExists."""
-    if statement.name in snapshot.databases or statement.name in SYSTEM_DATABASES:
-        if statement.if_not_exists:
-            return Result()
-        raise DatabaseAlreadyExists(
-            f"Database {statement.name} exists.",
-            hint="Say IF NOT EXISTS.",
-            position=statement.position,
-        )
-    entry = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
-    commit_schema_change(context, "CREATE DATABASE", (), [CreateDatabase(entry)])
-    return Result()
 
 
 def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
@@ -134,9 +65,9 @@ def _create_table(
     existing = _object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
-    if is_merge_table(statement):
-        merging = build_merge_table(statement, context, snapshot)
-        commit_object(merging, existing, context, snapshot)
+    if is_merge_table(statement) or is_alias(statement):
+        build = build_alias if is_alias(statement) else build_merge_table
+        commit_object(build(statement, context, snapshot), existing, context, snapshot)
         return Result()
     table = build_table(statement, context, snapshot)
     if statement.clone:
@@ -399,14 +330,17 @@ def _definition(
     statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
 ) -> tuple[nodes.Query, tuple[Column, ...], tuple[tuple[str, int], ...]]:
     """Return the qualified query of a view, its columns, and (id, revision) of what it reads."""
-    plan = select.plan_query(statement.query, context, snapshot)
+    query = statement.query
+    plan = select.plan_query(query, context, snapshot)
+    if statement.columns:
+        query = listed_query(statement, dict(zip(plan.names, plan.types)))
+        plan = select.plan_query(query, context, snapshot)
+    comments = {column.name: column.comment for column in statement.columns}
     columns = tuple(
-        Column(number, column_name, data_type)
+        Column(number, column_name, data_type, comment=comments.get(column_name, ""))
         for number, (column_name, data_type) in enumerate(zip(plan.names, plan.types), 1)
     )
-    if statement.columns:
-        columns = _named_columns(statement, columns)
-    kept = _with_kept_nulls(statement.query, plan, context, snapshot)
+    kept = _with_kept_nulls(query, plan, context, snapshot)
     return qualify(kept, context.scope(snapshot)), columns, plan.tables
 
 
@@ -431,23 +365,3 @@ def _with_kept_nulls(
         if select.plan_query(query, default, snapshot).root == plan.root:
             return query
     return replace(query, settings=(*query.settings, nodes.Setting(_KEEP_NULLS, 1)))
-
-
-def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the SELECT's columns with the comments of the view's column list. Raise BadArguments
-    if names or number differ."""
-    if len(statement.columns) != len(columns):
-        raise BadArguments(
-            f"The view lists {len(statement.columns)} columns, its SELECT has {len(columns)}.",
-            position=statement.position,
-        )
-    commented_columns = []
-    for definition, column in zip(statement.columns, columns, strict=True):
-        if definition.name != column.name:
-            raise BadArguments(
-                f"The view's column {definition.name} is called {column.name} in its SELECT.",
-                hint="Use AS to give it that name.",
-                position=definition.position,
-            )
-        commented_columns.append(replace(column, comment=definition.comment))
-    return tuple(commented_columns)

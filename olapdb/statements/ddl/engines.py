@@ -137,9 +137,8 @@ def _supported_name(clause: nodes.EngineClause) -> str:
     hint = f"There are {', '.join(ENGINES)}."
     if name in _UNSUPPORTED or name in _EXTERNAL:
         hint = _INSTEAD.get(name, hint)
-        raise errors.NotSupportedError(
-            f"Engine {clause.name} is not supported.", hint=hint, position=clause.position
-        )
+        kind = errors.ClusterDoesntExist if name == "Distributed" else errors.NotSupportedError
+        raise kind(f"Engine {clause.name} is not supported.", hint=hint, position=clause.position)
     raise errors.UnknownStorage(
         f"Unknown table engine {clause.name}.", hint=hint, position=clause.position
     )

@@ -72,6 +72,7 @@ def build_table(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
         constraints=_constraints(statement, like),
+        assumed=_assumed(statement, like),
         sampling_key=sampling_key_of(storage, like, inherits=_inherits_keys(storage, engine)),
     )
     check_table(table, context, snapshot)
@@ -221,6 +222,13 @@ def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tupl
     if statement.constraints or like is None or statement.columns:
         return tuple(constraint_from(definition) for definition in statement.constraints)
     return like.constraints
+
+
+def _assumed(statement: nodes.CreateTable, like: Table | None) -> tuple[str, ...]:
+    """Return the names of the constraints of `_constraints` that are ASSUME."""
+    if statement.constraints or like is None or statement.columns:
+        return tuple(one.name for one in statement.constraints if one.kind == "ASSUME")
+    return like.assumed
 
 
 def _require_storable(data_type: types.DataType) -> types.DataType:

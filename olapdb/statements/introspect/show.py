@@ -12,7 +12,7 @@ from olapdb.bind.virtual import virtual_columns
 from olapdb.config import lookup, setting_text
 from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, columns_of
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.sql.format import to_lines
@@ -147,7 +147,7 @@ def _engine(item: SchemaObject) -> str:
     if isinstance(item, Table):
         return item.engine.name
     if isinstance(item, View) and item.merges:
-        return "Merge"
+        return item.engine_name
     return "Dictionary" if _is_dictionary(item) else type(item).__name__
 
 
@@ -358,7 +358,7 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
     if isinstance(item, MaterializedView) and not item.columns:
         target = snapshot.by_id(item.target_id)
         return target.columns if target is not None else ()
-    return item.columns
+    return columns_of(snapshot, item)
 
 
 def _describe_row(column: Column) -> tuple[object, ...]:
@@ -367,7 +367,7 @@ def _describe_row(column: Column) -> tuple[object, ...]:
         column.name,
         indented_name(column.type),
         column.default_kind,
-        column.default,
+        column.described_default,
         column.comment,
         codec_text(column),
         column.ttl,

@@ -174,7 +174,7 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
             column.type.name,
             "YES" if is_nullable(column.type) else "NO",
             " ".join(key_flags),
-            column.default or None,
+            column.described_default or None,
             "",
         )
         rows.append((*row, None, column.comment, "") if full else row)

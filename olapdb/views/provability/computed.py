@@ -187,7 +187,7 @@ class _Computed:
 
     def constraints(self) -> Iterator[JudgedItem]:
         """Yield an item for each CHECK constraint."""
-        for constraint, text in self.parts.target.constraints:
+        for constraint, text in self.parts.target.checks:
             outside, name = self._outside_key(self._bound(text)), f"constraint {constraint}"
             if outside and self.grouped and self.parts.target.engine.merges_values:
                 yield refused(

@@ -32,7 +32,10 @@ def test_a_number_of_rows_is_a_share_of_the_rows_that_the_table_has_now(
 
 
 def test_show_create_has_the_key(tmp_path: Path) -> None:
-    text = "CREATE TABLE default.s (`k` UInt8) ENGINE = MergeTree ORDER BY k SAMPLE BY k"
+    text = (
+        "CREATE TABLE default.s (`k` UInt8) ENGINE = MergeTree ORDER BY k SAMPLE BY k"
+        " SETTINGS index_granularity = 8192"
+    )
     with olapdb.connect(tmp_path / "w") as connection:
         connection.execute(text)
     with olapdb.connect(tmp_path / "w") as connection:

@@ -246,3 +246,15 @@ def test_show_create_database(connection: olapdb.Connection) -> None:
     connection.execute("DROP DATABASE d")
     connection.execute(str(made))
     assert rows(connection, "SHOW CREATE DATABASE d") == [(made,)]
+
+
+def test_an_assumption_is_no_condition_of_a_target(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE s (k UInt64, v Int64) ENGINE = MergeTree ORDER BY k")
+    target = "(k UInt64, n Int64, CONSTRAINT c {} n > 10) ENGINE = SummingMergeTree ORDER BY k"
+    view = "CREATE MATERIALIZED VIEW v{0} TO t{0} AS SELECT k, sum(v) AS n FROM s GROUP BY k"
+    connection.execute(f"CREATE TABLE t1 {target.format('ASSUME')}")
+    connection.execute(view.format(1))
+    connection.execute(f"CREATE TABLE t2 {target.format('CHECK')}")
+    assert refused(connection, view.format(2))[0] != ""
+    connection.execute("INSERT INTO s VALUES (1, 5)")
+    assert rows(connection, "SELECT * FROM t1") == [(1, 5)]
