@@ -24,7 +24,7 @@ def scope_partitions(
 
     A bound is a value of the column that partitions the source. It stands for the partition that has
     it, both bounds included. Raises CompilationError if the source is not partitioned by one column,
-    or a bound is no value of it."""
+    a bound is no value of it, or the first one is after the last."""
     name = source_of(parse_query(trigger))
     source = None if name is None else warehouse.table(name, names.database)
     if source is None:
@@ -38,6 +38,15 @@ def scope_partitions(
         for name, operator, bound in (("from", ">=", scope.first), ("to", "<=", scope.last))
         if bound
     ]
+    if scope.first and scope.last:
+        first, last = (
+            f"CAST({string_literal(bound)} AS {column_type})" for bound in (scope.first, scope.last)
+        )
+        if warehouse.rows(f"SELECT {first} > {last} AS reversed")[0]["reversed"]:
+            raise CompilationError(
+                f"backfill.from {scope.first} is after backfill.to {scope.last}, so that nothing "
+                "would be backfilled. Exchange them, or say backfill='none'."
+            )
     rows = warehouse.rows(
         f"SELECT id FROM (SELECT DISTINCT partition_id AS id, CAST(partition AS {value_type}) AS "
         f"value FROM system.parts WHERE database = {string_literal(source.database)} "

@@ -111,4 +111,4 @@ def _run_rebuild(run: ModelRun, step: str, clauses: str) -> None:
     run.rows += made
     for row in rows:
         if row["step"] == "downstream":
-            logger.warning(f"{run.names} was rebuilt: {row['view']} {row['status']}.")
+            logger.warning(f"{run.names} was rebuilt: {row['view']} {row['status'].rstrip('.')}.")

@@ -15,6 +15,7 @@ from .config import ReconcilePolicy
 from .names import ModelNames
 from .reconcile import (
     Finding,
+    backfill_command,
     findings,
     live_findings,
     missing_trigger,
@@ -125,7 +126,7 @@ def _covers_source(
             str(row["partition_id"]),
             "rows of this partition of the source have not been seen",
             gap_rows=int(row["gap_rows"]),
-            repair=f"dbt run --select {names.model}",
+            repair=backfill_command(names),
         )
         for row in rows
         if total > allowed

@@ -183,10 +183,17 @@ def _cause(row: Mapping[str, Any]) -> str:
 
 
 def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
-    """Return the dbt command that repairs a partition: a run if it only has a gap, else a repair."""
+    """Return the dbt command that repairs a partition: a backfill if it only has a gap, else a
+    repair."""
     if row["gap_rows"] and row["verdict"] == "equal" and not row["bypass_rows"]:
-        return f"dbt run --select {names.model}"
+        return backfill_command(names)
     return repair_command(names, discard_bypass=bool(row["bypass_rows"]))
+
+
+def backfill_command(names: ModelNames) -> str:
+    """Return the dbt command that fills the gaps of the model. A run does not where the config
+    `backfill` leaves them."""
+    return f"dbt run-operation backfill --args '{{models: [{names.model}]}}'"
 
 
 def repair_command(names: ModelNames, *, discard_bypass: bool = False) -> str:

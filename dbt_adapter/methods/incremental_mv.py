@@ -13,6 +13,7 @@ from dbt_common.exceptions import CompilationError
 from ..credentials import check_backfill_engine
 from ..incremental_mv import generic_tests, reconcile, runner
 from ..incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
+from ..incremental_mv.hook_writes import writes_to_target
 from ..incremental_mv.names import ModelNames
 from ..incremental_mv.operations import test_files
 from ..incremental_mv.shared_target import owner_of
@@ -55,6 +56,13 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         for identifier, kind in outcome.relations:
             self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
         return outcome.as_dict()
+
+    @available.parse(lambda sql, relation: sql)
+    def hook_to_run(self, sql: str, relation: OlapdbRelation) -> str:
+        """Return the rendered hook of an `incremental_mv` as it is run, in a form that Jinja keeps:
+        writes into the read view go to the target."""
+        names = self.warehouse().named(relation.schema or "", relation.identifier or "")
+        return f"{{% raw %}}{writes_to_target(sql, names)}{{% endraw %}}"
 
     @available.parse(lambda *a, **k: False)
     def is_refreshed(self, config: Mapping[str, Any]) -> bool:

@@ -283,6 +283,10 @@ class Comparison:
             shown.append(f"w_{name}")
             if re.search(rf"\b{name}\b", texts):
                 rows.append(f"{value if self._is_state(name) else self._cast(name)} AS {name}")
+        for column in self.columns:  # a default may read a column that nobody writes
+            name = column.name
+            if name not in written and name not in own and re.search(rf"\b{name}\b", texts):
+                rows.append(f"defaultValueOfTypeName('{self._type(name)}') AS {name}")
         for name, text in own.items():
             if finished:
                 text = re.sub(r"finalizeAggregation\((\w+)\)", r"\1", text)

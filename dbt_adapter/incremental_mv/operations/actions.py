@@ -61,7 +61,9 @@ def status(request: Request, model: Model) -> Report:
 def _next(model: Model, health: Health) -> str:
     """Return the dbt command that comes next for a model in this health, "" for none."""
     match health.verdict:
-        case "partial":
+        case "partial" if health.attached:
+            return _command("backfill", model)
+        case "partial":  # a run attaches the trigger
             return f"dbt run --select {model.name}"
         case "stale":
             return _command("replay", model)

@@ -28,6 +28,13 @@ from .table import Report
 SettingsOf = Callable[[Mapping[str, Any]], RunSettings]
 """Returns the settings of the next run of a model from its manifest node."""
 
+AFTER_INPUTS = ("NO CHANGE", "READ VIEW", "ALTER TARGET")
+"""The steps of a model that a rebuild or replay of what it reads makes a REPLAY."""
+
+REPLAY_IF_CHANGED = "REPLAY IF CHANGED"
+REPLAYS = ("MODIFY QUERY", "REPLAY", REPLAY_IF_CHANGED)
+"""The steps after which a model may hold other rows, by partition."""
+
 
 class Planner:
     """The next run of each model, from the repository's SQL and the warehouse as it is now."""
@@ -35,6 +42,8 @@ class Planner:
     def __init__(self, project: Project, settings_of: SettingsOf) -> None:
         self._project = project
         self._settings_of = settings_of
+        self._planned: dict[str, tuple[str, str]] = {}
+        """The name and the step of each model that was planned, by unique id."""
 
     def plan(self, request: Request, model: Model) -> Report:
         """Report what the next run does to the model: step, chunks, rows, DDL, and what it leaves."""
@@ -49,6 +58,9 @@ class Planner:
         step, because = _step(warehouse, model, definition, settings)
         if broken := _broken_contract(warehouse, model, sql):
             step, because = "FAIL", broken
+        if step in AFTER_INPUTS:
+            step, because = self._after_inputs(model, step, because)
+        self._planned[model.unique_id] = (str(model.names), step)
         report = Report()
         if step in ("CREATE", "REBUILD", "MODIFY QUERY"):
             chunks, rows = _source_size(warehouse, model, definition)
@@ -79,6 +91,22 @@ class Planner:
             note = f"{model.names}: the repository has the definition of this version."
         report.notes.insert(0, note)
         return report
+
+    def _after_inputs(self, model: Model, step: str, because: str) -> tuple[str, str]:
+        """Return the step of a model after those of the models that it reads: the same run rebuilds
+        or replays these first."""
+        inputs = (self._planned.get(unique_id) for unique_id in self._project.read_by(model))
+        steps: dict[str, list[str]] = {}
+        for name, planned in sorted(one for one in inputs if one is not None):
+            steps.setdefault(planned, []).append(name)
+        rebuilt = [*steps.get("REBUILD", ()), *steps.get("RESUME", ())]
+        if rebuilt:
+            return "REPLAY", f"reads {', '.join(rebuilt)}, rebuilt before; REBUILD if types change"
+        replayed = [name for one in REPLAYS for name in steps.get(one, ())]
+        if replayed:
+            because = f"reads {', '.join(replayed)}, replayed before: what changes there"
+            return REPLAY_IF_CHANGED, because
+        return step, because
 
     def _unbuilt_inputs(self, warehouse: Warehouse, model: Model) -> list[str]:
         """Return the relations of the project that the model reads and that do not exist yet."""

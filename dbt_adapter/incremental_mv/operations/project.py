@@ -81,6 +81,24 @@ class Project:
             return None
         return (node.schema, node.alias)
 
+    def read_by(self, model: Model) -> frozenset[str]:
+        """Return the unique ids of the `incremental_mv` models that the model reads, itself or
+        through views and ephemeral models."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        pending = list(self._manifest.nodes[model.unique_id].depends_on_nodes)
+        while pending:
+            unique_id = pending.pop()
+            node = self._manifest.nodes.get(unique_id)
+            if node is None or unique_id in seen:
+                continue
+            seen.add(unique_id)
+            if is_model(node.to_dict(omit_none=False)):
+                found.add(unique_id)
+            elif str(node.config.materialized) in ("view", "ephemeral"):
+                pending += node.depends_on_nodes
+        return frozenset(found)
+
     def select(self, models: Names, select: Names, exclude: Names) -> list[Model]:
         """Return the chosen models, each after those it reads; all without `models` and `select`.
 

@@ -8,8 +8,8 @@
     {% do get_assert_columns_equivalent(sql) %}
   {% endif %}
 
-  {{ run_hooks(pre_hooks, inside_transaction=False) }}
-  {{ run_hooks(pre_hooks, inside_transaction=True) }}
+  {{ olapdb_run_hooks(pre_hooks, target, False) }}
+  {{ olapdb_run_hooks(pre_hooks, target, True) }}
 
   {%- set outcome = adapter.run_incremental_mv(
         target, sql, model.config, model, {'full_refresh': should_full_refresh()}) -%}
@@ -19,12 +19,20 @@
   {% do apply_grants(target, config.get('grants')) %}
   {% do persist_docs(target, model) %}
 
-  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ olapdb_run_hooks(post_hooks, target, True) }}
   {{ adapter.commit() }}
-  {{ run_hooks(post_hooks, inside_transaction=False) }}
+  {{ olapdb_run_hooks(post_hooks, target, False) }}
 
   {{ return({'relations': [target]}) }}
 {% endmaterialization %}
+
+{# Run hooks of an `incremental_mv`: what they write into `this` goes to its target. #}
+{% macro olapdb_run_hooks(hooks, relation, inside_transaction) %}
+  {% for hook in hooks | selectattr('transaction', 'equalto', inside_transaction) %}
+    {% set sql = adapter.hook_to_run(render(hook.get('sql')) | trim, relation) %}
+    {{ run_hooks([{'sql': sql, 'transaction': inside_transaction}], inside_transaction) }}
+  {% endfor %}
+{% endmacro %}
 
 {% macro olapdb_warn_untested(model) %}
   {% if model.unique_id in adapter.untested_models(graph.nodes.values() | list) %}

@@ -76,14 +76,24 @@ def refuse_needed_column(
     uses = views_needing_column(snapshot, table.id, column)
     if not uses:
         return
-    first = uses[0]
+    kept = dict.fromkeys(use.name for use in uses if use.view.standing == "previous")
+    live = [use for use in uses if use.name not in kept]
+    first = (live or uses)[0]
+    hints = []
+    if live:
+        hints.append(
+            f"ALTER TABLE {first.name} MODIFY QUERY to a SELECT without it, then {action} it; or"
+            f" DROP VIEW {first.name}."
+        )
+    if kept:
+        drops = "; ".join(f"DROP VIEW {name}" for name in kept)
+        hints.append(f"{drops}: a REBUILD replaced it, and it is kept for a ROLLBACK only.")
     usage = "writes it" if first.role == "target" else f"reads it of its {first.role}"
     raise AlterOfColumnIsForbidden(
         f"Cannot {action} COLUMN {column} of {table.database}.{table.name}: {first.name} {usage}"
         " (materialized views that need it:"
         f" {', '.join(dict.fromkeys(use.name for use in uses))}).",
-        hint=f"ALTER TABLE {first.name} MODIFY QUERY to a SELECT without it, then {action} it; or"
-        f" DROP VIEW {first.name}.",
+        hint=" ".join(hints),
     )
 
 

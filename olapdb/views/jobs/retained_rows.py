@@ -145,7 +145,7 @@ def frozen_slices_reached(
     them."""
     slices = WatchedSlices(view, {}, {}, frozen)
     rows_before, rows_after = (
-        combined_rows(source, _concatenated(source, pieces), context) for pieces in (before, after)
+        combined_rows(source, stored_rows(source, pieces), context) for pieces in (before, after)
     )
     try:
         slices.add(context, row_difference(rows_before, rows_after))
@@ -154,8 +154,8 @@ def frozen_slices_reached(
     return frozenset(slices.stale_frozen)
 
 
-def _concatenated(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
-    """Return the pieces as one table of the stored columns, which may be empty."""
+def stored_rows(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Return the pieces as one table of the table's stored columns, which may be empty."""
     schema = pa.schema(
         [pa.field(column.name, column.type.arrow) for column in table.stored_columns]
     )

@@ -133,7 +133,7 @@ select day, kind, sum(amount) as total from {{ source('raw', 'events') }} group 
 """
 
 
-REFUSED = ("summing", "timeless", "undeclared", "repeated", "bound")
+REFUSED = ("summing", "timeless", "undeclared", "repeated", "bound", "reversed")
 
 
 class TestSupported:
@@ -161,6 +161,7 @@ class TestSupported:
             "left join {{ ref('kinds') }} as k on k.kind = e.kind group by at",
             "repeated.sql": mv % "deduplicate_by=['day', 'kind']" + totals,
             "bound.sql": mv % "backfill={'from': 202401}" + totals,
+            "reversed.sql": mv % "backfill={'from': '2024-03-01', 'to': '2024-01-01'}" + totals,
             "summing.sql": mv % "engine='SummingMergeTree'" + totals,
             "timeless.sql": mv % "retain='1 year'" + totals,
         }
@@ -210,6 +211,10 @@ class TestSupported:
         names = ("kept", "rows", "ranged", "manual", "joined")
         messages = by_name(run_dbt(["run", "--select", *names]))
         assert messages == dict.fromkeys(names, "NO CHANGE")
+        # A run leaves the gaps that the config leaves: what fills them is another command.
+        _, log = run_dbt_and_capture(["run-operation", "status"])
+        for name in ("ranged", "manual"):
+            assert f"dbt run-operation backfill --args '{{models: [{name}]}}'" in log
 
     def test_what_cannot_be_kept_right_is_refused(self, project: Any) -> None:
         results, _ = run_dbt_and_capture(["run", "--select", *REFUSED], expect_pass=False)
@@ -220,6 +225,7 @@ class TestSupported:
         assert "raw.events keeps all rows" in messages["repeated"]
         assert "MODIFY SETTING deduplicate_by = 'day, kind'" in messages["repeated"]
         assert "backfill.from is a value of day (Date), such as" in messages["bound"]
+        assert "from 2024-03-01 is after backfill.to 2024-01-01" in messages["reversed"]
         assert "retain ('1 year') counts from the date or time" in messages["timeless"]
         with olapdb.connect(project.adapter.config.credentials.location) as connection:
             left = connection.execute(

@@ -299,3 +299,35 @@ class TestInterrupted(IncrementalMvProject):
         results = run_dbt(["run", "--select", "carrier"])
         assert results[0].message.startswith("CREATE 4 chunks")
         warehouse.assert_equal_to_source("carrier")
+
+
+HOOKED = """
+{{ config(pre_hook="PRE", post_hook=[
+    "insert into {{ this }} (origin, departures) select 'all', sum(departures) from {{ this }}",
+    "create table if not exists raw.log (n UInt64) engine = MergeTree order by n",
+    "insert into raw.log select count() from {{ this }}"]) }}
+select origin, count() as departures from {{ source('raw', 'flights') }} group by origin
+"""
+
+
+class TestHooks(IncrementalMvProject):
+    """What hooks write into `{{ this }}` goes to the target; what they read is finished."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "hooked.sql": HOOKED.replace("PRE", "select 1"),
+            "schema.yml": SCHEMA.partition("models:")[0],
+        }
+
+    def test_writes_go_to_the_target(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run"])
+        flown = warehouse.rows("select count() from raw.flights")
+        table = f"{warehouse.schema}.hooked"
+        assert warehouse.rows(f"select departures from {table} where origin = 'all'") == flown
+        origins = warehouse.rows("select uniqExact(origin) + 1 from raw.flights")
+        assert warehouse.rows("select n from raw.log") == origins
+        pre = "optimize table {{ this }} final; delete from {{ this }} where origin = 'all'"
+        warehouse.write("hooked", HOOKED.replace("PRE", pre))
+        run_dbt(["run"])
+        assert warehouse.rows(f"select departures from {table} where origin = 'all'") == flown

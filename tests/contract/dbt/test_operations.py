@@ -77,6 +77,10 @@ class TestOperations(OperationsProject):
         assert re.search(
             r"by_carrier +REPLAY .*1 slices are stale", operate("plan", "{models: carrier}")
         )
+        # A replay of what a model is chained on may make its rows stale.
+        log = operate("plan")
+        assert re.search(r"hourly +REPLAY .*1 slices are stale", log), log
+        assert re.search(r"daily +REPLAY IF CHANGED .*hourly, replayed before", log), log
         log = operate("replay", "{models: carrier, partition: '201302'}")
         assert re.search(r"by_carrier +201302 +replayed", log)
         for operation in ("replay", "reconcile"):

@@ -10,6 +10,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import (
+    AlterOfColumnIsForbidden,
     BadArguments,
     BypassRows,
     Error,
@@ -351,3 +352,20 @@ def test_a_rollback_that_would_lose_rows_is_refused(connection: Connection) -> N
     connection.execute("SYSTEM REPLAY VIEW daily_mv DISCARD BYPASS")
     connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
     old_is_there(connection)
+
+
+def test_a_column_that_only_the_kept_version_reads_names_what_to_drop(
+    connection: Connection,
+) -> None:
+    connection.execute(REBUILD)
+    with pytest.raises(AlterOfColumnIsForbidden, match=r"daily_mv__v1 reads it") as refused:
+        connection.execute("ALTER TABLE events DROP COLUMN user")
+    assert "DROP VIEW default.daily_mv__v1: a REBUILD replaced it" in str(refused.value)
+    assert "MODIFY QUERY" not in str(refused.value)
+    with pytest.raises(AlterOfColumnIsForbidden, match=r"daily_mv reads it") as refused:
+        connection.execute("ALTER TABLE events DROP COLUMN amount")
+    for advice in ("ALTER TABLE default.daily_mv MODIFY QUERY", "DROP VIEW default.daily_mv__v1:"):
+        assert advice in str(refused.value)
+    connection.execute("DROP VIEW daily_mv__v1")
+    connection.execute("ALTER TABLE events DROP COLUMN user")
+    new_is_there(connection)

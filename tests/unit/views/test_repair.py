@@ -382,3 +382,81 @@ def test_progress_tells_of_every_chunk(connection: Connection) -> None:
             "computed",
             "published",
         ]
+
+
+def chained_months(connection: Connection, columns: str = "sum(total) AS amount") -> None:
+    """Create a view by month on the target of `daily_mv`, and one in total on that one's."""
+    for name, key, select, source in (
+        ("monthly", "month", f"toYYYYMM(day) AS month, {columns}", "daily"),
+        ("overall", "tuple()", "sum(amount) AS amount", "monthly"),
+    ):
+        column = "month UInt32, " if name == "monthly" else ""
+        connection.execute(
+            f"CREATE TABLE {name} ({column}amount SimpleAggregateFunction(sum, Int64))"
+            f" ENGINE = AggregatingMergeTree ORDER BY {key}"
+        )
+        group = " GROUP BY month" if name == "monthly" else ""
+        connection.execute(
+            f"CREATE MATERIALIZED VIEW {name}_mv TO {name} AS SELECT {select} FROM {source}{group}"
+        )
+
+
+def test_a_replay_that_gives_the_same_rows_makes_nothing_below_stale(
+    connection: Connection,
+) -> None:
+    make(connection)
+    chained_months(connection)
+    three_months(connection)
+    three_months(connection)  # more parts than the replay writes
+    connection.execute("SYSTEM REPLAY VIEW daily_mv")
+    assert (verdict(connection, "monthly_mv"), verdict(connection, "overall_mv")) == (
+        "covered",
+        "covered",
+    )
+    connection.execute("INSERT INTO events SELECT day, kind, user, 0 FROM events LIMIT 1")
+    connection.execute("DELETE FROM events WHERE amount = 0")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    # `events` and `top` of the day are others now, which the view below does not read.
+    assert verdict(connection, "monthly_mv") == "covered"
+    assert rows(connection, "SELECT sum(amount) FROM overall") == rows(
+        connection, "SELECT sum(amount) FROM events"
+    )
+    for view in ("daily_mv", "monthly_mv", "overall_mv"):
+        assert {r["verdict"] for r in dicts(connection, f"SYSTEM RECONCILE VIEW {view}")} == {
+            "equal"
+        }
+
+
+def test_a_replay_makes_only_the_slices_of_changed_rows_stale_below(connection: Connection) -> None:
+    make(connection)
+    chained_months(connection)
+    three_months(connection)
+    connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv")
+    assert rows(
+        connection, "SELECT view, cause, rows FROM system.view_invalidations ORDER BY ALL"
+    ) == [("monthly_mv", "UPSTREAM REPLAY", 1)]
+    for view in ("monthly_mv", "overall_mv"):
+        connection.execute(f"SYSTEM REPLAY VIEW {view} STALE")
+    assert rows(connection, "SELECT sum(amount) FROM overall") == rows(
+        connection, "SELECT sum(amount) FROM events"
+    )
+
+
+def test_a_view_that_cannot_be_proven_is_stale_whatever_a_replay_gives(
+    connection: Connection,
+) -> None:
+    make(connection)
+    connection.execute(
+        "CREATE TABLE counted (month UInt32, amount Int64) ENGINE = MergeTree ORDER BY month"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW counted_mv TO counted AS"
+        " SELECT toYYYYMM(day) AS month, count() AS amount FROM daily GROUP BY month"
+    )
+    three_months(connection)
+    three_months(connection)
+    connection.execute("SYSTEM REPLAY VIEW daily_mv")
+    assert verdict(connection, "counted_mv") == "unproven"
+    stale = rows(connection, "SELECT DISTINCT view, cause FROM system.view_invalidations")
+    assert stale == [("counted_mv", "UPSTREAM REPLAY")]
