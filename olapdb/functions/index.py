@@ -243,10 +243,11 @@ NAMES = {
         "concat concatAssumeInjective concatWithSeparator concatWithSeparatorAssumeInjective "
         "concat_ws format "
     ),
+    "strings.affixes": ("endsWith startsWith "),
     "strings.search_replace": (
-        "REGEXP_MATCHES REGEXP_REPLACE countSubstrings endsWith ilike instr like locate match "
-        "notILike notLike position positionCaseInsensitive positionUTF8 replace replaceAll "
-        "replaceOne replaceRegexpAll replaceRegexpOne startsWith "
+        "REGEXP_MATCHES REGEXP_REPLACE countSubstrings ilike instr like locate match notILike "
+        "notLike position positionCaseInsensitive positionUTF8 replace replaceAll replaceOne "
+        "replaceRegexpAll replaceRegexpOne "
     ),
     "strings.byte_codes": ("ascii char hex unhex "),
     "strings.charsets": ("convertCharset highlight "),

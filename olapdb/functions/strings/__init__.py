@@ -8,6 +8,7 @@ MODULES = (
     "machine_ids",
     "padding",
     "concat",
+    "affixes",
     "search_replace",
     "byte_codes",
     "charsets",
