@@ -110,14 +110,11 @@ def _bitwise(
 
 
 def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of shifts and bitNot: the first argument's, as wide as the positions'."""
+    """Return the type of shifts, as for bitAnd, and of bitNot, the argument's."""
+    if len(types) > 1:
+        return bit_rule(name, types, arguments)
     require(name, types, (Integer, Boolean, IPv4), "an integer")
-    moved = as_number(types[0])
-    if len(types) == 1 or not isinstance(moved, Integer):
-        return moved
-    positions = as_number(types[1])
-    assert isinstance(positions, Integer)
-    return Integer(max(moved.bits, positions.bits), moved.signed)
+    return as_number(types[0])
 
 
 def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
