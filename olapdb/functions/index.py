@@ -251,6 +251,7 @@ NAMES = {
     ),
     "strings.byte_codes": ("ascii char hex unhex "),
     "strings.charsets": ("convertCharset highlight "),
+    "strings.ciphers": ("aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt tryDecrypt "),
     "strings.split": (
         "SUBSTRING_INDEX arrayStringConcat array_to_string extract extractAll splitByChar "
         "splitByNonAlpha splitByRegexp splitByString splitByWhitespace substringIndex "

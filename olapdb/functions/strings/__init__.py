@@ -12,6 +12,7 @@ MODULES = (
     "search_replace",
     "byte_codes",
     "charsets",
+    "ciphers",
     "split",
     "tokens",
     "simple_json",
