@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -64,10 +64,45 @@ def call(name: str, arguments: tuple[Expression, ...], environment: Environment)
     Raises what the function's type rule raises."""
     if name in COMPARISONS and len(arguments) == 2:
         arguments = _compare_in_column_type(arguments, environment)
+    together = _MEETING.get(name)
+    if together is not None:
+        for places in together(len(arguments)):
+            arguments = _signed_beside_signed(arguments, places)
     resolved = functions.resolve_scalar(
         name, [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     )
     return fold(Call(resolved.type, resolved.name, arguments, resolved), environment)
+
+
+_MEETING: Mapping[str, Callable[[int], Sequence[Sequence[int]]]] = {
+    "array": lambda count: (range(count),),
+    "coalesce": lambda count: (range(count),),
+    "ifNull": lambda count: (range(count),),
+    "if": lambda count: (range(1, count),),
+    "multiIf": lambda count: ((*range(1, count - 1, 2), count - 1),),
+    "map": lambda count: (range(0, count, 2), range(1, count, 2)),
+}
+"""For functions of values that get a common type: the places of the arguments that meet in one."""
+
+
+def _signed_beside_signed(
+    arguments: tuple[Expression, ...], places: Sequence[int]
+) -> tuple[Expression, ...]:
+    """Return the arguments with constant UInt64s as Int64 where they fit and meet signed integers.
+
+    ClickHouse takes a literal such as 4294967296 for either type: `[-1, 4294967296]` is of Int64."""
+    plain = [types.plain(a.type) for a in arguments]
+    met = [plain[at] for at in places]
+    if types.UINT64 not in met or not any(isinstance(t, types.Integer) and t.signed for t in met):
+        return arguments
+    changed = list(arguments)
+    for at in places:
+        argument = arguments[at]
+        if argument.type == types.UINT64 and isinstance(argument, Constant):
+            number = argument.value.as_py()
+            if number <= types.INT64.maximum:
+                changed[at] = Constant(types.INT64, functions.constant(number, types.INT64))
+    return tuple(changed)
 
 
 def call_definition(

@@ -26,9 +26,16 @@ from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_arguments, expand_star, untupled
+from olapdb.bind.subquery_numbers import SubqueryNumbers
 from olapdb.bind.totals import refuse_totals_without_groups, with_totals
 from olapdb.bind.windows import Windowing, refuse_windows
-from olapdb.errors import BadArguments, IllegalPrewhere, NotSupportedError, UnknownIdentifier
+from olapdb.errors import (
+    BadArguments,
+    EmptyListOfColumnsQueried,
+    IllegalPrewhere,
+    NotSupportedError,
+    UnknownIdentifier,
+)
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import all_of, conjuncts
@@ -108,6 +115,8 @@ class _SelectBinder:
         """Bind the clauses and return the plan, with an Aggregate if the query groups."""
         select = self.select
         items = list(self._items())
+        if not items:
+            raise EmptyListOfColumnsQueried("EXCEPT leaves no column to select.")
         prewhere = self._condition(select.prewhere, "PREWHERE")
         where = self._condition(select.where, "WHERE")
         keys = self._group_keys(items)
@@ -196,18 +205,20 @@ class _SelectBinder:
 
     def _items(self) -> Iterator[SelectItem]:
         """Yield the bound columns of SELECT; a star or COLUMNS(…) yields one for each match."""
+        numbers = SubqueryNumbers(self.select)
         for column in self.select.columns:
-            if isinstance(column, sql.Star):
+            expanded = expand_arguments(self.binder, column)
+            named = numbers.named(expanded)
+            elements = untupled(self.binder, expanded)
+            if elements is None and isinstance(column, sql.Star):
                 for star_column in expand_star(self.binder, column):
                     yield SelectItem(star_column.name, star_column.expression, column.position)
                 continue
-            expanded = expand_arguments(self.binder, column)
-            elements = untupled(self.binder, expanded)
             if elements is not None:
                 for name, syntax in elements:
                     yield SelectItem(name, self.binder.bind(syntax), column.position)
                 continue
-            name = result_name(self.binder, expanded)
+            name = result_name(self.binder, named)
             yield SelectItem(name, self.binder.bind(expanded), column.position)
 
     def _condition(self, node: sql.Expression | None, clause: str) -> Expression | None:

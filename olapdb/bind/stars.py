@@ -122,10 +122,13 @@ def expand_arguments(binder: Binder, node: sql.Expression) -> sql.Expression:
 
 
 def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expression]] | None:
-    """Return the elements of `untuple(t)` as (result name, syntax); None for any other expression.
+    """Return the elements of `untuple(t)`, or of `t.*` where t is a tuple and no table, as (result
+    name, syntax); None for any other expression.
 
     An alias names them `alias.1`, …. Raises IllegalTypeOfArgument for what is no tuple.
     Also raises NumberOfArgumentsDoesntMatch."""
+    if isinstance(node, sql.Star):
+        return _tuple_star(binder, node)
     call = node.expression if isinstance(node, sql.Alias) else node
     if not isinstance(call, sql.Function) or call.name.lower() != "untuple":
         return None
@@ -140,6 +143,26 @@ def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expres
         alias = f"{node.name}.{field}" if isinstance(node, sql.Alias) else None
         elements.append((alias or result_name(binder, syntax), syntax))
     return elements
+
+
+def _tuple_star(binder: Binder, star: sql.Star) -> list[tuple[str, sql.Expression]] | None:
+    """Return the elements of `t.*` where t is a column of tuples; None for a star of a table."""
+    if not star.qualifier or binder.relation.has_qualifier(star.qualifier):
+        return None
+    if star != sql.Star(qualifier=star.qualifier, position=star.position):
+        return None
+    whole = sql.Identifier(star.qualifier, position=star.position)
+    column = binder.relation.find(whole.parts)
+    data_type = None if column is None else plain(column.type)
+    if not isinstance(data_type, Tuple):
+        return None
+    return [
+        (
+            f"{'.'.join(star.qualifier)}.{field}",
+            sql.Function("tupleElement", (whole, sql.Literal(field))),
+        )
+        for field in data_type.field_names
+    ]
 
 
 def _has_star(items: Sequence[sql.Expression]) -> bool:

@@ -220,8 +220,23 @@ def _frame(
     _check_order(frame)
     _check_distance(frame, order_by)
     if isinstance(function, WindowFunction) and function.whole_partition:
-        return WHOLE_PARTITION  # ranks, lag and lead have no frame: any that may be is accepted
+        _refuse_frame(function.name, frame)
+        return WHOLE_PARTITION
     return frame
+
+
+_FRAMELESS = frozenset({"lag", "lead"})
+_WHOLE = frozenset({"ntile", "percent_rank", "cume_dist"})
+
+
+def _refuse_frame(name: str, frame: WindowFrame) -> None:
+    """Raise BadArguments for a frame that a function does not have; ranks ignore any frame."""
+    whole = (frame.start, frame.end) == (_UNBOUNDED_BEFORE, _UNBOUNDED_AFTER)
+    if name in _FRAMELESS or (name in _WHOLE and not whole):
+        raise BadArguments(
+            f"Window function {name} looks at the whole partition, not at a frame.",
+            hint=f"Leave the frame out, or use {name}InFrame." if name in _FRAMELESS else "",
+        )
 
 
 def _bound(binder: Binder, unit: str, node: sql.FrameBound, end: str) -> FrameBound:

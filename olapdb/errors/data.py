@@ -85,6 +85,10 @@ class IllegalConversion(DataError, name="ILLEGAL_TYPE_OF_ARGUMENT", code=43):
     """A cast between two types that have none."""
 
 
+class OpensslError(DataError, name="OPENSSL_ERROR", code=454):
+    """A text that its key does not decrypt."""
+
+
 class SizesOfArraysDoNotMatch(DataError, name="SIZES_OF_ARRAYS_DONT_MATCH", code=190):
     """Arrays of one row that must have equal lengths, but differ."""
 

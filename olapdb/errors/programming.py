@@ -303,6 +303,10 @@ class EmptyListOfColumns(ProgrammingError, name="EMPTY_LIST_OF_COLUMNS_PASSED", 
     """A table or statement without columns."""
 
 
+class EmptyListOfColumnsQueried(ProgrammingError, name="EMPTY_LIST_OF_COLUMNS_QUERIED", code=51):
+    """A SELECT whose columns are all left out."""
+
+
 class AggregateDoesntAllowParameters(
     ProgrammingError, name="AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS", code=133
 ):

@@ -243,13 +243,15 @@ NAMES = {
         "concat concatAssumeInjective concatWithSeparator concatWithSeparatorAssumeInjective "
         "concat_ws format "
     ),
+    "strings.affixes": ("endsWith startsWith "),
     "strings.search_replace": (
-        "REGEXP_MATCHES REGEXP_REPLACE countSubstrings endsWith ilike instr like locate match "
-        "notILike notLike position positionCaseInsensitive positionUTF8 replace replaceAll "
-        "replaceOne replaceRegexpAll replaceRegexpOne startsWith "
+        "REGEXP_MATCHES REGEXP_REPLACE countSubstrings ilike instr like locate match notILike "
+        "notLike position positionCaseInsensitive positionUTF8 replace replaceAll replaceOne "
+        "replaceRegexpAll replaceRegexpOne "
     ),
     "strings.byte_codes": ("ascii char hex unhex "),
     "strings.charsets": ("convertCharset highlight "),
+    "strings.ciphers": ("aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt tryDecrypt "),
     "strings.split": (
         "SUBSTRING_INDEX arrayStringConcat array_to_string extract extractAll splitByChar "
         "splitByNonAlpha splitByRegexp splitByString splitByWhitespace substringIndex "

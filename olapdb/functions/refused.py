@@ -55,8 +55,6 @@ _REASONS = {
         timeSeriesTagsToGroup timeSeriesTagsToMap timeSeriesThrowDuplicateSeriesIf""",
     "there is no dialect KQL": """kqlBin kqlBinAt kqlDateTimeBinAt kqlDivide kqlMultiply
         kqlParameterCast kqlRangeCount kqlToTimespan""",
-    "ciphers are not part of olapdb": """aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt
-        tryDecrypt""",
     "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
         addressToSymbol blockSerializedSize demangle dumpColumnStructure filesystemAvailable filesystemCapacity
         filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase

@@ -121,7 +121,7 @@ def unescape(text: str, quote: str = "'") -> str:
     r"""Return the value of the inside of a text between `quote`s: `\n`, `\x41`, `''` are read.
 
     An unknown escape such as `\d` keeps its backslash, as in ClickHouse.  Consecutive `\xHH` are
-    UTF-8 bytes; raises SyntaxError where they are not valid.
+    UTF-8 bytes; those that are not valid become surrogates. Raises SyntaxError for these in a name.
     """
     escape = _ESCAPE[quote]
     if "\\x" not in text:
@@ -132,11 +132,10 @@ def unescape(text: str, quote: str = "'") -> str:
         text.encode(),
     )
     try:
-        return escape.sub(_unescape_one, raw.decode())
+        text = raw.decode("utf-8", "strict" if quote != "'" else "surrogateescape")
     except UnicodeDecodeError:
-        raise SyntaxError(
-            "A string with \\x escapes must be valid UTF-8.", hint="Use unhex('…') for bytes."
-        ) from None
+        raise SyntaxError("A name with \\x escapes must be valid UTF-8.") from None
+    return escape.sub(_unescape_one, text)
 
 
 def _protect(byte: int) -> bytes:
@@ -192,7 +191,7 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
                     tokens.extend(tokenize(source, start + at + stop, start + after)[:-1])
             case TokenType.HEX_STRING | TokenType.BIT_STRING:
                 base = 16 if scan.token_type == TokenType.HEX_STRING else 2
-                tokens.append(_based(source, piece[at], scan.text, base, start + at, start + after))
+                tokens.append(_based(piece[at], scan.text, base, start + at, start + after))
             case TokenType.IDENTIFIER if piece[at] in '"`':
                 value = _unquote(source, piece[at:after], start + at)
                 tokens.append(Token("name", value, "", start + at, start + after))
@@ -272,23 +271,16 @@ def _elements(tokens: list[Token], text: str, start: int) -> None:
         start += len(part) + 1
 
 
-def _based(source: SourceText, first: str, digits: str, base: int, start: int, end: int) -> Token:
+def _based(first: str, digits: str, base: int, start: int, end: int) -> Token:
     """Return the token of `0x1F` or `0b101`, numbers, or of `x'41'` or `b'01000001'`, strings.
 
-    Raises SyntaxError."""
+    Bytes that are not UTF-8 become surrogates."""
     if first == "0":
         return Token("number", str(int(digits, base)), "", start, end)
     width = 2 if base == 16 else 8
     padded = digits.zfill(-(-len(digits) // width) * width)
     data = bytes(int(padded[i : i + width], base) for i in range(0, len(padded), width))
-    try:
-        return Token("string", data.decode(), "", start, end)
-    except UnicodeDecodeError:
-        raise SyntaxError(
-            "A string of bytes must be valid UTF-8.",
-            hint="Use unhex('…') for other bytes.",
-            position=source.position(start),
-        ) from None
+    return Token("string", data.decode("utf-8", "surrogateescape"), "", start, end)
 
 
 def _unquote(source: SourceText, quoted: str, offset: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -61,8 +62,15 @@ _ESCAPES = str.maketrans(
         "\t": "\\t",
     }
 )
+_SURROGATE = re.compile("[\udc80-\udcff]")
+"""A byte that is no UTF-8, as `surrogateescape` reads it."""
 
 
 def quote_string(text: str) -> str:
-    """Return the text as an SQL literal, quoted and escaped as ClickHouse writes it."""
-    return f"'{text.translate(_ESCAPES)}'"
+    """Return the text as an SQL literal, quoted and escaped as ClickHouse writes it.
+
+    Surrogates, which stand for bytes that are not UTF-8, become `\\xHH`."""
+    escaped = text.translate(_ESCAPES)
+    if not escaped.isascii() and _SURROGATE.search(escaped):
+        escaped = _SURROGATE.sub(lambda m: f"\\x{ord(m[0]) - 0xDC00:02X}", escaped)
+    return f"'{escaped}'"

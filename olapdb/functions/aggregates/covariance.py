@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.shifted_moments import short_means
 from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     require_count,
@@ -68,18 +69,25 @@ class Covariance(Aggregate):
         counts, left, right, *sums = fields
         nonempty = counts > 0
         total = group_kernels.sum_floats(counts, groups)
-        means, deviations = [], []
+        means, deviations, moved = [], [], []
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for mean in (left, right):
                 weighted = group_kernels.sum_floats(np.where(nonempty, counts * mean, 0.0), groups)
                 means.append(np.where(total > 0, weighted / total, 0.0))
                 deviations.append(mean - means[-1][groups.codes])
             pairs = ((0, 1), (0, 0), (1, 1))[: len(sums)]
-            moments = [
-                np.where(nonempty, own + counts * deviations[a] * deviations[b], 0.0)
-                for own, (a, b) in zip(sums, pairs, strict=True)
-            ]
-        merged = [*means, *(group_kernels.sum_floats(moment, groups) for moment in moments)]
+            merged = []
+            for at, mean in enumerate((left, right)):
+                squares = np.where(nonempty, counts * deviations[at] * deviations[at], 0.0)
+                spread = group_kernels.sum_floats(squares, groups)
+                shift = short_means(means[at], spread, total)
+                deviations[at] = np.where(nonempty, mean - shift[groups.codes], 0.0)
+                moved.append(group_kernels.sum_floats(counts * deviations[at], groups))
+                merged.append(np.where(total > 0, shift + moved[at] / total, 0.0))
+            for own, (a, b) in zip(sums, pairs, strict=True):
+                terms = np.where(nonempty, own + counts * deviations[a] * deviations[b], 0.0)
+                product = np.where(total > 0, moved[a] * moved[b] / total, 0.0)
+                merged.append(group_kernels.sum_floats(terms, groups) - product)
         count_field = columns.from_values(total, pa.uint64())
         mean_fields = [columns.from_values(values, pa.float64()) for values in merged]
         return columns.structs_from([count_field, *mean_fields], self.state_type.arrow)

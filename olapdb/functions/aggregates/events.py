@@ -8,7 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, IllegalTypeOfArgument, NotSupportedError, TooFewArguments
+from olapdb.errors import (
+    BadArguments,
+    IllegalTypeOfArgument,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+)
 from olapdb.functions.aggregates.group_kernels import drop_null_rows, element_groups, sum_floats
 from olapdb.functions.aggregates.group_kernels import sum_integers as sum_of_integers
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
@@ -32,10 +37,12 @@ _CONDITIONS_MAX = 32
 
 
 def _check_conditions(name: str, types: Sequence[DataType]) -> None:
-    """Raise IllegalTypeOfArgument unless all are UInt8 or Bool, TooFewArguments unless there are 1
-    to 32 of them."""
+    """Raise IllegalTypeOfArgument unless all are UInt8 or Bool, NumberOfArgumentsDoesntMatch unless
+    there are 1 to 32 of them."""
     if not 1 <= len(types) <= _CONDITIONS_MAX:
-        raise TooFewArguments(f"Aggregate function {name} takes 1 to {_CONDITIONS_MAX} conditions.")
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes 1 to {_CONDITIONS_MAX} conditions."
+        )
     for data_type in types:
         kind = plain(data_type)
         if kind != UINT8 and not isinstance(kind, Boolean):
@@ -166,7 +173,7 @@ def window_funnel(
 ) -> Aggregate:
     """Resolve windowFunnel(window[, mode])(time, condition, …).
 
-    Raises BadArguments, NotSupportedError, TooFewArguments and IllegalTypeOfArgument."""
+    Raises BadArguments, NotSupportedError, NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     window = parameters[0] if parameters else None
     if not isinstance(window, int) or isinstance(window, bool) or window < 0:
         raise BadArguments(f"Aggregate function {name} has a window: {name}(3600)(time, c1, c2).")
@@ -175,7 +182,9 @@ def window_funnel(
         if mode != "strict_increase":
             raise NotSupportedError(f"The mode {mode!r} of {name} is not supported.")
     if len(types) < 2:
-        raise TooFewArguments(f"Aggregate function {name} takes a time and conditions.")
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes a time and conditions."
+        )
     if not isinstance(plain(types[0]), Integer | Date | DateTime):
         raise illegal_argument(name, types[0], "a Date, DateTime or integer")
     _check_conditions(name, types[1:])

@@ -117,15 +117,17 @@ class InterpolatedQuantiles(ExactQuantiles):
         """Return each group's quantile of one level; NaN for an empty group."""
         values = columns.numpy_values(elements).astype(np.float64)
         counts = np.diff(offsets)
-        position = level * (counts + 1) - 1 if "Exclusive" in self.name else level * (counts - 1)
-        position = np.clip(position, 0, np.maximum(counts - 1, 0))
-        lower = np.floor(position).astype(np.int64)
+        exclusive = "Exclusive" in self.name  # counted from 1, so that rounding is ClickHouse's
+        position = level * (counts + 1) if exclusive else level * (counts - 1) + 1
+        position = np.clip(position, 1, np.maximum(counts, 1))
+        whole = np.floor(position).astype(np.int64)
+        lower = whole - 1
         upper = np.minimum(lower + 1, np.maximum(counts - 1, 0))
         out = np.full(len(counts), np.nan)
         filled = counts > 0
         starts = offsets[:-1][filled]
         low, high = values[starts + lower[filled]], values[starts + upper[filled]]
-        share = (position - lower)[filled]
+        share = (position - whole)[filled]
         with np.errstate(invalid="ignore"):
             out[filled] = np.where(share == 0, low, low + share * (high - low))
         return columns.from_values(out, pa.float64())

@@ -9,6 +9,7 @@ import pyarrow as pa
 from olapdb.errors import (
     AggregateDoesntAllowParameters,
     BadArguments,
+    CannotConvertType,
     IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
     ParameterOutOfBound,
@@ -123,7 +124,10 @@ def quantile_levels(name: str, parameters: tuple[object, ...]) -> tuple[float, .
 
 
 def _level(name: str, value: object) -> float:
-    """Return the level of a quantile; raise ParameterOutOfBound unless it is from 0 to 1."""
+    """Return the level of a quantile; raise ParameterOutOfBound unless it is from 0 to 1, and
+    CannotConvertType for a text."""
+    if isinstance(value, str):
+        raise CannotConvertType(f"The level of {name} is a number from 0 to 1, not {value!r}.")
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
     return float(value)

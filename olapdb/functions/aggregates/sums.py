@@ -18,7 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups, MergeClass
 from olapdb.functions.kernels import columns, wide_numbers
-from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, floats_of_decimals, with_precision
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
 from olapdb.types import (
     FLOAT64,
@@ -161,7 +161,9 @@ class Average(Aggregate):
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return sum / count as Float64; NaN for a group without values."""
         sums, counts = columns.struct_fields(states)
-        totals = columns.numpy_values(sums.cast(pa.float64(), safe=False))
+        is_decimal = pa.types.is_decimal(sums.type)
+        floats = floats_of_decimals(sums) if is_decimal else sums.cast(pa.float64(), safe=False)
+        totals = columns.numpy_values(floats)
         with np.errstate(divide="ignore", invalid="ignore"):
             return columns.from_values(totals / columns.numpy_values(counts), pa.float64())
 

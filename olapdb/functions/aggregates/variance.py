@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.shifted_moments import short_means
 from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     require_count,
@@ -72,10 +73,17 @@ class Variance(Aggregate):
             mean = np.where(total > 0, weighted / total, 0.0)
             deviations = means - mean[groups.codes]
             moments = np.where(counts > 0, squares + counts * deviations * deviations, 0.0)
+            shift = short_means(mean, group_kernels.sum_floats(moments, groups), total)
+            deviations = np.where(counts > 0, means - shift[groups.codes], 0.0)
+            own = np.where(counts > 0, squares, 0.0)
+            moved = group_kernels.sum_floats(counts * deviations, groups)
+            spread = group_kernels.sum_floats(own + counts * deviations * deviations, groups)
+            spread -= np.where(total > 0, moved * moved / total, 0.0)
+            mean = np.where(total > 0, shift + moved / total, 0.0)
         fields = [
             columns.from_values(total, pa.uint64()),
             columns.from_values(mean, pa.float64()),
-            columns.from_values(group_kernels.sum_floats(moments, groups), pa.float64()),
+            columns.from_values(np.where(spread < 0, 0.0, spread), pa.float64()),
         ]
         return columns.structs_from(fields, self.state_type.arrow)
 

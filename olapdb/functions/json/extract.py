@@ -217,11 +217,22 @@ def _length(found: Found) -> pa.Array:
     return columns.from_values(found.index.members(found.tokens), pa.uint64())
 
 
-_NAMES = pa.array(["Null", "String", "Object", "Array", "Bool", "Double", "Int64", "UInt64"])
+_NUMBERS = {
+    "Null": 0,
+    "String": ord('"'),
+    "Object": ord("{"),
+    "Array": ord("["),
+    "Bool": ord("b"),
+    "Double": ord("d"),
+    "Int64": ord("i"),
+    "UInt64": ord("u"),
+}
+"""The kinds of JSON values in the order in which `_type` counts them, and their numbers."""
+JSON_KINDS = types.Enum(8, tuple(sorted(_NUMBERS.items(), key=lambda element: element[1])))
 
 
 def _type(found: Found) -> pa.Array:
-    """Return the name of each value's JSON type, such as Int64; "Null" where there is none."""
+    """Return each value's JSON type, such as Int64, as an Enum; "Null" where there is none."""
     kind = found.index.kind_of(found.tokens)
     chosen = np.select(
         [kind == tokens_of.STRING, kind == tokens_of.OBJECT, kind == tokens_of.ARRAY], [1, 2, 3], 0
@@ -247,7 +258,8 @@ def _type(found: Found) -> pa.Array:
     chosen[rows] = np.select(
         [flags["bool"], flags["null"], flags["double"], wide, unsigned], [4, 0, 5, 1, 7], 6
     )
-    return _NAMES.take(pa.array(chosen))
+    numbers = np.array(list(_NUMBERS.values()), np.int8)
+    return columns.from_values(numbers[chosen], JSON_KINDS.arrow)
 
 
 def _key(found: Found) -> pa.Array:
@@ -294,7 +306,7 @@ def _definitions() -> Iterator[scalar.ScalarDefinition]:
         )
     yield _define("JSONHas", types.UINT8, _has)
     yield _define("JSONLength", types.UINT64, _length)
-    yield _define("JSONType", types.STRING, _type)
+    yield _define("JSONType", JSON_KINDS, _type)
     yield _define("JSONKey", types.STRING, _key, least=2)
     yield _define("isValidJSON", types.UINT8, _is_valid, most=1)
 

@@ -47,7 +47,7 @@ class _Path:
         holds = columns.numpy_values(self.run(self.call("JSONHas", source), text, environment)) != 0
         for at in self._places:
             kinds = self.run(self.call("JSONType", source, at), text, environment, at)
-            holds &= np.asarray(pc.equal(kinds, "Array"))
+            holds &= np.asarray(pc.equal(kinds, ord("[")))
         return np.asarray(holds)
 
 

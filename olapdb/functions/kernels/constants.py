@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from olapdb import types
 from olapdb.errors import CannotInsertNull, InternalError
+from olapdb.functions.kernels.columns import text
 from olapdb.types.arrow_values import scalar_of
 
 
@@ -22,6 +23,10 @@ def constant(value: object, data_type: types.DataType) -> pa.Scalar:
     if isinstance(data_type, types.Integer) and isinstance(value, int):
         width = 1 << data_type.bits
         value = (value - data_type.minimum) % width + data_type.minimum
+    if isinstance(value, str) and not value.isascii():  # surrogates are bytes that are not UTF-8
+        value = value.encode("utf-8", "surrogateescape")
+        if pa.types.is_string(data_type.arrow):
+            return text(pa.array([value], pa.binary()))[0]
     if isinstance(value, tuple) and isinstance(data_type, types.Tuple):
         value = dict(zip(data_type.field_names, value, strict=True))
     return scalar_of(value, data_type.arrow)

@@ -18,7 +18,7 @@ from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime import clock_arithmetic, date_arithmetic
 from olapdb.functions.kernels import arrow_buffers, columns, decimal_width
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number, decimal_precision
-from olapdb.functions.numeric import decimals, numpy_arithmetic, wide_arithmetic
+from olapdb.functions.numeric import decimals, nested_arithmetic, numpy_arithmetic, wide_arithmetic
 from olapdb.types import (
     FLOAT64,
     INT8,
@@ -458,4 +458,7 @@ _OF_NUMBERS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
     scalar.define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
 )
-DEFINITIONS = tuple(wide_arithmetic.with_wide(definition) for definition in _OF_NUMBERS)
+DEFINITIONS = tuple(
+    nested_arithmetic.with_nested(wide_arithmetic.with_wide(definition))
+    for definition in _OF_NUMBERS
+)

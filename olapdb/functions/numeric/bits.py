@@ -110,31 +110,30 @@ def _bitwise(
 
 
 def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of shifts and bitNot: that of the first argument."""
+    """Return the type of shifts, as for bitAnd, and of bitNot, the argument's."""
+    if len(types) > 1:
+        return bit_rule(name, types, arguments)
     require(name, types, (Integer, Boolean, IPv4), "an integer")
     return as_number(types[0])
 
 
 def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Return the kernel of bitShiftLeft or bitShiftRight.
-
-    The kernel raises ArgumentOutOfBound for positions below 0 or above the type's width in bits.
-    """
+    """Return the kernel of bitShiftLeft or bitShiftRight: positions below 0 are refused."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Shift the first argument's bits; a shift by the whole width gives 0.
+        """Shift the first argument's bits; a shift by the whole width or more gives 0.
 
-        Raises ArgumentOutOfBound."""
+        Raises ArgumentOutOfBound for positions below 0."""
         if isinstance(call.types[0], String | FixedString):
             return bit_strings.shifted(arrays, call, left=left)
         value, positions = (columns.numpy_values(a) for a in arrays)
-        positions = positions.astype(np.int64)
-        bits = value.dtype.itemsize * 8
-        if ((positions < 0) | (positions > bits)).any():
-            raise ArgumentOutOfBound(f"The number of shift positions is 0 to {bits}.")
-        shift = np.minimum(positions, bits - 1).astype(value.dtype)
+        bits = value.dtype.itemsize * 8  # as in ClickHouse, also where the result is wider
+        value = value.astype(columns.dtype_of(call.result.arrow))
+        if len(positions) and positions.min() < 0:
+            raise ArgumentOutOfBound("The number of shift positions is not negative.")
+        all_shifted_out = positions >= bits
+        shift = np.where(all_shifted_out, 0, positions).astype(value.dtype)
         moved = value << shift if left else value >> shift
-        all_shifted_out = positions == bits
         return columns.from_values(np.where(all_shifted_out, 0, moved), call.result.arrow)
 
     return kernel

@@ -26,6 +26,7 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
+    Enum,
     ExactFloat,
     FixedString,
     Float,
@@ -247,7 +248,11 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve nullIf(a, b): NULL where both are equal, else the first."""
+    """Resolve nullIf(a, b): NULL where both are equal, else the first. Raises NoCommonType for a
+    text beside anything else."""
+    texts = [isinstance(plain(a.type), String | FixedString | Enum) for a in arguments]
+    if any(texts) and not any(isinstance(plain(a.type), Nothing) for a in arguments):
+        common_type([plain(a.type) for a in arguments])
     result = make_nullable(arguments[0].type)
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return ScalarCall(name, result, lambda v, r, e: v[0])

@@ -79,9 +79,11 @@ def _uuids(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve generateUUIDv4(): random UUIDs of version 4 (RFC 9562)."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw one UUID for each row."""
-        seed = environment.random_seed or uuid.uuid4().int & (2**63 - 1)
-        generator = np.random.default_rng(seed)
+        """Draw one UUID for each row; other UUIDs for each argument, which is a tag."""
+        seeds = [environment.random_seed or uuid.uuid4().int & (2**63 - 1)]
+        if values and isinstance(values[0], pa.Scalar):
+            seeds.append(zlib.crc32(repr(values[0]).encode()))
+        generator = np.random.default_rng(seeds if len(seeds) > 1 else seeds[0])
         data = generator.integers(0, 256, (rows, 16), dtype=np.uint8)
         data[:, 6] = (data[:, 6] & 0x0F) | 0x40
         data[:, 8] = (data[:, 8] & 0x3F) | 0x80
@@ -105,9 +107,10 @@ def _uuids_of_now(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve generateUUIDv7(): UUIDs of the present time, ascending within a statement's block."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Draw one UUID for each row; a counter follows the time."""
+        """Draw one UUID for each row; a counter follows the time. An argument is a tag."""
+        tags = [repr(value) for value in values if isinstance(value, pa.Scalar)]
         now = int(environment.now_seconds * 1000)
-        uuids = _ordered_uuids(np.full(rows, now, np.int64), generator_of(environment, name))
+        uuids = _ordered_uuids(np.full(rows, now, np.int64), generator_of(environment, name, *tags))
         data = np.frombuffer(uuids.buffers()[1], np.uint8).reshape(rows, 16).copy()
         counter = np.arange(rows, dtype=">u8").view(np.uint8).reshape(rows, 8)
         data[:, 6] = 0x70

@@ -77,20 +77,27 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _parse_template(template: str, count: int) -> list[str | int]:
     """Return the pieces of a format pattern: texts, and indices of `count` arguments from 0.
 
-    Raises BadArguments if the pattern names an argument that is not there."""
+    Raises BadArguments if the pattern names an argument that is not there, has a single brace, or
+    both {} and {n}."""
     pieces: list[str | int] = []
     next_index = 0
+    numbered: set[bool] = set()
     for piece in re.split(r"(\{\{|\}\}|\{\d*\})", template):
         if piece in ("{{", "}}"):
             pieces.append(piece[0])
-        elif piece.startswith("{") and piece.endswith("}"):
+        elif re.fullmatch(r"\{\d*\}", piece):
+            numbered.add(piece != "{}")
             index = int(piece[1:-1]) if piece != "{}" else next_index
             next_index += 1
             if index >= count:
                 raise BadArguments(f"The pattern {template!r} needs more arguments.")
             pieces.append(index)
+        elif "{" in piece or "}" in piece:
+            raise BadArguments(f"A brace of the pattern {template!r} is not one of {{}} or {{n}}.")
         elif piece:
             pieces.append(piece)
+    if len(numbered) > 1:
+        raise BadArguments(f"The pattern {template!r} has both {{}} and {{n}}.")
     return pieces or [""]
 
 

@@ -49,23 +49,6 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
     return kernel
 
 
-def _has_affix(*, end: bool) -> Kernel:
-    """Return the kernel of startsWith, or with `end` of endsWith."""
-
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        """Return whether each string starts, or with `end` ends, with the bytes of its affix."""
-        array, affix = (columns.text(a) for a in arrays)
-        size, affix_size = slices.lengths_of(array), slices.lengths_of(affix)
-        start = size - affix_size if end else np.zeros(len(array), np.int64)
-        piece = slices.pieces(array, np.maximum(start, 0), affix_size)
-        same = np.asarray(pc.equal(columns.binary(piece), columns.binary(affix))) & (
-            affix_size <= size
-        )
-        return columns.from_values(same, pa.uint8())
-
-    return kernel
-
-
 def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
     """Return the kernel of a match against patterns; `function(texts, pattern)` gives booleans.
 
@@ -218,8 +201,6 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         insensitive=True,
     ),
     define("locate", _POSITION, _position(swapped=True), count=(2, 3), insensitive=True),
-    define("startsWith", _SEARCH, _has_affix(end=False), count=2),
-    define("endsWith", _SEARCH, _has_affix(end=True), count=2),
     define("like", _LIKE, _matching(like), count=(2, 3)),
     define("notLike", _LIKE, _matching(like, negated=True), count=(2, 3)),
     define("ilike", _LIKE, _matching(ilike), count=(2, 3)),

@@ -106,8 +106,7 @@ def test_a_piece_has_places_of_the_whole() -> None:
         ("a #b", 2),
         ("a N'x'", 2),
         ("a \\ b", 2),
-        (r"a '\xff'", 2),
-        ("x'ff'", 0),
+        (r"a `\xff`", 2),
         ("a @ b", 2),
         ("1.x", 0),
     ],
@@ -117,6 +116,11 @@ def test_what_is_no_token_is_a_syntax_error_with_its_place(text: str, offset: in
         tokenize(SourceText(text))
     assert raised.value.position is not None
     assert raised.value.position.offset == offset
+
+
+@pytest.mark.parametrize("text", [r"'a\xff'", "x'61ff'", "b'0110000111111111'"])
+def test_bytes_that_are_not_utf8_become_surrogates(text: str) -> None:
+    assert tokenize(SourceText(text))[0].text == "a\udcff"
 
 
 @pytest.mark.parametrize(
