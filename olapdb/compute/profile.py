@@ -40,6 +40,8 @@ class NodeProfile:
     selection: tuple[int, int, int, int] | None = None
     """Parts and parts read, granules and granules read; None for a node that selects none."""
     notes: list[str] = field(default_factory=list)
+    expected_share: float = 1.0
+    """The part of the node's rows that was expected to remain after filters of joins above it."""
     runner: Node | None = None
     """The node above whose operator does this one's work, if it has no operator of its own."""
     counts: Counts = field(default_factory=Counts)
@@ -66,6 +68,10 @@ class QueryProfile:
         """Let a node that runs in place of another report as that one."""
         self._profiles[id(replacement)] = self.of(original)
         self._replacements.append(replacement)  # an id comes again when its object is gone
+
+    def reduce(self, node: Node, share: float) -> None:
+        """Note that a filter was expected to leave this part of a node's rows."""
+        self.of(node).expected_share *= share
 
     def watch(self, batches: Iterator[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a node and count them, and the time until each came."""

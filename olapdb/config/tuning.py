@@ -153,6 +153,9 @@ fewer texts in less time than the sample takes."""
 SKETCH_ROWS_MIN = 1_000
 """Write sketches of distinct values with parts of so many rows. They take 350 bytes a column."""
 
+SAMPLED_ROWS_MIN = 1
+"""Read some rows of tables of so many rows for the estimates of joins."""
+
 CALENDAR_ROWS_MIN = 1_000
 """Make a table of the calendar days of a column from here on, where the span has fewer days."""
 
@@ -213,6 +216,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "MONOTONIC_ROWS_MIN": _NEVER,
         "MIN_MAX_ROWS_MIN": _NEVER,
         "SKETCH_ROWS_MIN": _NEVER,
+        "SAMPLED_ROWS_MIN": _NEVER,
         "CALENDAR_ROWS_MIN": _NEVER,
         "PARALLEL_COLUMNS_ROWS_MIN": _NEVER,
         "BESIDE_ROWS_MIN": _NEVER,
@@ -258,6 +262,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "MONOTONIC_ROWS_PER_VALUE_MIN": 1,
         "MIN_MAX_ROWS_MIN": 1,
         "SKETCH_ROWS_MIN": 1,
+        "SAMPLED_ROWS_MIN": 1,
         "CALENDAR_ROWS_MIN": 0,
         "PARALLEL_COLUMNS_ROWS_MIN": 0,
         "BESIDE_ROWS_MIN": 1,

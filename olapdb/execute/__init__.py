@@ -4,6 +4,7 @@ run(plan, context) -> Result
 run_node(node, context) -> Iterator[pa.RecordBatch]
 explain_indexes(plan, context) -> lines of EXPLAIN indexes = 1
 estimate_reads(plan, context) -> rows of EXPLAIN ESTIMATE
+estimator_of(context) -> estimates of a plan's rows
 analyzed_lines(plan, context, seconds, estimate) -> lines of EXPLAIN ANALYZE
 pipeline_lines(plan, context) -> lines of EXPLAIN PIPELINE
 """
@@ -13,6 +14,7 @@ from olapdb.execute.explain_analyze import analyzed_lines
 from olapdb.execute.explain_pipeline import pipeline_lines
 from olapdb.execute.pruning.explain_indexes import estimate_reads, explain_indexes
 from olapdb.execute.run import run, run_node
+from olapdb.execute.table_samples import estimator_of
 
 __all__ = [
     "ExecutionContext",
@@ -21,6 +23,7 @@ __all__ = [
     "SystemReader",
     "analyzed_lines",
     "estimate_reads",
+    "estimator_of",
     "explain_indexes",
     "pipeline_lines",
     "run",

@@ -51,7 +51,7 @@ def _facts(node: Node, profile: QueryProfile, seconds: float, estimate: Estimate
         yield "Not run"
         return
     else:
-        yield _rows(measured, estimate(node))
+        yield _rows(measured, estimate(node) * measured.expected_share)
         share = f" ({100 * measured.waited_seconds / seconds:.1f}%)" if seconds else ""
         tasks = f" · {_time(measured.task_seconds)} in {measured.tasks} tasks"
         yield f"Time: {_time(measured.waited_seconds)}{share}{tasks if measured.tasks else ''}"

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+from typing import Literal
 
 import pyarrow as pa
 
@@ -27,16 +28,15 @@ from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.config import tuning
 from olapdb.execute.operators.join_outputs import restored
-from olapdb.optimize.cardinality import Estimator
-from olapdb.optimize.statistics import statistics_of
+from olapdb.execute.table_samples import estimator_of
 from olapdb.plan import nodes
 from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import ColumnRef, Expression, InSubquery
 from olapdb.plan.tree import with_inputs
-from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import UINT8, Nullable, is_nullable
 
 Start = Callable[[nodes.Node], Iterator[pa.RecordBatch]]
+Side = Literal["left", "right"]
 
 
 class JoinFilter:
@@ -85,14 +85,11 @@ class JoinFilter:
         join, context = self._join, self._context
         if not _needs_partners_only(join):
             return False
-        snapshot = context.require_snapshot()
         condition = _condition(_columns(join.right_keys), join.left)
         targets = list(_targets(join.right, condition))
         if not targets:
             return False
-        estimator = Estimator(
-            statistics_of(snapshot, distinct_counts(context.require_store(), snapshot))
-        )
+        estimator = estimator_of(context)
         rows = estimator.rows(join.left)
         if tuning.LEFT_FIRST_FACTOR * rows > estimator.rows(join.right):
             return False
@@ -126,7 +123,7 @@ class JoinFilter:
         yield from self._with_answer(condition, lookup, start(filtered))
 
     def _filtered(
-        self, node: nodes.Node, condition: InSubquery, lookup: Lookup, side: str
+        self, node: nodes.Node, condition: InSubquery, lookup: Lookup, side: Side
     ) -> nodes.Node | None:
         """Return the plan with the condition in the scan that has its columns. None if there is no
         such scan, or the condition would keep most of its rows. The keys are those of `side`, left or right."""
@@ -141,13 +138,20 @@ class JoinFilter:
                 inputs = list(node.children())
                 inputs[at] = filtered
                 changed = with_inputs(node, tuple(inputs))
-                if self._context.profile is not None:
-                    self._context.profile.stand_in(changed, node)
+                self._report(changed, node, side)
                 return changed
         return None
 
+    def _report(self, changed: nodes.Node, node: nodes.Node, side: Side) -> None:
+        """Let EXPLAIN ANALYZE know that a node runs in place of another, with the keys of `side`."""
+        profile = self._context.profile
+        if profile is not None:
+            profile.stand_in(changed, node)
+            reduced: Side = "left" if side == "right" else "right"
+            profile.reduce(node, estimator_of(self._context).matched(self._join, reduced))
+
     def _filtered_scan(
-        self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup, side: str
+        self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup, side: Side
     ) -> nodes.Scan | None:
         """Return the scan with the condition; None where that does not pay."""
         context = self._context
@@ -158,23 +162,19 @@ class JoinFilter:
             changed = replace(scan, predicate=predicate)
         else:  # rows that the other conditions drop are not looked up
             changed = replace(scan, prewhere=scan.predicate, predicate=condition)
-        if context.profile is not None:
-            context.profile.stand_in(changed, scan)
+        self._report(changed, scan, side)
         columns = dict(scan.columns)
         names = ", ".join(columns[e.name] for e in condition.arguments if isinstance(e, ColumnRef))
         context.note(scan, f"Join filter: {names} IN {lookup.count} keys of the join's {side} side")
         return changed
 
-    def _pays(self, scan: nodes.Scan, condition: InSubquery, keys: float, side: str) -> bool:
+    def _pays(self, scan: nodes.Scan, condition: InSubquery, keys: float, side: Side) -> bool:
         """Return whether the condition of so many keys is expected to drop enough rows of a scan that is large
         enough."""
-        context, snapshot = self._context, self._context.require_snapshot()
-        counts = distinct_counts(context.require_store(), snapshot)
-        statistics = statistics_of(snapshot, counts)
-        if statistics(scan.table).rows < tuning.JOIN_FILTER_ROWS_MIN:
-            return False
         whole = replace(scan, predicate=None, prewhere=None)
-        estimator = Estimator(statistics)
+        estimator = estimator_of(self._context)
+        if estimator.table_rows(whole) < tuning.JOIN_FILTER_ROWS_MIN:
+            return False
         distinct = max(estimator.distinct(key, whole) for key in condition.arguments)
         # A row that is not held saves more than one that is not looked up.
         percent_max = tuning.JOIN_FILTER_PASS_PERCENT_MAX

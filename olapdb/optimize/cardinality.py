@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pow, prod
+from typing import Literal
 
 import pyarrow as pa
 
-from olapdb.optimize.statistics import Statistics
+from olapdb.optimize.origins import conditions_of, conditions_over_table, origin, traced
+from olapdb.optimize.statistics import Samples, Statistics
 from olapdb.plan import nodes
 from olapdb.plan.conditions import conjuncts
 from olapdb.plan.expressions import (
@@ -25,6 +27,8 @@ UNKNOWN = 0.25
 """The part of the rows that a condition keeps of which nothing is known."""
 RANGE = 1 / 3
 PATTERN = 0.1
+LONELY = 0.1
+"""The part of the rows that are expected to have no partner where all seem to have one."""
 _LEAST = 0.001
 """The part of the rows that a range keeps at least."""
 _RANGES = {"less": 1, "lessOrEquals": 1, "greater": -1, "greaterOrEquals": -1}
@@ -35,8 +39,9 @@ _FLIPPED |= {after: before for before, after in _FLIPPED.items()}
 class Estimator:
     """Estimates over the statistics of one snapshot. Numbers of rows are at least 1."""
 
-    def __init__(self, statistics: Statistics) -> None:
+    def __init__(self, statistics: Statistics, samples: Samples | None = None) -> None:
         self._statistics = statistics
+        self._samples = samples
         self._rows: dict[int, tuple[nodes.Node, float]] = {}
 
     def rows(self, node: nodes.Node) -> float:
@@ -49,13 +54,14 @@ class Estimator:
         """Return the estimate of one node from those of its inputs."""
         match node:
             case nodes.Scan():
-                conditions = [*conjuncts(node.predicate), *conjuncts(node.prewhere)]
-                return self._statistics(node.table).rows * self._kept(conditions, node)
+                return self._statistics(node.table).rows * self._kept_of_scan(node)
             case nodes.Filter():
                 return self.rows(node.child) * self._kept(conjuncts(node.predicate), node.child)
             case nodes.Aggregate():
-                groups = prod((self.distinct(e, node.child) for _, e in node.keys), start=1.0)
-                return min(groups, self.rows(node.child))
+                return self._combinations([e for _, e in node.keys], node.child)
+            case nodes.Distinct():
+                keys = node.keys or [ColumnRef(f.type, f.name) for f in node.child.schema]
+                return self._combinations(keys, node.child)
             case nodes.Join():
                 return self._join(node)
             case nodes.Limit() if node.count is not None:
@@ -72,14 +78,14 @@ class Estimator:
     def _join(self, node: nodes.Join) -> float:
         """Return the rows of a join: every pair, over the distinct values of the keys."""
         left, right = self.rows(node.left), self.rows(node.right)
-        ours, theirs, divisor = 1.0, 1.0, 1.0
-        for one, other in zip(node.left_keys, node.right_keys, strict=True):
-            values, partners = self.distinct(one, node.left), self.distinct(other, node.right)
-            ours, theirs = min(ours * values, left), min(theirs * partners, right)
-            divisor *= max(values, partners)
         if node.strictness in ("SEMI", "ANTI"):
-            with_partner = left * min(1.0, theirs / ours)
-            return with_partner if node.strictness == "SEMI" else left - with_partner
+            with_partner = left * self.matched(node, "left")
+            if node.strictness == "SEMI":
+                return with_partner
+            return max(left - with_partner, left * LONELY)
+        divisor = 1.0
+        for one, other in zip(node.left_keys, node.right_keys, strict=True):
+            divisor *= max(self.domain(one, node.left), self.domain(other, node.right))
         if len(node.left_keys) > 1:
             # Of several keys the side that can have fewer combinations has all there are.
             divisor = min(
@@ -91,6 +97,16 @@ class Estimator:
         if node.strictness == "ANY":
             pairs = min(pairs, left)
         return max(pairs, left if node.kind in ("LEFT", "FULL") else 0)
+
+    def matched(self, join: nodes.Join, side: Literal["left", "right"]) -> float:
+        """Return the part of the rows of one side of a join whose keys the other side is expected to
+        have: the other's keys over all that this side's keys can be."""
+        sides = [(join.left, join.left_keys), (join.right, join.right_keys)]
+        (node, keys), (other, other_keys) = sides if side == "left" else reversed(sides)
+        possible = prod((self.domain(key, node) for key in keys), start=1.0)
+        if len(keys) > 1:
+            possible = min(possible, self._combinations_max(keys, node))
+        return min(1.0, self._combinations(other_keys, other) / possible)
 
     def table_rows(self, node: nodes.Node) -> float:
         """Return the rows of a scan's table without conditions, the rows of any other node."""
@@ -105,32 +121,76 @@ class Estimator:
 
         Keys of one table have at most its rows, those of several tables each with each; of keys of
         which one is computed it is the rows of the node."""
-        origins = [_origin(key.name, node) if isinstance(key, ColumnRef) else None for key in keys]
+        places = [origin(key.name, node) if isinstance(key, ColumnRef) else None for key in keys]
         by_scan: dict[int, tuple[nodes.Scan, float]] = {}
-        for origin in origins:
-            if origin is None:
+        for place in places:
+            if place is None:
                 return self.rows(node)
-            scan, column = origin
+            scan, column = place
             values = by_scan.get(id(scan), (scan, 1.0))[1]
             by_scan[id(scan)] = scan, values * self._values(scan, column, self._table_rows(scan))
         return prod(min(self._table_rows(scan), values) for scan, values in by_scan.values())
 
+    def _combinations(self, keys: Sequence[Expression], node: nodes.Node) -> float:
+        """Return about how many combinations of values keys have over a node's rows."""
+        rows, groups = self.rows(node), 1.0
+        by_scan: dict[int, tuple[nodes.Scan, list[Expression], float]] = {}
+        for key in keys:
+            place = traced(key, node)
+            values = self.domain(key, node)
+            if place is None:
+                groups *= values
+            else:
+                scan, expression = place
+                _, expressions, product = by_scan.get(id(scan), (scan, [], 1.0))
+                by_scan[id(scan)] = scan, [*expressions, expression], product * values
+        for scan, expressions, product in by_scan.values():
+            together = None
+            if len(expressions) > 1 and self._samples is not None:
+                together = self._samples.distinct(
+                    scan.table, expressions, conditions_over_table(scan)
+                )
+            table_rows = self._table_rows(scan)
+            product = min(product, table_rows, together or product)
+            # The values that some rows of the table have: Yao 1977.
+            if rows < table_rows:
+                product *= 1 - pow(1 - rows / table_rows, table_rows / product)
+            groups *= product
+        return min(groups, rows)
+
     def distinct(self, expression: Expression, node: nodes.Node) -> float:
         """Return about how many distinct values an expression has over a node's rows."""
-        rows = self.rows(node)
+        return min(self.domain(expression, node), self.rows(node))
+
+    def domain(self, expression: Expression, node: nodes.Node) -> float:
+        """Return about how many distinct values an expression can have: over a table's rows, those that meet
+        the conditions on its own columns, whatever other conditions leave."""
         if isinstance(expression, Constant):
             return 1.0
+        place = traced(expression, node)
+        if place is not None:
+            return self._domain_of_table(*place)
         if isinstance(expression, Call | Cast):
             inputs = (
-                self.distinct(ColumnRef(expression.type, n), node) for n in columns_of(expression)
+                self.domain(ColumnRef(expression.type, n), node) for n in columns_of(expression)
             )
-            return min(prod(inputs, start=1.0), rows)
-        if not isinstance(expression, ColumnRef):
-            return rows
-        found = _origin(expression.name, node)
-        if found is None:
-            return rows
-        return self._values(*found, rows)
+            return min(prod(inputs, start=1.0), self.rows(node))
+        return self.rows(node)
+
+    def _domain_of_table(self, scan: nodes.Scan, expression: Expression) -> float:
+        """Return the distinct values of an expression over a table's names of columns."""
+        rows, used = self._table_rows(scan), columns_of(expression)
+        own = [
+            condition for condition in conditions_over_table(scan) if columns_of(condition) & used
+        ]
+        if own:
+            rows = self.rows(scan)
+        sampled = None
+        if self._samples is not None and (own or not isinstance(expression, ColumnRef)):
+            sampled = self._samples.distinct(scan.table, [expression], own)
+        if sampled is not None:
+            return max(1.0, min(sampled, rows))
+        return min(prod((self._values(scan, name, rows) for name in used), start=1.0), rows)
 
     def _values(self, scan: nodes.Scan, column: str, rows: float) -> float:
         """Return about how many distinct values a table's column has, at most `rows`."""
@@ -166,10 +226,43 @@ class Estimator:
             kept *= 1 - outside if outside < 1 else min(parts) * _LEAST
         return kept
 
+    def _kept_of_scan(self, scan: nodes.Scan) -> float:
+        """Return the part of a table's rows that meets the conditions of its scan."""
+        pairs = [
+            (condition, over)
+            for condition, over in zip(
+                conditions_of(scan), conditions_over_table(scan), strict=True
+            )
+        ]
+        if self._samples is None or not pairs:
+            return self._kept([condition for condition, _ in pairs], scan)
+        tried = [self._samples.kept(scan.table, [over]) is not None for _, over in pairs]
+        kept = self._kept(
+            [c for (c, _), by_sample in zip(pairs, tried, strict=True) if not by_sample], scan
+        )
+        known = [pair for pair, by_sample in zip(pairs, tried, strict=True) if by_sample]
+        counted = self._samples.kept(scan.table, [over for _, over in known]) if known else None
+        if counted is None:
+            return kept * self._kept([condition for condition, _ in known], scan)
+        rows, of_rows = counted
+        if of_rows >= self._statistics(scan.table).rows:
+            return kept * rows / max(of_rows, 1)
+        guess = self._kept([condition for condition, _ in known], scan)
+        return kept * (rows + guess) / (of_rows + 1)
+
     def selectivity(self, condition: Expression, node: nodes.Node) -> float:
         """Return the part of a node's rows of which a condition holds, from 0 to 1.
 
         The rows are those before any condition of a Scan."""
+        place = None if self._samples is None else traced(condition, node)
+        if place is not None and self._samples is not None:
+            counted = self._samples.kept(place[0].table, [place[1]])
+            if counted is not None and counted[0]:
+                return counted[0] / counted[1]
+        return self._guess(condition, node)
+
+    def _guess(self, condition: Expression, node: nodes.Node) -> float:
+        """Return the part of the rows that a condition keeps by statistics, or by its form."""
         source = _unfiltered(node)
         match condition:
             case Call(name="and"):
@@ -213,7 +306,7 @@ class Estimator:
             name, left, right = _FLIPPED[name], right, left
         if not isinstance(left, ColumnRef) or not isinstance(right, Constant):
             return None
-        found, value = _origin(left.name, source), _number(right.value)
+        found, value = origin(left.name, source), _number(right.value)
         if found is None or value is None:
             return None
         low, high, _ = self._statistics(found[0].table).bounds.get(found[1], (None, None, 0))
@@ -233,29 +326,6 @@ def _ranged_column(condition: Expression) -> str | None:
         left, right = right, left
     is_range = isinstance(left, ColumnRef) and isinstance(right, Constant)
     return left.name if is_range and isinstance(left, ColumnRef) else None
-
-
-def _origin(name: str, node: nodes.Node) -> tuple[nodes.Scan, str] | None:
-    """Return the scan and the table's column that a column of a node is, None for a computed one."""
-    match node:
-        case nodes.Scan():
-            columns = [*node.columns, *((u, c) for u, c, _ in node.predicate_columns)]
-            return next(((node, column) for unique, column in columns if unique == name), None)
-        case nodes.Project():
-            expression = dict(node.expressions).get(name)
-            inner = expression.name if isinstance(expression, ColumnRef) else None
-            return None if inner is None else _origin(inner, node.child)
-        case nodes.Aggregate():
-            key = dict(node.keys).get(name)
-            return _origin(key.name, node.child) if isinstance(key, ColumnRef) else None
-        case nodes.Shared():
-            at = next((at for at, f in enumerate(node.fields) if f.name == name), None)
-            return None if at is None else _origin(node.child.schema[at].name, node.child)
-        case nodes.Union() | nodes.SetDifference():
-            return None
-        case _:
-            found = (_origin(name, child) for child in node.children())
-            return next((one for one in found if one is not None), None)
 
 
 def _unfiltered(node: nodes.Node) -> nodes.Node:

@@ -21,7 +21,6 @@ from olapdb.optimize.join_graph import JoinGraph, JoinTree, Relations, build, gr
 from olapdb.optimize.merge_projects import merge_projects
 from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_predicates import push_predicates
-from olapdb.optimize.statistics import Statistics
 from olapdb.plan.nodes import Filter, Join, Node, Plan, Scan
 from olapdb.plan.tree import all_nodes, bottom_up, map_subqueries, with_inputs
 
@@ -33,13 +32,13 @@ _HASH_COST = 2.0
 """The cost of holding and hashing a row, over that of looking one up."""
 
 
-def order_joins(plan: Plan, statistics: Statistics, limit: int) -> Plan:
+def order_joins(plan: Plan, estimator: Estimator, limit: int) -> Plan:
     """Return the plan with its inner joins in the cheapest order, those of subqueries too.
 
     `limit` is the number of relations up to which every order is considered; 0 keeps all orders."""
     if limit < 1:
         return plan
-    root = _ordered_tree(plan.root, statistics, limit)
+    root = _ordered_tree(plan.root, estimator, limit)
     return plan if root is plan.root else replace(plan, root=root)
 
 
@@ -51,18 +50,18 @@ def joined_tables(plan: Plan) -> tuple[Table, ...]:
     return tuple({n.table.id: n.table for n in nodes if isinstance(n, Scan)}.values())
 
 
-def _ordered_tree(root: Node, statistics: Statistics, limit: int) -> Node:
+def _ordered_tree(root: Node, estimator: Estimator, limit: int) -> Node:
     """Return one tree with its joins, and those of the subqueries in it, ordered."""
     done: dict[int, tuple[Node, Node]] = {}
 
     def subquery(node: Node) -> Node:
         """Return a subquery's plan with its joins ordered, the same object for the same plan."""
         if id(node) not in done:
-            done[id(node)] = (node, _ordered_tree(node, statistics, limit))
+            done[id(node)] = (node, _ordered_tree(node, estimator, limit))
         return done[id(node)][1]
 
     inner = bottom_up(root, lambda n: map_subqueries(n, subquery))
-    ordered = _ordered(inner, Estimator(statistics), limit)
+    ordered = _ordered(inner, estimator, limit)
     if ordered is inner:
         return root if all(before is after for before, after in done.values()) else inner
     return merge_projects(prune_columns(push_predicates(ordered)))
@@ -77,7 +76,7 @@ def _ordered(node: Node, estimator: Estimator, limit: int) -> Node:
     changed = any(new is not old for new, old in zip(relations, graph.relations, strict=True))
     graph = JoinGraph(relations, graph.equalities, graph.conditions)
     written = written_tree(node)
-    if sum(map(estimator.rows, relations)) >= tuning.JOIN_ORDER_ROWS_MIN:
+    if sum(map(estimator.table_rows, relations)) >= tuning.JOIN_ORDER_ROWS_MIN:
         costs = _Costs(graph, estimator)
         tree = costs.best(limit)
         if costs.of(tree) <= GAIN_MIN * costs.of(written):
@@ -129,10 +128,7 @@ class _Costs:
     def _distinct(self) -> list[list[tuple[int, float]]]:
         """The distinct values of each member of each class, by relation."""
         return [
-            [
-                (at, min(self.estimator.distinct(e, self.graph.relations[at]), self.leaves[at]))
-                for at, e in members
-            ]
+            [(at, self.estimator.domain(e, self.graph.relations[at])) for at, e in members]
             for members in self.graph.classes
         ]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.plan.expressions import Expression
 
 
 def _unknown(column: str) -> float | None:
@@ -30,6 +32,20 @@ DistinctCounts = Callable[[Table, str], "float | None"]
 """(table, column) -> about how many distinct values it has; None where that is not known."""
 
 Statistics = Callable[[Table], TableStatistics]
+
+
+class Samples(Protocol):
+    """Some rows of each table, on which expressions can be tried."""
+
+    def kept(self, table: Table, conditions: Sequence[Expression]) -> tuple[int, int] | None:
+        """Return how many sampled rows meet all conditions, over the table's names of columns, and
+        how many there are; None where the sample says nothing about them."""
+
+    def distinct(
+        self, table: Table, expressions: Sequence[Expression], conditions: Sequence[Expression]
+    ) -> float | None:
+        """Return about how many combinations of values expressions have over the table's rows that meet the
+        conditions; None where the sample does not tell it."""
 
 
 def statistics_of(snapshot: Snapshot, counts: DistinctCounts | None = None) -> Statistics:

@@ -36,6 +36,8 @@ _RANK_MASK = np.uint64((1 << _RANK_BITS) - 1)
 _CHUNK_ROWS = 1 << 15
 _PARTS_MAX = 32
 """Parts of a table whose sketches are read, the largest ones."""
+_READ_ROWS_MAX = 1_000
+"""Parts of fewer rows are read: they were written without sketches."""
 _KNOWN_SHARE_MIN = 0.9
 """The part of a table's rows whose sketches must be known."""
 
@@ -146,10 +148,10 @@ def _merged(store: Store, snapshot: Snapshot, table: Table, name: str) -> float 
 
 
 def _of_part(reader: PartReader, part: Part, column_id: int, name: str) -> np.ndarray | None:
-    """Return the registers of a part, those of a small part in the catalog from its rows. None for
-    a part without, and one that cannot be read: the query that reads its rows will say so."""
+    """Return the registers of a part, those of a small part from its rows. None for a larger part
+    without, and one that cannot be read: the query that reads its rows will say so."""
     try:
-        if part.inline:
+        if part.inline or part.rows < _READ_ROWS_MAX:
             rows = reader.read([name])
             return sketch(rows.column(name)) if name in rows.column_names else None
         text = reader.metadata(METADATA_KEY)

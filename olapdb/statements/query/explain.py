@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 from olapdb.compute.profile import QueryProfile
 from olapdb.errors import IncorrectQuery, NotSupportedError, UnknownSetting, UnsupportedMethod
-from olapdb.execute import analyzed_lines, estimate_reads, explain_indexes, pipeline_lines
+from olapdb.execute import (
+    analyzed_lines,
+    estimate_reads,
+    estimator_of,
+    explain_indexes,
+    pipeline_lines,
+)
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.optimize.cardinality import Estimator
-from olapdb.optimize.statistics import statistics_of
 from olapdb.plan.explain import explain as explain_plan
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result, from_columns
@@ -24,7 +28,6 @@ from olapdb.sql.formatter.definition_lines import show_statement
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.views import judged_statement
 from olapdb.statements.query import select
-from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.system.registry import moment_if_any
 from olapdb.types import STRING, UINT8, UINT64, DateTime64, Nullable
 from olapdb.views.definition.dependents import impact_of
@@ -156,9 +159,7 @@ def _analyzed(statement: nodes.Node, context: StatementContext) -> list[str]:
         pass
     result.close()
     seconds = time.perf_counter() - begun
-    counts = distinct_counts(context.services.store, snapshot)
-    estimator = Estimator(statistics_of(snapshot, counts))
-    return analyzed_lines(plan, execution, seconds, estimator.rows)
+    return analyzed_lines(plan, execution, seconds, estimator_of(execution).rows)
 
 
 def _estimate(statement: nodes.Node, context: StatementContext) -> Result:

@@ -16,7 +16,7 @@ from olapdb.bind.user_functions import calls_of_users
 from olapdb.config import Settings
 from olapdb.engine.layout import shared_layout
 from olapdb.errors import TooManyColumns, TooManyRowsOrBytes
-from olapdb.execute import ExecutionContext, run
+from olapdb.execute import ExecutionContext, estimator_of, run
 from olapdb.execute.pruning.force_index import check_forced_indexes
 from olapdb.lazy import LazyModule
 from olapdb.model.session_snapshot import temporary_ids
@@ -31,7 +31,6 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.query.text_search import use_text_indexes
-from olapdb.storage.distinct_counts import distinct_counts
 from olapdb.types import DataType
 
 if TYPE_CHECKING:
@@ -122,13 +121,14 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
     limit = _join_order_limit(plan, context)
     if not limit:
         return plan
-    statistics = statistics_of(snapshot, distinct_counts(context.services.store, snapshot))
+    statistics = statistics_of(snapshot)
     if key is not None:
         sizes = tuple(statistics(table).rows.bit_length() for table in plan.joined_tables)
         known: tuple[Plan, Plan] | None = context.engine.plans.get((key, sizes))
         if known is not None and known[0] is plan:
             return known[1]
-    ordered = _shared(order_joins(plan, statistics, limit), context)
+    estimator = estimator_of(context.execution(snapshot))
+    ordered = _shared(order_joins(plan, estimator, limit), context)
     if key is not None:
         context.engine.plans.put((key, sizes), (plan, ordered))
     return ordered

@@ -10,6 +10,7 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Table
 from olapdb.optimize import optimize
+from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.statistics import TableStatistics, merged_statistics
 from olapdb.plan.nodes import Join, Node, Plan, Scan
@@ -58,7 +59,7 @@ def shape(node: Node) -> str:
 
 
 def ordered(query: str, limit: int = 10) -> str:
-    return shape(order_joins(plan_of(query), statistics, limit).root)
+    return shape(order_joins(plan_of(query), Estimator(statistics), limit).root)
 
 
 @pytest.mark.parametrize("limit", [10, 2])
@@ -91,7 +92,7 @@ def test_joins_of_subqueries_are_ordered() -> None:
         "SELECT count() FROM lines WHERE order IN "
         "(SELECT orders.id FROM customers, orders WHERE customers.id = orders.customer)"
     )
-    root = order_joins(plan, statistics, 10).root
+    root = order_joins(plan, Estimator(statistics), 10).root
     (scan,) = [n for n in walk_nodes(root) if isinstance(n, Scan)]
     assert shape(scan.predicate.plan) == "(orders customers)"  # type: ignore[union-attr]
 
@@ -101,19 +102,19 @@ def test_the_columns_stay_as_they_were() -> None:
         "SELECT * FROM nations, customers, orders WHERE nations.id = customers.nation "
         "AND orders.customer = customers.id"
     )
-    changed = order_joins(plan, statistics, 10)
+    changed = order_joins(plan, Estimator(statistics), 10)
     assert changed.root != plan.root
     assert changed.root.schema == plan.root.schema
 
 
 def test_limit_zero_keeps_the_plan() -> None:
     plan = plan_of(f"SELECT count() FROM nations, customers, orders, lines WHERE {CONDITIONS}")
-    assert order_joins(plan, statistics, 0) is plan
+    assert order_joins(plan, Estimator(statistics), 0) is plan
 
 
 def test_few_rows_keep_the_plan() -> None:
     plan = plan_of(f"SELECT count() FROM nations, customers, orders, lines WHERE {CONDITIONS}")
-    assert order_joins(plan, lambda _: TableStatistics(1_000), 10) is plan
+    assert order_joins(plan, Estimator(lambda _: TableStatistics(1_000)), 10) is plan
 
 
 def test_statistics_of_parts_are_merged() -> None:
