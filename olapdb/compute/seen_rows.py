@@ -10,11 +10,14 @@ import pyarrow as pa
 from olapdb.compute.context import MemoryAccount
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup, build_bytes, estimate_build_bytes
+from olapdb.native.key_set import SLOT_BYTES, SLOTS_PER_KEY_MAX, KeySet, has_keys
+from olapdb.native.library import library
 from olapdb.types.arrow_values import from_numpy
 
 
 class SeenRows:
-    """The distinct rows so far, in a few sets of growing size.
+    """The distinct rows so far: one set of keys where a row is a key of 64 bits (`native/key_set.py`), else
+    a few sets of growing size.
 
     A new batch is looked up in each set. The newest sets are joined when they are as large as the one
     before, so that each row is inserted log(rows) times.
@@ -24,22 +27,35 @@ class SeenRows:
         self._account = account
         self._threads = threads
         self._levels: list[tuple[list[pa.Array], Lookup]] = []
+        self._keys: KeySet | None = None
+        self._added: list[list[pa.Array]] = []
+        """The columns of the rows in `_keys`, batch by batch."""
+        self._added_bytes = 0
 
     @property
     def nbytes(self) -> int:
-        """Return the size of all sets."""
-        return sum(lookup.nbytes for _, lookup in self._levels)
+        """Return the size of all sets; 0 without rows."""
+        key_bytes = 0 if self._keys is None else self._keys.nbytes
+        return self._added_bytes + key_bytes + sum(lookup.nbytes for _, lookup in self._levels)
 
     def needed_bytes(self, columns: Sequence[pa.Array]) -> int:
         """Return the bytes that adding these rows may need: all sets joined to one with them."""
         rows = len(columns[0]) if columns else 0
         nbytes: int = self.nbytes + sum(column.nbytes for column in columns)
+        if self._keys is not None:
+            return nbytes + 2 * self._keys.nbytes + rows * SLOTS_PER_KEY_MAX * SLOT_BYTES
         count = rows + sum(lookup.count for _, lookup in self._levels)
         types = [column.type for column in columns]
         return 3 * nbytes + estimate_build_bytes(types, count, nbytes)
 
     def drain(self) -> Iterator[list[pa.Array]]:
         """Yield the columns of each set, and release it."""
+        self._keys = None
+        while self._added:
+            columns = self._added.pop()
+            self._added_bytes -= sum(column.nbytes for column in columns)
+            yield columns
+            self._account.set(self.nbytes)
         while self._levels:
             columns, _ = self._levels.pop()
             yield columns
@@ -52,6 +68,10 @@ class SeenRows:
         occurrences of new rows, ascending.
 
         Raises MemoryLimitExceeded if the sets would be too large."""
+        if self._keys is None and not self._levels and _are_keys(columns):
+            self._keys = KeySet()
+        if self._keys is not None:
+            return self._add_keys(self._keys, columns, rows)
         new_rows = (
             np.arange(rows)
             if are_distinct
@@ -64,6 +84,17 @@ class SeenRows:
             new_rows = new_rows[lookup.find(taken, len(new_rows)) < 0]
         if len(new_rows):
             self._insert([column.take(from_numpy(new_rows)) for column in columns], len(new_rows))
+        return new_rows
+
+    def _add_keys(self, keys: KeySet, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """Add rows to the set of keys; return the positions of new ones."""
+        self._account.set(self.needed_bytes(columns))
+        new_rows = keys.add(columns, rows)
+        if len(new_rows):
+            added = [column.take(from_numpy(new_rows)) for column in columns]
+            self._added.append(added)
+            self._added_bytes += sum(column.nbytes for column in added)
+        self._account.set(self.nbytes)
         return new_rows
 
     def _insert(self, columns: list[pa.Array], rows: int) -> None:
@@ -83,3 +114,8 @@ class SeenRows:
         lookup = Lookup(columns, rows, matches_null=True, threads=self._threads)
         self._levels.append((columns, lookup))
         self._account.set(self.nbytes)
+
+
+def _are_keys(columns: Sequence[pa.Array]) -> bool:
+    """Return whether rows of these columns are keys of 64 bits, and there are kernels for them."""
+    return library() is not None and has_keys([column.type for column in columns])

@@ -5,6 +5,7 @@ give the same."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,14 @@ import pyarrow as pa
 
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
-from olapdb.native.values import Values, validity_of, values_of, values_of_numbers
+from olapdb.native.values import (
+    Values,
+    as_integers,
+    number_type,
+    validity_of,
+    values_of,
+    values_of_numbers,
+)
 
 _TABLE_MAX = 1 << 31
 _CAPACITY_MIN = 4096
@@ -117,6 +125,38 @@ def _packed(digits: Sequence[_Digit]) -> np.ndarray:
     for at, digit in enumerate(digits):
         kernels().olapdb_pack(*digit.arguments, at == 0, packed)
     return packed
+
+
+def key_digits(types: Sequence[pa.DataType]) -> list[int] | None:
+    """Return how many digits a value of each column has where a row is a key of 64 bits: one for each
+    number of its width, and NULL. None for other types, and for several columns of too many bits.
+
+    One number needs no digit for NULL, which the caller tells apart."""
+    digits = []
+    for arrow in types:
+        dtype = number_type(arrow)
+        if dtype is None:
+            return None
+        digits.append((1 << 8 * dtype.itemsize) + 1)
+    fits = bool(types) and (len(types) == 1 or math.prod(digits) <= 1 << 64)
+    return digits if fits else None
+
+
+def exact_keys(columns: Sequence[pa.Array]) -> tuple[np.ndarray, pa.Array | None]:
+    """Return a key of 64 bits for each row, of columns with `key_digits`, and the column whose NULLs have
+    no key: a single one. Equal rows of any batches have equal keys."""
+    values = [values_of(column) for column in columns]
+    found = [one for one in values if one is not None]
+    assert len(found) == len(columns)
+    if len(found) == 1:
+        return _keys_of(found[0]), columns[0]
+    digits = key_digits([column.type for column in columns])
+    assert digits is not None
+    packing = [
+        _Digit(bits, int(np.iinfo(bits.numbers.dtype).min), count)
+        for bits, count in zip(map(as_integers, found), digits, strict=True)
+    ]
+    return _packed(packing).view(np.uint64), None
 
 
 def bounds(values: Values) -> tuple[int, int]:

@@ -48,6 +48,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         None,
         (_POINTER, _POINTER, _LONG, _LONG, _POINTER, _LONG, _LONG, *_NUMBERING),
     ),
+    "olapdb_insert_keys": (
+        None,
+        (_POINTER, _POINTER, *[_LONG] * 2, _POINTER, _LONG, *[_POINTER] * 2),
+    ),
+    "olapdb_grow_keys": (None, (_POINTER, _LONG, _POINTER, _LONG)),
     "olapdb_count": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_sum_integers": (None, (*_COLUMN, _POINTER, _LONG, _POINTER)),
     "olapdb_sum_floats": (None, (*_COLUMN, _POINTER, _LONG, _POINTER)),
@@ -97,7 +102,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 12
+ABI = 13
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

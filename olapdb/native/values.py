@@ -67,6 +67,20 @@ def values_of(array: pa.Array) -> Values | None:
     return Values(numbers, number, *validity_of(array))
 
 
+def number_type(arrow: pa.DataType) -> np.dtype | None:
+    """Return the dtype of the physical values of numbers, dates and times; None for other types."""
+    number = _TYPES.get(arrow.id)
+    return None if number is None else _DTYPES[number]
+
+
+def as_integers(values: Values) -> Values:
+    """Return floats as the integers that have their bits; integers unchanged."""
+    if values.is_integer:
+        return values
+    numbers = values.numbers.view(f"i{values.numbers.itemsize}")
+    return Values(numbers, _DTYPES.index(numbers.dtype), values.validity, values.bit)
+
+
 def values_of_numbers(numbers: np.ndarray) -> Values:
     """Return numpy's integers or floats, which must be contiguous."""
     return Values(np.ascontiguousarray(numbers), _DTYPES.index(numbers.dtype))

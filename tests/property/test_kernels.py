@@ -14,9 +14,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from olapdb.compute.context import ExecutionContext
 from olapdb.compute.group_codes import encode, factorise
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.ordering import OrderColumn, rows_within, sort_indices
+from olapdb.compute.seen_rows import SeenRows
 from olapdb.config import tuning
 from olapdb.errors import DecimalOverflow
 from olapdb.execute.operators.sort import is_bound
@@ -119,6 +121,36 @@ def test_group_codes_of_tables_that_grow(name: str, distinct: int) -> None:
         expected, expected_count = encode(column)
     np.testing.assert_array_equal(codes, expected)
     assert count == expected_count
+
+
+def new_rows(batches: Sequence[list[pa.Array]]) -> list[list[int]]:
+    """Return the rows of each batch that no row before equals."""
+    account = ExecutionContext().memory.account("DISTINCT")
+    with account:
+        seen = SeenRows(account)
+        return [seen.add(batch, len(batch[0])).tolist() for batch in batches]
+
+
+@given(st.data())
+def test_new_rows_of_batches(data: st.DataObject) -> None:
+    """Rows of few bits are keys of one set; others are looked up in several."""
+    names = data.draw(
+        st.lists(st.sampled_from([*INTEGERS, "Float32", *TIMES]), min_size=1, max_size=3)
+    )
+    sizes = data.draw(st.lists(st.integers(0, 30), min_size=1, max_size=3))
+    batches = [[data.draw(columns([name], size)) for name in names] for size in sizes]
+    compiled = new_rows(batches)
+    with without_kernels():
+        assert new_rows(batches) == compiled
+
+
+def test_new_rows_of_a_set_that_grows() -> None:
+    numbers = np.random.default_rng(5).integers(0, 30_000, 90_000)
+    column = pa.array(numbers, pa.int64(), mask=numbers % 1_000 == 7)
+    batches = [[column.slice(start, 30_000)] for start in range(0, 90_000, 30_000)]
+    compiled = new_rows(batches)
+    with without_kernels():
+        assert new_rows(batches) == compiled
 
 
 AGGREGATES = {
