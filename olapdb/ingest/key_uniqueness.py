@@ -1,7 +1,8 @@
 """Recognizes views whose blocks contain each sorting key of the target at most once.
 
-A GROUP BY returns each group once.  Where all its keys are unchanged columns of the target's
-sorting key, no two rows of the view's block have one key, and no rows need to be combined.
+A GROUP BY returns each group once.  Where all its keys are columns of the target's sorting key,
+unchanged or as wider integers, no two rows of the view's block have one key, and no rows need to be
+combined.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from olapdb.model.schema import Table
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Aggregate, Node, Plan, Project, Sort
-from olapdb.types import Float, plain
+from olapdb.types import DataType, Float, Integer, plain
 
 
 def gives_each_key_once(plan: Plan, target: Table) -> bool:
@@ -23,8 +24,7 @@ def gives_each_key_once(plan: Plan, target: Table) -> bool:
     fields = set()
     for field, name in plan.output:
         column = target.column(name)
-        same = column is not None and plain(column.type) == plain(types[field])
-        if same and name in order and not isinstance(plain(types[field]), Float):
+        if column is not None and name in order and _stays_distinct(types[field], column.type):
             fields.add(field)
     node: Node = plan.root
     while isinstance(node, Project | Sort):
@@ -35,3 +35,12 @@ def gives_each_key_once(plan: Plan, target: Table) -> bool:
     if not isinstance(node, Aggregate) or node.sets:
         return False
     return {name for name, _ in node.keys} <= fields
+
+
+def _stays_distinct(made: DataType, stored: DataType) -> bool:
+    """Return whether different values of the type `made` are different keys in the type `stored`:
+    the same type, if it has no NaN, or an integer type that holds all of its values."""
+    made, stored = plain(made), plain(stored)
+    if isinstance(made, Integer) and isinstance(stored, Integer):
+        return stored.minimum <= made.minimum and made.maximum <= stored.maximum
+    return made == stored and not isinstance(made, Float)

@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.definitions.newest import Newest
 from tests.definitions.tables import Field, TableDraft, value_type
 
 FUNCTIONS = (
@@ -44,6 +45,7 @@ class Forms:
         self.chance = random.Random(f"forms {seed}")
         self.used = self.lot(0.35)
         self.has_functions = self.used and self.lot(0.5)
+        self.newest = Newest(seed)
 
     def lot(self, share: float) -> bool:
         """Return True with the given probability."""

@@ -55,6 +55,9 @@ class _Drawing:
                 self.said.append(f"CREATE VIEW pv_{name} AS SELECT * FROM {name}")
                 definition.plain.append((f"pv_{name}", definition.tables[name]))
         self.said += self.forms.functions()
+        self.said += self.forms.newest.dictionaries(
+            [definition.tables[name] for name in definition.dimensions]
+        )
         history = History(chance, definition)
         for _ in definition.dimensions:
             self.said += [

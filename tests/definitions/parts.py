@@ -308,6 +308,10 @@ class Parts:
         """Draw an expression to aggregate."""
         found = self._number()
         arrays = () if self.more or self.alias else self.source.of_role("array")
+        keys = [(key.text, key.type) for key in self.columns("key")]
+        looked_up = None if self.plain else self.forms.newest.looked_up(keys)
+        if looked_up is not None:
+            return Expression(*looked_up)
         newer = None if self.plain else self.forms.number(found.text, arrays)
         return found if newer is None else Expression(*newer)
 

@@ -66,6 +66,15 @@ class _Drawing(Parts):
         if self.plain and self.lot(0.8):
             return self.sum_of_sums(name)
         x = self.number()
+        arrays = () if self.more or self.alias else self.source.of_role("array")
+        newest = None if summing else self.forms.newest.aggregate(x.text, x.type, arrays)
+        if newest is not None and merging:
+            plain = newest.function.partition("(")[0]
+            return Output(
+                name, newest.call("State"), newest.state_type, form="state", function=plain
+            )
+        if newest is not None:
+            return Output(name, f"toString({newest.call()})", "String", form="value")
         if summing or (merging and self.lot(0.45)):
             kind, lot = plain_of(x.type), chance.random()
             if summing or lot < 0.6:

@@ -7,6 +7,7 @@ repeats do not change takes each text of a group once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -52,10 +53,15 @@ class CodedInputs:
     def __init__(self, node: Aggregate, context: ExecutionContext) -> None:
         self._context = context
         self._values = TextValues(context)
-        expressions = [key for _, key in node.keys]
-        expressions += [a for _, call in node.aggregates for a in call.arguments]
+        self._node = node
+
+    @cached_property
+    def _over_one(self) -> frozenset[Expression]:
+        """The expressions over one text column; only batches with dictionaries ask for them."""
+        expressions = [key for _, key in self._node.keys]
+        expressions += [a for _, call in self._node.aggregates for a in call.arguments]
         texts = frozenset().union(*map(columns_of, expressions))
-        self._over_one = frozenset(e for e in expressions if is_over_one_text(e, texts))
+        return frozenset(e for e in expressions if is_over_one_text(e, texts))
 
     def key(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of a key; texts may be a dictionary."""
@@ -82,7 +88,7 @@ class CodedInputs:
 
     def _of_texts(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the values of an expression over a column that is a dictionary; None for others."""
-        if expression not in self._over_one:
+        if not _has_dictionaries(batch) or expression not in self._over_one:
             return None
         (name,) = columns_of(expression)
         column = batch.column(name)
@@ -92,13 +98,18 @@ class CodedInputs:
 
     def _evaluated(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of an expression over the batch without dictionaries."""
-        if pa.DictionaryType in map(type, batch.schema.types):
+        if _has_dictionaries(batch):
             read = columns_of(expression)
             if read:
                 batch = decoded(batch.select([n for n in batch.schema.names if n in read]))
         return evaluate_array(
             expression, batch, self._context.environment, self._context.subqueries
         )
+
+
+def _has_dictionaries(batch: pa.RecordBatch) -> bool:
+    """Return whether a column of the batch is a dictionary."""
+    return pa.DictionaryType in map(type, batch.schema.types)
 
 
 def state_of(call: AggregateCall, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
