@@ -90,6 +90,9 @@ JOIN_FILTER_PASS_PERCENT_MAX = 20
 """Drop rows of a table of at least so many rows by the keys of a join's other side, if at most that
 part of the keys is expected to remain: each row that remains is looked up twice."""
 
+JOINED_CHUNK_ROWS_MIN = 1_024
+"""Look up left rows of a join at least so many at a time: batches that filters left tiny are joined."""
+
 LEFT_FIRST_FACTOR = 4
 LEFT_FIRST_PASS_PERCENT_MAX = 50
 HELD_LEFT_BYTES_MAX = 1 << 26
@@ -195,6 +198,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "SHARED_BYTES_MAX": -1,
         "JOIN_FILTER_ROWS_MIN": _NEVER,
         "LEFT_FIRST_FACTOR": _NEVER,
+        "JOINED_CHUNK_ROWS_MIN": 0,
         "DENSE_RADIX_MIN": 0,
         "SLICED_ROWS_MIN": _NEVER,
         "SHARED_CODES_ROWS_MIN": _NEVER,
@@ -235,6 +239,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "CODE_TABLE_ROWS_MIN": 1,
         "JOIN_FILTER_ROWS_MIN": 0,
         "LEFT_FIRST_FACTOR": 0,
+        "JOINED_CHUNK_ROWS_MIN": 1_024,
         "JOIN_FILTER_PASS_PERCENT_MAX": _NEVER,
         "DENSE_RADIX_MIN": 1 << 16,
         "SLICED_ROWS_MIN": 2,

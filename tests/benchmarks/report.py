@@ -45,6 +45,7 @@ class Report:
     head: dict[str, object]
     groups: list[dict[str, object]] = field(default_factory=list)
     rows: list[dict[str, object]] = field(default_factory=list)
+    notes: list[dict[str, str]] = field(default_factory=list)
 
     def begin(self, about: str) -> None:
         """`about`: what is measured and how, a line or more."""
@@ -55,8 +56,10 @@ class Report:
         print("below 1 olapdb is faster. Answers are compared before anything counts.", flush=True)
 
     def group(self, name: str, about: str, others: Sequence[str]) -> None:
-        self.rows = []
-        self.groups.append({"group": name, "about": about, "measurements": self.rows})
+        self.rows, self.notes = [], []
+        self.groups.append(
+            {"group": name, "about": about, "measurements": self.rows, "notes": self.notes}
+        )
         print(f"\n{name}")
         print(textwrap.fill(about, 110, initial_indent="  ", subsequent_indent="  "))
         titles = "".join(f"{'to ' + TITLES[other]:>{RATIO_WIDTH - 12}}{'':12}" for other in others)
@@ -69,6 +72,13 @@ class Report:
         progress("")
         shown = "".join(str(ratios[other]) for other in self.others if other in ratios)
         print(f"  {name:<{NAME_WIDTH}}{shown}".rstrip(), flush=True)
+
+    def note(self, name: str, text: str) -> None:
+        """Add what is known of olapdb alone."""
+        self.notes.append({"name": name, "note": text})
+        progress("")
+        print(textwrap.fill(f"{name}: {text}", 110, initial_indent="  ", subsequent_indent="    "))
+        sys.stdout.flush()
 
     def summary(self) -> None:
         """Prints the geometric mean of the group's medians so far, and the largest with its name:
@@ -111,13 +121,15 @@ class Report:
         yield ""
         yield from (f"- {key}: {_listed(value)}" for key, value in self.head.items())
         for group in self.groups:
-            rows = group["measurements"]
+            rows, notes = group["measurements"], group["notes"]
             assert isinstance(rows, list)
+            assert isinstance(notes, list)
             others = [other for other in self.others if any(other in row for row in rows)]
             titles = [TITLES[other] for other in others]
             yield from ("", f"## {group['group']}", "", str(group["about"]), "")
-            yield f"| measurement | {' | '.join(f'to {title}' for title in titles)} |"
-            yield "|---" * (1 + len(others)) + "|"
+            if rows:
+                yield f"| measurement | {' | '.join(f'to {title}' for title in titles)} |"
+                yield "|---" * (1 + len(others)) + "|"
             for row in rows:
                 cells = [_cell(row.get(other)) for other in others]
                 yield f"| {str(row['name']).replace('|', chr(92) + '|')} | {' | '.join(cells)} |"
@@ -128,6 +140,7 @@ class Report:
                     f"- to {title}: geometric mean {_short(mean)}, worst {worst} "
                     f"with {_short(largest)}"
                 )
+            yield from (f"- {note['name']}: {note['note']}" for note in notes)
 
 
 def progress(text: str) -> None:

@@ -10,6 +10,7 @@ Groups:
   views     INSERTs with a view, a backfill, a read of the rollup (chDB only)
   marginal  what one more view costs an INSERT (chDB only)
   tpch      the 22 queries of TPC-H (made by tpchgen-cli, which is not installed with the rest)
+  orders    after tpch: its queries with tables and conditions shuffled (olapdb only)
   ssb       the Star Schema Benchmark: 13 queries on joins, 13 on a flat table
   clickbench  the shapes of ClickBench's 43 queries
   spill     GROUP BY, JOIN and ORDER BY at a quarter of the memory they need (DuckDB only)
@@ -34,6 +35,7 @@ from cases import CHDB, DUCKDB, OLAPDB, Case, Group
 from clickbench import clickbench, write_clickbench
 from data import write_reads
 from dbt_projects import run_projects
+from explained import report_estimates, report_memory, report_orders
 from marginal import measure
 from reads import reads
 from report import Ratio, Report, progress
@@ -57,6 +59,7 @@ ORDER = (
     "inserts",
     "reads",
     "tpch",
+    "orders",
     "ssb",
     "clickbench",
     "views",
@@ -66,7 +69,7 @@ ORDER = (
     "dbt",
 )
 SUMMARIZED = ("reads", "tpch", "ssb", "clickbench")
-TPCH = "tpch"
+TPCH, ORDERS, SPILL = "tpch", "orders", "spill"
 QUICK = {"rounds": 2, "rows": 200_000, "scale": 0.02}
 QUICK_GROUPS = ("inserts", "reads", "tpch", "ssb", "clickbench", "views", "merges")
 WARM_UPS = 3
@@ -95,6 +98,11 @@ def run_group(
     for number, case in enumerate(wanted, 1):
         progress(f"{group.name} {number} of {len(wanted)}: {case.name}")
         report.row(case.name, run_case(case, workers, rounds))
+        if group.name == SPILL:
+            report_memory(case, workers[OLAPDB], report)
+    if group.name in SUMMARIZED:
+        report.summary()
+        report_estimates(wanted, workers[OLAPDB], report)
 
 
 def run_case(case: Case, workers: Mapping[str, Worker], rounds: int) -> dict[str, Ratio]:
@@ -166,8 +174,10 @@ def arguments() -> argparse.Namespace:
     if given.only is None:
         given.only = list(QUICK_GROUPS if given.quick else ORDER)
         if generator() is None:
-            given.only.remove(TPCH)
+            given.only = [name for name in given.only if name not in (TPCH, ORDERS)]
             progress(f"tpch is left out: {NO_GENERATOR}")
+    elif ORDERS in given.only and TPCH not in given.only:
+        parser.error("orders has the tables of tpch: --only tpch orders")
     elif TPCH in given.only and generator() is None:
         parser.error(f"tpch cannot run: {NO_GENERATOR}")
     if not 0 < given.scale <= SCALE_MAX:
@@ -279,10 +289,11 @@ def run(
     if name == "marginal":
         run_marginal(workers, given.rounds, given.rows, report, given.case)
         return
+    if name == ORDERS:
+        report_orders(workers[OLAPDB], given.rounds, report, given.case)
+        return
     group = SCALED[name](given.scale) if name in SCALED else GROUPS[name](given.rows)
     run_group(group, workers, given.rounds, report, given.case)
-    if name in SUMMARIZED:
-        report.summary()
 
 
 def main() -> None:

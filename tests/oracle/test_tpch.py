@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from random import Random
 
 import duckdb
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import olapdb
 from tests.harness import tpch
 from tests.harness.oracle import Oracle
+from tests.harness.shuffle import has_joins, shuffled
 
 pytestmark = pytest.mark.feature("select")
 
@@ -88,3 +90,17 @@ def test_the_order_of_joins_changes_no_answer(number: int, cursor: olapdb.Cursor
     rows = rounded(cursor.fetchall())
     cursor.execute(f"{QUERIES[number]} SETTINGS query_plan_optimize_join_order_limit = 0")
     assert rounded(cursor.fetchall()) == rows
+
+
+@pytest.mark.parametrize("number", [n for n in QUERIES if has_joins(QUERIES[n])])
+def test_the_order_of_tables_and_conditions_changes_no_answer(
+    number: int, cursor: olapdb.Cursor
+) -> None:
+    cursor.execute(QUERIES[number])
+    rows = rounded(cursor.fetchall())
+    random = Random(number)
+    orders = {shuffled(QUERIES[number], random) for _ in range(3)}
+    assert len(orders) > 1
+    for order in orders:
+        cursor.execute(order)
+        assert rounded(cursor.fetchall()) == rows, order

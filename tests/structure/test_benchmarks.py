@@ -65,6 +65,35 @@ def test_groups_measure_ratios(
         assert groups == ["marginal"] or one[other]["low"] > 0
 
 
+def test_spills_say_what_memory_and_disk_they_took(tmp_path: Path) -> None:
+    file = tmp_path / "ratios.json"
+    sizes = ["--rows", "1000", "--rounds", "1", "--beside", "duckdb", "--case", "ORDER BY"]
+    done = ran(*sizes, "--only", "spill", "--json", str(file))
+    assert done.returncode == 0, done.stderr
+    (note,) = json.loads(file.read_text())["groups"][0]["notes"]
+    assert note["note"].startswith("Peak memory: ")
+
+
+def test_estimates_are_reported_with_the_worst(workers: ModuleType) -> None:
+    explained = importlib.import_module("explained")
+    lines = [
+        "Aggregating",
+        "    Keys: a",
+        "    Rows: 4 · estimated 40 · q-error 10.00 · 32 B in 1 batches",
+        "  ReadFromMergeTree (default.t)",
+        "      Rows: 9 · stopped early · 72 B in 1 batches",
+        "      Rows: 9 · estimated 9 · q-error 1.00 · 72 B in 1 batches",
+    ]
+    expected = [(10.0, "Aggregating"), (1.0, "ReadFromMergeTree (default.t)")]
+    assert explained.q_errors(lines) == expected
+
+
+def test_orders_need_the_tables_of_tpch() -> None:
+    done = ran("--only", "orders")
+    assert done.returncode == 2
+    assert "--only tpch orders" in done.stderr
+
+
 def test_growth_with_rows_has_a_figure_for_each_engine(tmp_path: Path) -> None:
     file, plot = tmp_path / "scaling.json", tmp_path / "scaling.png"
     command = [sys.executable, str(BENCHMARKS / "scaling.py"), "--rows", "1000"]

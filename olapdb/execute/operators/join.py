@@ -18,6 +18,7 @@ from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX
+from olapdb.config import tuning
 from olapdb.errors import NotSupportedError
 from olapdb.execute.join_filters import JoinFilter, Start
 from olapdb.execute.operators.asof_join import asof_join_batches
@@ -174,21 +175,24 @@ def _build(
 def _chunks(
     left: Iterator[pa.RecordBatch], node: Join, rows_min: int, context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield left batches, concatenated until each has `rows_min` rows; the last may have fewer."""
+    """Yield left batches, concatenated until each has `rows_min` rows; the last may have fewer.
+
+    In queries, and no view, tiny batches are concatenated anyway: those that filters leave of large ones."""
+    if context.join_filters:
+        rows_min = max(rows_min, tuning.JOINED_CHUNK_ROWS_MIN)
     batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in left:
         context.check()
         if not batch.num_rows:
             continue
-        batches.append(batch if rows_min <= 1 else restored(batch, node.left.schema))
+        if not batches and batch.num_rows >= rows_min:
+            yield batch
+            continue
+        batches.append(restored(batch, node.left.schema))
         rows += batch.num_rows
         if rows >= rows_min:
-            yield (
-                batches[0]
-                if len(batches) == 1
-                else single_batch(table_of(batches, node.left.schema))
-            )
+            yield single_batch(table_of(batches, node.left.schema))
             batches, rows = [], 0
     if batches:
         yield single_batch(table_of(batches, node.left.schema))
