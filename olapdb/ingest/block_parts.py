@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.config import SESSION_SETTINGS, Settings, tuning
@@ -94,3 +95,26 @@ def inline_bytes_limit(table: Table, rows: pa.Table, snapshot: Snapshot, setting
         ("inline bytes", table.id), lambda: sum(part.bytes for part in parts if part.inline)
     )
     return limit if inline_bytes + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
+
+
+def has_own_memory(rows: pa.Table, block: pa.Table) -> bool:
+    """Return whether no value of `rows` lies in the memory of the block, which its owner may change."""
+    taken = np.array(_memory(block), np.int64).reshape(-1, 2)
+    taken = taken[np.argsort(taken[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(taken[:, 1]) if len(taken) else taken[:, 1]
+    for start, end in _memory(rows):
+        before = int(np.searchsorted(taken[:, 0], end))
+        if before and ends[before - 1] > start:
+            return False
+    return True
+
+
+def _memory(rows: pa.Table) -> list[tuple[int, int]]:
+    """Return the start and end of each buffer of the columns."""
+    return [
+        (buffer.address, buffer.address + buffer.size)
+        for column in rows.columns
+        for chunk in column.chunks
+        for buffer in chunk.buffers()
+        if buffer is not None and buffer.size
+    ]

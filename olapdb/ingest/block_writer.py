@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from olapdb.config import Settings
 from olapdb.ingest.block_parts import (
+    has_own_memory,
     inline_bytes_limit,
     layout_of,
     partition_pieces,
@@ -101,6 +102,7 @@ class BlockWriter:
                     swap=self.swap,
                     after=self.context.snapshot.next_block(table) - 1 if in_file else None,
                     derived=layout_of(table, self.context).derived(rows),
+                    owns_rows=in_file and has_own_memory(rows, block),
                 ),
                 lease_id=self.lease_id,
                 threads=self._settings.threads,

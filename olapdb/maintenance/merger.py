@@ -346,6 +346,7 @@ def _stage(
         [part.id for part in parts],
         derived=layout.derived(rows),
         codec=codec,
+        owns_rows=True,
     )
     failpoint("stage.before_part")
     staged = staging.stage_part(table, rows, plan)

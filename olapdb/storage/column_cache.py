@@ -177,19 +177,21 @@ class ColumnCache:
         Chunks that lie one after the other in memory are not copied. Others are copied once: the cache
         then keeps them as parts of the copy."""
         values = neighbours(chunks)
-        if values is not None:
-            return values
-        values = pa.concat_arrays(chunks)
+        if values is None:
+            values = pa.concat_arrays(chunks)
+            self.link(file, keys, cut_array(values, list(map(len, chunks))))
+        return values
+
+    def link(self, file: FileKey, keys: Sequence[ChunkKey], parts: Sequence[pa.Array]) -> None:
+        """Let the entries of `keys`, if all are there, be these parts of one array, which they leave
+        the cache together with."""
         with self._lock:
             entries = self._files.get(file, {})
             run = [entry for key in keys if (entry := entries.get(key)) is not None]
             if len(run) == len(keys) and not any(entry.run for entry in run):
-                start = 0
-                for entry, chunk in zip(run, chunks, strict=True):
-                    entry.values = values.slice(start, len(chunk))
+                for entry, values in zip(run, parts, strict=True):
+                    entry.values = values
                     entry.run = run
-                    start += len(chunk)
-        return values
 
     def resize(self, bytes_max: int) -> None:
         """Set the most bytes that the cache keeps, and evict what exceeds them."""
@@ -363,6 +365,11 @@ class StoreColumns:
         for key, values in zip(keys, chunks, strict=True):
             self.shared.put(file, key, values)
 
+    def keep_whole(self, path: str, keys: Sequence[ChunkKey], parts: Sequence[pa.Array]) -> None:
+        """Keep row groups of one column of a file that are parts of one array."""
+        self.keep(path, keys, parts)
+        self.shared.link(self.file(path), keys, parts)
+
     def forget(self) -> None:
         """Remove the entries of the store."""
         self.shared.forget_store(self.store)
@@ -383,6 +390,22 @@ def split_column(
         arrays.append(chunks[0] if is_whole and not copies else pa.concat_arrays(chunks))
         start += rows
     return arrays
+
+
+def whole_array(column: pa.ChunkedArray) -> pa.Array | None:
+    """Return the only array of a column, if the cache may keep it as it is: its buffers hold little else,
+    and it may be joined (see `may_be_joined`). None for others."""
+    if column.num_chunks != 1 or not may_be_joined(column.chunks):
+        return None
+    (values,) = column.chunks
+    holds_little_else = values.get_total_buffer_size() <= _SHARED_BUFFER_RATIO * values.nbytes
+    return values if holds_little_else else None
+
+
+def cut_array(values: pa.Array, sizes: Sequence[int]) -> list[pa.Array]:
+    """Return an array cut into parts of `sizes` rows, which share its memory."""
+    ends = itertools.accumulate(sizes)
+    return [values.slice(end - size, size) for end, size in zip(ends, sizes, strict=True)]
 
 
 def neighbours(chunks: Sequence[pa.Array]) -> pa.Array | None:

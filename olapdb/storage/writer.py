@@ -25,7 +25,7 @@ from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
-from olapdb.storage.column_cache import ChunkKey, split_column
+from olapdb.storage.column_cache import ChunkKey, cut_array, split_column, whole_array
 from olapdb.storage.column_statistics import key_columns, table_bounds
 from olapdb.storage.distinct_counts import METADATA_KEY as DISTINCT_KEY
 from olapdb.storage.distinct_counts import encode_sketches, wants_sketches
@@ -295,7 +295,7 @@ def _file_part(
         if isinstance(error, OSError):  # it was written, but cannot be read back
             raise storage_error(error, part.path) from error
         raise
-    _keep_columns(store, part.path, table, rows)
+    _keep_columns(store, part.path, table, rows, owned=plan.owns_rows)
     compressed, uncompressed = column_bytes(metadata, table)
     return replace(
         part,
@@ -307,9 +307,12 @@ def _file_part(
     )
 
 
-def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table) -> None:
+def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table, *, owned: bool) -> None:
     """Put the rows of a file that was just written into the column cache, as a reader would find
-    them. A file whose commit fails is never read, and leaves the cache with the oldest entries."""
+    them. A file whose commit fails is never read, and leaves the cache with the oldest entries.
+
+    Rows that are not `owned` are copied: the caller may change its arrays. So are slices of a larger
+    block, whose memory they would hold."""
     cache = store.cache.columns
     if rows.nbytes > cache.shared.bytes_max // WRITTEN_SHARE_MAX:
         return
@@ -317,9 +320,12 @@ def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table) -> None
     sizes = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
     for column in table.stored_columns:
         keys = [ChunkKey(column.id, group, False) for group in range(len(sizes))]
-        # Copies: the caller may change its arrays, and a part may be a slice of a large block.
-        chunks = split_column(rows.column(column.name), sizes, copies=True)
-        cache.keep(path, keys, chunks)
+        values = rows.column(column.name)
+        whole = whole_array(values) if owned else None
+        if whole is not None:
+            cache.keep_whole(path, keys, cut_array(whole, sizes))
+        else:
+            cache.keep(path, keys, split_column(values, sizes, copies=True))
 
 
 def _column_facts(table: Table, rows: pa.Table) -> tuple[dict[str, ColumnBounds], str]:

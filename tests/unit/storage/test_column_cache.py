@@ -16,7 +16,7 @@ import pytest
 from olapdb.functions import parse_type
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import Column, Engine, Table
-from olapdb.storage.column_cache import ChunkKey, ColumnCache, FileKey, split_column
+from olapdb.storage.column_cache import ChunkKey, ColumnCache, FileKey, StoreColumns, split_column
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore
@@ -172,9 +172,17 @@ class NoRows:
         raise AssertionError("not inline")
 
 
-def written(store: LocalStore) -> Part:
-    plan = PartPlan("all", (), NewBlock("t", 0))
-    return write_part(store, TABLE, ROWS, plan, lease_id="1ea5e").part
+def written(store: LocalStore, rows: pa.Table = ROWS, *, owned: bool = False) -> Part:
+    plan = PartPlan("all", (), NewBlock("t", 0), owns_rows=owned)
+    return write_part(store, TABLE, rows, plan, lease_id="1ea5e").part
+
+
+def cached_addresses(store: LocalStore, part: Part, column: int) -> list[int]:
+    """Return where the values of the column's row groups lie."""
+    columns = store.cache.columns
+    keys = [ChunkKey(column, group, False) for group in range(10)]
+    chunks = columns.shared.get(columns.file(part.path), keys)
+    return [chunk.buffers()[1].address for chunk in chunks if chunk is not None]
 
 
 def keys(store: LocalStore) -> set[tuple[int, int]]:
@@ -189,6 +197,28 @@ def test_a_writer_leaves_its_rows_in_the_cache(store: LocalStore) -> None:
     assert PartReader(store, NoRows(), part, TABLE).read(["n", "s"]).equals(ROWS)
     after = store.cache.columns.shared.statistics()
     assert (after.hits - before.hits, after.misses - before.misses) == (20, 0)
+
+
+def test_rows_that_a_part_owns_are_kept_without_a_copy(store: LocalStore) -> None:
+    address = ROWS.column("n").chunk(0).buffers()[1].address
+    assert set(cached_addresses(store, written(store, owned=True), 1)) == {address}
+    assert address not in cached_addresses(store, written(store), 1)
+    slice_of_much = pa.concat_tables([ROWS, ROWS, ROWS]).combine_chunks().slice(500, 1_000)
+    part = written(store, slice_of_much, owned=True)
+    assert len(set(cached_addresses(store, part, 1))) == 10
+    assert PartReader(store, NoRows(), part, TABLE).read(["n", "s"]).equals(slice_of_much)
+
+
+def test_rows_that_a_part_owns_leave_the_cache_together(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.cache.columns = StoreColumns(ColumnCache(1_000_000))
+    written(store, owned=True)
+    cache = store.cache.columns.shared
+    assert cache.statistics().entries == 20
+    cache.shrink_to(cache.bytes - 1)
+    assert cache.statistics().entries == 10
+    cache.shrink_to(0)
+    assert cache.bytes == 0
 
 
 def test_a_reader_decodes_each_chunk_once(store: LocalStore) -> None:
