@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -81,25 +81,46 @@ def rows_within(column: OrderColumn, bound: pa.Scalar) -> np.ndarray:
 
 
 def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:
-    """Return whether a single ascending number or time column without nulls is already in order.
+    """Return whether columns of numbers, times and texts without nulls are in order already.
 
-    False means "not known". The check is cheap, and often true: rows arrive by time."""
+    False means "not known". The check is cheap: a few rows tell most often that they are not in order,
+    and it is often true: rows arrive by time, or come from a table of the same key."""
     if rows <= 1:
         return True
-    if len(columns) != 1 or columns[0].descending:
+    if not columns or not all(_is_simple(column.values) for column in columns):
         return False
-    values = columns[0].values
+    first = [replace(c, values=c.values.slice(0, tuning.ORDERED_ROWS_TRIED)) for c in columns]
+    return _are_ordered(first) and (rows <= tuning.ORDERED_ROWS_TRIED or _are_ordered(columns))
+
+
+def _is_simple(values: pa.Array) -> bool:
+    """Return whether neighbours can be compared by `<`: no NULL, no NaN, no parts."""
     arrow = values.type
-    is_simple = (
-        pa.types.is_integer(arrow) or pa.types.is_date(arrow) or pa.types.is_timestamp(arrow)
+    return not values.null_count and bool(
+        pa.types.is_integer(arrow)
+        or pa.types.is_date(arrow)
+        or pa.types.is_timestamp(arrow)
+        or pa.types.is_string(arrow)
+        or pa.types.is_binary(arrow)
     )
-    if not is_simple or values.null_count:
-        return False
-    integer_type = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
-    if not pa.types.is_integer(arrow):
-        values = values.view(integer_type)
-    numbers = to_numpy(values)
-    return bool((numbers[1:] >= numbers[:-1]).all())
+
+
+def _are_ordered(columns: Sequence[OrderColumn]) -> bool:
+    """Return whether no row is less than the one before it. At least one column, none with NULL."""
+    equal: np.ndarray | None = None  # whether a row equals the one before it in the columns so far
+    for column in columns:
+        values = column.values
+        before, after = values.slice(0, len(values) - 1), values.slice(1)
+        if column.descending:
+            before, after = after, before
+        is_wrong = to_numpy(pc.less(after, before))
+        if (is_wrong if equal is None else is_wrong & equal).any():
+            return False
+        is_equal = to_numpy(pc.equal(before, after))
+        equal = is_equal if equal is None else is_equal & equal
+        if not equal.any():
+            return True
+    return True
 
 
 def _sortable(column: pa.Array) -> list[pa.Array]:

@@ -51,6 +51,9 @@ MERGE_ROWS_MIN = 1_000_000
 """Merge the partial states of a GROUP BY when they hold this many rows, and again at twice what was
 left: each row is merged a bounded number of times."""
 
+ORDERED_ROWS_TRIED = 1_024
+"""Look at so many rows first to see whether rows are in order already."""
+
 RADIX_SORT_ROWS_MIN = 2_048
 """Sort integers, dates and times digit by digit from here on, where kernels are compiled. 2,048 rows take
 as long as in Arrow's sort, 65,536 a tenth, 1,000,000 a tenth (three columns: a quarter)."""

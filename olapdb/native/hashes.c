@@ -64,6 +64,18 @@ EXPORT void olapdb_hash_texts(const uint8_t *data, const int32_t *offsets, const
     }
 }
 
+/* Raise the registers of a HyperLogLog sketch, one for each number of the hashes' upper `index_bits`, to the
+ * ranks of the hashes: one more than the zeros before the first 1 of their lower `rank_bits`. */
+EXPORT void olapdb_raise_registers(const uint64_t *hashes, int64_t rows, int index_bits, int rank_bits,
+                                   uint8_t *registers) {
+    for (int64_t row = 0; row < rows; row++) {
+        uint64_t rest = hashes[row] & (((uint64_t)1 << rank_bits) - 1);
+        uint8_t *known = registers + (hashes[row] >> (64 - index_bits));
+        int rank = rank_bits + 1 - (rest == 0 ? 0 : 64 - __builtin_clzll(rest));
+        if (rank > *known) *known = (uint8_t)rank;
+    }
+}
+
 /* Write for each hash the first group that has it, -1 if there is none. `indexed` are the hashes of the
  * `count` groups, ascending; `buckets[b]` is the first group whose hash has upper bits of at least b,
  * where the upper bits are those above `shift`. Few buckets have more than two groups: both are compared

@@ -35,6 +35,15 @@ def hash_values(array: pa.Array) -> np.ndarray | None:
     return hashes
 
 
+def raise_registers(
+    registers: np.ndarray, hashes: np.ndarray, index_bits: int, rank_bits: int
+) -> None:
+    """Raise the registers of a sketch, uint8, of 2^index_bits, to the ranks of the hashes, in place."""
+    if len(registers) != 1 << index_bits or registers.dtype != np.uint8:
+        raise ValueError(f"{len(registers)} registers are not those of {index_bits} bits.")
+    kernels().olapdb_raise_registers(hashes, len(hashes), index_bits, rank_bits, registers)
+
+
 def find(hashes: np.ndarray, indexed: np.ndarray, buckets: np.ndarray) -> np.ndarray:
     """Return for each hash the first group that has it, -1 if there is none; int64.
 

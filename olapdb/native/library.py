@@ -88,6 +88,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     ),
     "olapdb_hash_numbers": (None, (*_COLUMN, _LONG, _POINTER)),
     "olapdb_hash_texts": (None, (_POINTER, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
+    "olapdb_raise_registers": (None, (_POINTER, _LONG, _INT, _INT, _POINTER)),
     "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_find_hashes64": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),
@@ -102,7 +103,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 13
+ABI = 14
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -24,6 +24,8 @@ from olapdb.functions.kernels.hashing import hash_values
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.native import hashes as native_hashes
+from olapdb.native.library import library
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import Store
 
@@ -72,12 +74,15 @@ def sketch(values: pa.ChunkedArray) -> np.ndarray:
             piece = array.slice(start, _CHUNK_ROWS)
             if piece.null_count:
                 piece = pc.drop_null(piece)
-            _add(registers, hash_values(piece))
+            raise_registers(registers, hash_values(piece))
     return registers
 
 
-def _add(registers: np.ndarray, hashes: np.ndarray) -> None:
+def raise_registers(registers: np.ndarray, hashes: np.ndarray) -> None:
     """Raise the registers to the ranks of the hashes: one more than the zeros before the first 1."""
+    if library() is not None:
+        native_hashes.raise_registers(registers, hashes, _INDEX_BITS, _RANK_BITS)
+        return
     rest = hashes & _RANK_MASK
     # A rank that no register lacks changes nothing: of many rows few are looked at.
     least = int(registers.min())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from decimal import Decimal
 from unittest.mock import patch
 
@@ -28,6 +29,7 @@ from olapdb.functions.base import Argument, Environment, Groups
 from olapdb.functions.kernels.columns import true_positions, view
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.native.library import library, without_kernels
+from olapdb.storage.distinct_counts import REGISTERS, raise_registers
 from olapdb.types import DataType
 from olapdb.types import Decimal as DecimalType
 
@@ -121,6 +123,18 @@ def test_group_codes_of_tables_that_grow(name: str, distinct: int) -> None:
         expected, expected_count = encode(column)
     np.testing.assert_array_equal(codes, expected)
     assert count == expected_count
+
+
+@given(st.lists(st.one_of(integers_of(64, signed=False), st.integers(0, 9)), max_size=50))
+def test_registers_of_sketches(hashes: list[int]) -> None:
+    raised = []
+    for is_compiled in (True, False):
+        registers = np.zeros(REGISTERS, np.uint8)
+        registers[0] = 3
+        with nullcontext() if is_compiled else without_kernels():
+            raise_registers(registers, np.array(hashes, np.uint64))
+        raised.append(registers)
+    np.testing.assert_array_equal(raised[0], raised[1])
 
 
 def new_rows(batches: Sequence[list[pa.Array]]) -> list[list[int]]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.compute.ordering import OrderColumn, dense_ranks, equal_to_previous, sort_indices
+from olapdb.compute.ordering import (
+    OrderColumn,
+    dense_ranks,
+    equal_to_previous,
+    is_sorted,
+    sort_indices,
+)
+from olapdb.config import tuning
 
 pytestmark = pytest.mark.feature("select")
 
@@ -59,6 +67,30 @@ def test_tuples_compare_by_element(rows: list[tuple[int, str]]) -> None:
 def test_the_sort_is_stable(rows: list[int]) -> None:
     order = sort_indices([OrderColumn(pa.array(rows, pa.int64()), True)], len(rows)).to_pylist()
     assert order == sorted(range(len(rows)), key=lambda at: -rows[at])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from("aéz"), st.integers(-1, 1)), max_size=8),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    st.integers(1, 4),
+)
+def test_rows_in_order_are_seen(
+    rows: list[tuple[int, str, int]], descending: tuple[bool, bool, bool], tried: int
+) -> None:
+    arrows = (pa.uint32(), pa.string(), pa.int64())
+    columns = [
+        OrderColumn(pa.array([row[at] for row in rows], arrow), is_descending)
+        for at, (arrow, is_descending) in enumerate(zip(arrows, descending, strict=True))
+    ]
+    with patch.object(tuning, "ORDERED_ROWS_TRIED", tried):
+        for count in (1, 2, 3):
+            order = sort_indices(columns[:count], len(rows)).to_pylist()
+            assert is_sorted(columns[:count], len(rows)) == (order == list(range(len(rows))))
+
+
+def test_order_is_not_known_with_null_or_nan() -> None:
+    assert not is_sorted([OrderColumn(pa.array([1, None]))], 2)
+    assert not is_sorted([OrderColumn(pa.array([1.0, math.nan]))], 2)
 
 
 def test_equal_to_previous_takes_null_and_nan_as_equal() -> None:
