@@ -14,6 +14,10 @@ from olapdb.plan.nodes import Node, Schema
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
 
+_FILTERED_SHARE = 0.85
+"""Where more of the rows are kept, Arrow's filter copies them in runs: at 0.9 in 0.7 of the time that
+positions take, at 0.98 in 0.2 to 0.5 (131,072 rows, kept at random)."""
+
 
 def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
     """Return the column as an array of `rows` values of the type's Arrow type; a constant repeats."""
@@ -104,6 +108,8 @@ def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
         return batch.slice(0, 0)
     if not batch.num_columns:
         return rows_only(rows)
+    if rows >= batch.num_rows * _FILTERED_SHARE:
+        return batch.filter(keep)
     return batch.take(from_numpy(true_positions(keep)))
 
 
