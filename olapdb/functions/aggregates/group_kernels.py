@@ -98,7 +98,8 @@ def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
     if library() is not None:
         numbers = values_of_numbers(values.astype(np.float64, copy=False))
         return accumulate.sum_floats(numbers, groups.kernel_codes, groups.count)
-    return np.bincount(groups.codes, values.astype(np.float64, copy=False), groups.count)
+    sums = np.bincount(groups.codes, values.astype(np.float64, copy=False), groups.count)
+    return sums.astype(np.float64, copy=False)  # without rows they are integers
 
 
 def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
