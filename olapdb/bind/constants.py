@@ -79,7 +79,7 @@ _MEETING: Mapping[str, Callable[[int], Sequence[Sequence[int]]]] = {
     "coalesce": lambda count: (range(count),),
     "ifNull": lambda count: (range(count),),
     "if": lambda count: (range(1, count),),
-    "multiIf": lambda count: ((*range(1, count - 1, 2), count - 1),),
+    "multiIf": lambda count: ((*range(1, count - 1, 2), count - 1),) if count else (),
     "map": lambda count: (range(0, count, 2), range(1, count, 2)),
 }
 """For functions of values that get a common type: the places of the arguments that meet in one."""
@@ -88,9 +88,10 @@ _MEETING: Mapping[str, Callable[[int], Sequence[Sequence[int]]]] = {
 def _signed_beside_signed(
     arguments: tuple[Expression, ...], places: Sequence[int]
 ) -> tuple[Expression, ...]:
-    """Return the arguments with constant UInt64s as Int64 where they fit and meet signed integers.
+    """Return the arguments with literals beyond 32 bits as Int64 where they fit and meet signed integers.
 
-    ClickHouse takes a literal such as 4294967296 for either type: `[-1, 4294967296]` is of Int64."""
+    ClickHouse takes a literal such as 4294967296 for either type: `[-1, 4294967296]` is of Int64. A
+    smaller UInt64 is no literal, whose type is the narrowest, but a cast."""
     plain = [types.plain(a.type) for a in arguments]
     met = [plain[at] for at in places]
     if types.UINT64 not in met or not any(isinstance(t, types.Integer) and t.signed for t in met):
@@ -100,7 +101,7 @@ def _signed_beside_signed(
         argument = arguments[at]
         if argument.type == types.UINT64 and isinstance(argument, Constant):
             number = argument.value.as_py()
-            if number <= types.INT64.maximum:
+            if types.UINT32.maximum < number <= types.INT64.maximum:
                 changed[at] = Constant(types.INT64, functions.constant(number, types.INT64))
     return tuple(changed)
 
