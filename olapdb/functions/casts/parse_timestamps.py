@@ -25,6 +25,7 @@ from olapdb.functions.kernels.calendar import (
     zone_of,
 )
 from olapdb.types import DateTime, DateTime64
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 BEYOND = 3
 """A verdict: the timestamp is too far from 1970 for so many digits of a second."""
@@ -77,14 +78,16 @@ def basic_timestamps_or_null(array: pa.Array, target: DateTime | DateTime64, zon
     """
     finer = isinstance(target, DateTime64)
     clock = _BASIC_CLOCK + (r"(?:\.\d+)?" if finer else "")
-    plausible = np.asarray(pc.match_substring_regex(array, f"{_BASIC_DATE}(?:{clock})?$"))
-    texts = pc.replace_substring_regex(array.filter(pa.array(plausible)), _BASIC_DATE, r"\1-\2-\3")
+    plausible = to_numpy(pc.match_substring_regex(array, f"{_BASIC_DATE}(?:{clock})?$"))
+    texts = pc.replace_substring_regex(
+        array.filter(from_numpy(plausible)), _BASIC_DATE, r"\1-\2-\3"
+    )
     from_dates = columns.scatter(timestamps_or_null(texts, target, zone), plausible)
-    is_unix = np.asarray(pc.match_substring_regex(array, _BASIC_UNIX64 if finer else _BASIC_UNIX))
+    is_unix = to_numpy(pc.match_substring_regex(array, _BASIC_UNIX64 if finer else _BASIC_UNIX))
     if not is_unix.any():
         return from_dates
     return pc.coalesce(
-        from_dates, columns.scatter(_parse_unix(array.filter(pa.array(is_unix)), target), is_unix)
+        from_dates, columns.scatter(_parse_unix(array.filter(from_numpy(is_unix)), target), is_unix)
     )
 
 
@@ -95,10 +98,10 @@ def _parse_unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
     milliseconds. A DateTime is clipped to its range."""
     parts = pc.extract_regex(array, r"^(?P<whole>-?\d+)(?:\.(?P<fraction>\d*))?$")
     whole, fraction = (pc.struct_field(parts, one) for one in ("whole", "fraction"))
-    is_milliseconds = np.asarray(pc.equal(pc.binary_length(whole), 13)) & isinstance(
+    is_milliseconds = to_numpy(pc.equal(pc.binary_length(whole), 13)) & isinstance(
         target, DateTime64
     )
-    is_milliseconds &= ~np.asarray(pc.starts_with(whole, "-"))
+    is_milliseconds &= ~to_numpy(pc.starts_with(whole, "-"))
     seconds = columns.numpy_values(whole.cast(pa.int64()))
     padded = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, 9), width=9, padding="0")
     nanoseconds = columns.numpy_values(padded.cast(pa.int64())) * np.where(seconds < 0, -1, 1)

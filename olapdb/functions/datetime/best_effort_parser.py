@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from olapdb.functions.datetime.best_effort_grammar import NAMES, TimestampLayout
 from olapdb.functions.datetime.best_effort_parts import WRONG, Mixed, ParsedTimestamps, Wrong
 from olapdb.functions.kernels import columns
+from olapdb.types.arrow_values import from_numpy, scalar_of, to_numpy
 
 
 def parse(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> ParsedTimestamps:
@@ -32,7 +33,7 @@ def parse(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> Pa
         return timestamps
     offsets, data = columns.bytes_of(array)
     shapes = columns.strings_from(offsets, _SHAPES[data]).cast(pa.binary()).dictionary_encode()
-    plausible = np.asarray(_may_be_timestamps(shapes.dictionary))
+    plausible = to_numpy(_may_be_timestamps(shapes.dictionary))
     codes = columns.numpy_values(shapes.indices)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(plausible)))
@@ -70,13 +71,13 @@ def _may_be_timestamps(shapes: pa.Array) -> pa.Array:
     """
     text = columns.text(shapes)
     dated = pc.match_substring_regex(text, "00")
-    valid = np.asarray(pc.string_is_ascii(text))
-    ascii_only = pc.if_else(pa.array(valid), text, "")
+    valid = to_numpy(pc.string_is_ascii(text))
+    ascii_only = pc.if_else(from_numpy(valid), text, scalar_of("", text.type))
     separated = pc.replace_substring_regex(ascii_only, "0000[A-Za-z]0", "0000 0")
     separated = pc.replace_substring_regex(separated, "(0000 00?)[A-Za-z]0", r"\1 0")
     words = pc.replace_substring_regex(separated, f"(?i:{_WORDS})", " ")
     has_other_letters = pc.match_substring_regex(words, "[A-SU-Ya-z]")
-    return pc.and_(dated, pc.or_(pa.array(~valid), pc.invert(has_other_letters)))
+    return pc.and_(dated, pc.or_(from_numpy(~valid), pc.invert(has_other_letters)))
 
 
 def _digits(offsets: np.ndarray, data: np.ndarray, positions: np.ndarray, width: int) -> np.ndarray:
