@@ -38,6 +38,7 @@ from olapdb.plan.expressions import columns_of
 from olapdb.plan.totals import totals_plan
 from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.result import Result
+from olapdb.types import String, plain
 
 if TYPE_CHECKING:
     from olapdb.execute.operators import (
@@ -203,7 +204,8 @@ def _operator(
         case nodes.LimitBy(child=child):
             return limit_by_batches(node, run_child(child, context), context)
         case nodes.Distinct(child=child):
-            return distinct.distinct_batches(node, run_child(child, context), context)
+            rows = _distinct_input(node, child, context, run_child)
+            return distinct.distinct_batches(node, rows, context)
         case nodes.RecursiveUnion():
             return recursion.recursive_batches(node, context, run_child)
         case nodes.WorkingTable():
@@ -256,6 +258,24 @@ def _input(
     if coded:
         context.note(child, "Codes: text keys come as the parts' dictionaries have them")
     return context.watched(scan_batches(child, context, coded, shared), child)
+
+
+def _distinct_input(
+    node: nodes.Distinct, child: nodes.Node, context: ExecutionContext, run_child: RunNode
+) -> Iterator[pa.RecordBatch]:
+    """Yield the input of a DISTINCT over all columns. Texts of a stored table come as dictionaries where
+    the column cache has them so, which differs from the child's schema."""
+    project = child if isinstance(child, nodes.Project) else None
+    scan = child if project is None else project.child
+    if node.keys or not isinstance(scan, nodes.Scan):
+        return run_child(child, context)
+    texts = frozenset(field.name for field in scan.schema if isinstance(plain(field.type), String))
+    if project is None:
+        return context.watched(scan_batches(scan, context, (), texts), scan)
+    wanted = wanted_by(project, frozenset(name for name, _ in project.expressions))
+    coded = wanted.coded & texts
+    rows = context.watched(scan_batches(scan, context, (), coded), scan)
+    return context.watched(project_batches(project, rows, context, coded), project)
 
 
 def _joined(

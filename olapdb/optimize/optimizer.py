@@ -8,6 +8,7 @@ from dataclasses import replace
 from olapdb.errors import InternalError
 from olapdb.optimize.factor_disjunctions import factor_disjunctions
 from olapdb.optimize.fold_conditions import fold_conditions
+from olapdb.optimize.group_distinct_texts import group_distinct_texts
 from olapdb.optimize.join_by_equalities import join_by_equalities
 from olapdb.optimize.merge_projects import merge_projects
 from olapdb.optimize.narrow_numbers import narrow_numbers
@@ -31,6 +32,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     unpack_tuples,
     push_limits,
     split_shifted_sums,
+    group_distinct_texts,
     prune_columns,
     merge_projects,
 )

@@ -14,6 +14,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.compute.seen_rows import SeenRows
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
+from olapdb.execute.operators.coded_texts import decoded
 from olapdb.types.arrow_values import from_numpy
 
 Item = tuple[bool, pa.RecordBatch]
@@ -27,15 +28,18 @@ def distinct_rows(
     level: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the first row of each distinct value of the key columns, as soon as it comes; past the
-    memory when all rows have come, and in no order.
+    memory when all rows have come, and in no order. Texts may come as dictionaries without repeats.
 
     `level` is how often the rows have been partitioned by these columns before."""
 
     def without_repeats(batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the first row of each key of the batch, in order."""
         keys = [batch.column(at) for at in key_columns]
-        first = factorise(keys, batch.num_rows).first
-        return batch if len(first) == batch.num_rows else take_rows(batch, from_numpy(first))
+        codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
+        first = factorise(codes, batch.num_rows).first
+        return decoded(
+            batch if len(first) == batch.num_rows else take_rows(batch, from_numpy(first))
+        )
 
     # batches lose their repeats in threads, so that one thread looks up few rows
     items = ((False, batch) for batch in context.parallel(without_repeats, batches))
