@@ -73,6 +73,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         (_INT, *[_INT, _POINTER, _INT, _LONG] * 2, _LONG, _INT, _POINTER),
     ),
     "olapdb_keep_between": (_LONG, (*_COLUMN, _LONG, _POINTER, _POINTER, _POINTER)),
+    "olapdb_keep_flagged": (None, (*_COLUMN, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_texts_within": (
         _LONG,
         (*[_POINTER] * 3, _LONG, _LONG, _POINTER, _LONG, _INT, _INT, _POINTER),
@@ -103,7 +104,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 14
+ABI = 15
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

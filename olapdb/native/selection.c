@@ -151,3 +151,33 @@ EXPORT int64_t olapdb_keep_between(int type, const void *values, const uint8_t *
 #undef LOOP
     return count;
 }
+
+/* Keep in `kept`, a bit for each row from bit 0, the rows whose code, an integer from 0, has a flag of 1; rows
+ * that are NULL have the flag of the code `null_code`. Bits behind the last row become 0. */
+EXPORT void olapdb_keep_flagged(int type, const void *codes, const uint8_t *validity, int64_t bit,
+                                int64_t rows, const uint8_t *flag_of_code, int64_t null_code,
+                                uint64_t *kept) {
+    uint8_t flags[64];
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = codes;                                                                     \
+        for (int64_t row = 0; row < rows; row += 64) {                                              \
+            int64_t step = rows - row < 64 ? rows - row : 64;                                       \
+            if (kept[row >> 6] == 0) continue;                                                      \
+            if (step < 64) memset(flags, 0, sizeof flags);                                          \
+            if (validity == NULL)                                                                   \
+                for (int64_t at = 0; at < step; at++) flags[at] = flag_of_code[typed[row + at]];    \
+            else                                                                                    \
+                for (int64_t at = 0; at < step; at++)                                               \
+                    flags[at] = flag_of_code[is_valid(validity, bit, row + at)                      \
+                                                 ? (int64_t)typed[row + at]                         \
+                                                 : null_code];                                      \
+            kept[row >> 6] &= packed_flags(flags);                                                  \
+        }                                                                                           \
+        return;                                                                                     \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+}

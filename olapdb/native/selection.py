@@ -12,6 +12,8 @@ from olapdb.native.library import kernels
 from olapdb.native.memory import empty
 from olapdb.native.values import DECIMAL128, validity_of, values_of
 
+_WORD_BITS = 64
+
 
 def positions(mask: pa.BooleanArray) -> np.ndarray:
     """Return the positions of the rows that are true, ascending; NULL counts as false. int64."""
@@ -68,6 +70,27 @@ def keep_between(
     if described is None:
         return None
     return int(kernels().olapdb_keep_between(*described, len(column), low, high, kept))
+
+
+def all_rows(rows: int) -> np.ndarray:
+    """Return a mask that keeps all rows, as `keep_between` and `keep_flagged` take it; uint64."""
+    kept = empty(-(-rows // _WORD_BITS), np.uint64)
+    kept.fill(~np.uint64(0))
+    return kept
+
+
+def as_mask(kept: np.ndarray, rows: int) -> pa.BooleanArray:
+    """Return the rows that `kept` keeps as a mask without NULL, over the same memory."""
+    return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(kept)])
+
+
+def keep_flagged(codes: pa.Array, flags: np.ndarray, kept: np.ndarray) -> None:
+    """Keep in `kept` (as in `keep_between`) the rows whose code, an integer, has a flag of 1. `flags` has
+    a uint8 of 0 or 1 for each code, the last one for NULL."""
+    values = values_of(codes)
+    assert values is not None
+    assert flags.dtype == np.uint8
+    kernels().olapdb_keep_flagged(*values.column, len(codes), flags, len(flags) - 1, kept)
 
 
 def _fixed_width(column: pa.Array) -> tuple[int, np.ndarray | int, int | None, int] | None:

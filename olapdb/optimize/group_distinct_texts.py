@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from olapdb import functions
-from olapdb.plan.expressions import AggregateCall, ColumnRef
+from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
 from olapdb.plan.nodes import Aggregate, Node, Scan
 from olapdb.plan.tree import bottom_up
 from olapdb.types import (

@@ -28,6 +28,7 @@ from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Environment, Groups
 from olapdb.functions.kernels.columns import true_positions, view
 from olapdb.functions.kernels.hashing import hash_values
+from olapdb.native import selection
 from olapdb.native.library import library, without_kernels
 from olapdb.storage.distinct_counts import REGISTERS, raise_registers
 from olapdb.types import DataType
@@ -245,6 +246,23 @@ def test_positions_of_true_rows(data: st.DataObject) -> None:
     compiled = true_positions(column)
     with without_kernels():
         np.testing.assert_array_equal(compiled, true_positions(column))
+
+
+@given(st.data())
+def test_rows_whose_code_has_a_flag(data: st.DataObject) -> None:
+    rows, codes = data.draw(st.integers(0, 200)), data.draw(st.integers(1, 100))
+    arrow = parse_type(data.draw(st.sampled_from(INTEGERS))).arrow
+    seed = np.random.default_rng(data.draw(st.integers(0, 99)))
+    numbers, flags = seed.integers(0, codes, rows + 3), seed.integers(0, 2, codes + 1, np.uint8)
+    is_null = seed.integers(0, 3, rows + 3) == 0 if data.draw(st.booleans()) else None
+    before = seed.integers(0, 2, rows).astype(bool)
+    kept = selection.all_rows(rows)
+    selection.keep_flagged(pa.array(before.astype(np.uint8)), np.array([0, 1, 0], np.uint8), kept)
+    selection.keep_flagged(
+        pa.array(numbers.astype(arrow.to_pandas_dtype()), mask=is_null).slice(3), flags, kept
+    )
+    expected = flags[np.where(False if is_null is None else is_null, codes, numbers)[3:]] == 1
+    assert selection.as_mask(kept, rows).to_pylist() == (expected & before).tolist()
 
 
 @given(st.data())

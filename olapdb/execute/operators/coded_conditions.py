@@ -6,13 +6,19 @@ A text column may come as codes of a dictionary that many batches share (`storag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
+from olapdb.compute.batches import rows_only
 from olapdb.compute.context import ExecutionContext
+from olapdb.config import tuning
 from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text
 from olapdb.execute.operators.row_filter import RowFilter
+from olapdb.native import selection
+from olapdb.native.library import library
+from olapdb.plan.conditions import conjuncts
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, with_children
 
 
@@ -37,19 +43,53 @@ class CodedConditions:
         self._coded = RowFilter(coded, context)
         self._used = frozenset().union(*map(columns_of, conditions))
         self.columns = frozenset().union(*map(columns_of, self._parts))
+        operands = [operand for condition in coded for operand in conjuncts(condition)]
+        part_of = {reference: part for part, reference in self._parts.items()}
+        self._whole = [part_of[o] for o in operands if isinstance(o, ColumnRef) and o in part_of]
+        """The parts that are conditions themselves."""
+        others = [o for o in operands if not (isinstance(o, ColumnRef) and o in part_of)]
+        read = frozenset().union(*map(columns_of, others))
+        self._others = RowFilter(others, context)
+        self._parts_of_others = {p: r for p, r in self._parts.items() if r.name in read}
 
-    def over(self, batch: pa.RecordBatch) -> tuple[RowFilter, pa.RecordBatch]:
-        """Return conditions that mean the same, and the batch to evaluate them on, without
-        dictionaries."""
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Return a mask of the rows that meet the conditions, without NULL; None without conditions."""
         if not self._used or pa.DictionaryType not in map(type, batch.schema.types):
-            return self._plain, batch
+            return self._plain.mask(batch)
         batch = batch.select([name for name in batch.schema.names if name in self._used])
-        computed = self._computed(batch)
+        kept = self._flagged(batch)
+        parts, conditions = (
+            (self._parts, self._coded) if kept is None else (self._parts_of_others, self._others)
+        )
+        computed = self._computed(parts, batch)
         if computed is None:
-            return self._plain, decoded(batch)
-        kept = [name for name in batch.schema.names if name not in self.columns]
-        arrays = [*(batch.column(name) for name in kept), *computed.values()]
-        return self._coded, decoded(pa.RecordBatch.from_arrays(arrays, [*kept, *computed]))
+            return self._plain.mask(decoded(batch))
+        names = [name for name in batch.schema.names if name not in self.columns]
+        arrays = [*(batch.column(name) for name in names), *computed.values()]
+        if not arrays:
+            return conditions.mask(rows_only(batch.num_rows), kept)
+        rows = decoded(pa.RecordBatch.from_arrays(arrays, [*names, *computed]))
+        return conditions.mask(rows, kept)
+
+    def _flagged(self, batch: pa.RecordBatch) -> np.ndarray | None:
+        """Return the rows that the conditions on single texts keep (`native/selection.all_rows`); None
+        where there are none, or they are not to be computed so."""
+        if not self._whole or library() is None or batch.num_rows < tuning.RANGE_ROWS_MIN:
+            return None
+        flagged = []
+        for part in self._whole:
+            (name,) = columns_of(part)
+            column = batch.column(name)
+            if not isinstance(column, pa.DictionaryArray):
+                return None
+            flags = self._values.flags(part, column)
+            if flags is None:
+                return None
+            flagged.append((column.indices, flags))
+        kept = selection.all_rows(batch.num_rows)
+        for codes, flags in flagged:
+            selection.keep_flagged(codes, flags, kept)
+        return kept
 
     def _rewritten(self, expression: Expression, texts: frozenset[str]) -> Expression:
         """Return the expression with a column in place of each largest part over one of the text
@@ -62,11 +102,13 @@ class CodedConditions:
             return with_children(expression, children)
         return expression
 
-    def _computed(self, batch: pa.RecordBatch) -> dict[str, pa.Array] | None:
+    def _computed(
+        self, parts: Mapping[Expression, ColumnRef], batch: pa.RecordBatch
+    ) -> dict[str, pa.Array] | None:
         """Return the values of the parts for each row; None where they are not to be computed over
         a dictionary."""
         computed = {}
-        for part, replacement in self._parts.items():
+        for part, replacement in parts.items():
             (name,) = columns_of(part)
             column = batch.column(name)
             if not isinstance(column, pa.DictionaryArray):
@@ -75,4 +117,4 @@ class CodedConditions:
             if values is None:
                 return None
             computed[replacement.name] = values
-        return computed or None
+        return computed

@@ -67,6 +67,26 @@ class TextValues:
             return None
         return computed.at(numbers, by_code=computed.has_all and not lacks_null)
 
+    def flags(self, condition: Expression, column: pa.DictionaryArray) -> np.ndarray | None:
+        """Return for each code of a column whether a condition over it is true, then whether it is for
+        NULL; uint8 of 0 and 1. Codes that do not occur may have any value.
+
+        Returns None where the condition fails for a text, where it is no UInt8, and where the column
+        has a NULL that its type has not."""
+        if condition.type.arrow != pa.uint8():
+            return None
+        computed = self._computed(condition, column.dictionary)
+        if not computed.has_all:
+            codes = column.indices
+            if codes.null_count:
+                codes = codes.fill_null(len(column.dictionary))
+            if not self._compute(condition, computed, arrow_columns.numpy_values(codes)):
+                return None
+        if column.null_count and computed.count == len(column.dictionary):
+            return None
+        with self._lock:
+            return computed.flags()
+
     def _compute(self, expression: Expression, computed: _Computed, numbers: np.ndarray) -> bool:
         """Compute what is not known for the codes; return False where that fails.
 
@@ -137,6 +157,8 @@ class _Computed:
         self.values = pa.array([], expression.type.arrow)
         self.has_all = False
         """Whether all values are known, each at the position of its code unless they are texts."""
+        self._flags: tuple[int, np.ndarray] | None = None
+        """What `flags` returned, and for how many values."""
 
     def add(self, codes: np.ndarray, values: pa.Array) -> None:
         """Add the values of codes, unless another thread did."""
@@ -155,6 +177,19 @@ class _Computed:
             self.values = both
             self.positions[codes] = np.arange(known, len(both))
         self.has_all = known == 0 and len(codes) == self.count
+
+    def flags(self) -> np.ndarray:
+        """Return for each code, that of NULL last, whether its value is true, 0 where it is not known;
+        uint8. The values are UInt8, and no thread may add to them."""
+        values = self.values
+        made = self._flags
+        if made is not None and made[0] == len(values):
+            return made[1]
+        numbers = arrow_columns.numpy_values(values.fill_null(0) if values.null_count else values)
+        is_true = np.append(numbers != 0, False)
+        flags = is_true[self.positions].astype(np.uint8)  # -1 is the False behind the values
+        self._flags = len(values), flags
+        return flags
 
     def at(self, codes: np.ndarray, *, by_code: bool) -> pa.Array:
         """Return the values of the codes, which are known; texts, which are distinct, as a

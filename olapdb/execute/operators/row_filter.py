@@ -23,15 +23,12 @@ from olapdb.config import tuning
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.native import selection
 from olapdb.native.library import library
-from olapdb.native.memory import empty
 from olapdb.plan.conditions import conjuncts, disjuncts
 from olapdb.plan.expressions import Expression, inputs_of
 from olapdb.types.arrow_values import FALSE, from_numpy
 
 _NARROWED_SHARE = 0.5
 """Select the rows that remain before the next condition if they are fewer than this part."""
-
-_WORD_BITS = 64
 
 
 class RowFilter:
@@ -42,20 +39,19 @@ class RowFilter:
         self._parts = [part for condition in conditions for part in conjuncts(condition)]
         self._context = context
 
-    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    def mask(self, batch: pa.RecordBatch, kept: np.ndarray | None = None) -> pa.BooleanArray | None:
         """Return a mask of the rows that all conditions keep, without NULL; None without conditions.
 
-        A condition that may fail, or costs more than selecting rows, is evaluated only on rows that the
+        `kept` are the rows that other conditions keep (`native/selection.all_rows`), None for all: the
+        mask has only such rows. It is written to. A condition that may fail, or costs more than selecting rows, is evaluated only on rows that the
         ones before it keep; so are all once most rows are gone."""
-        if library() is None or batch.num_rows < tuning.RANGE_ROWS_MIN or not self._ranges[0]:
-            return self._rest(self._parts, batch, None)
-        ranges, others = self._ranges
-        kept = _within(ranges, batch)
-        return (
-            self._rest(self._parts, batch, None)
-            if kept is None
-            else self._rest(others, batch, kept)
-        )
+        rows = batch.num_rows
+        parts = self._parts
+        if library() is not None and rows >= tuning.RANGE_ROWS_MIN and self._ranges[0]:
+            kept = selection.all_rows(rows) if kept is None else kept
+            if _keep_within(self._ranges[0], batch, kept):
+                parts = self._ranges[1]
+        return self._rest(parts, batch, None if kept is None else selection.as_mask(kept, rows))
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
@@ -113,12 +109,9 @@ class RowFilter:
         return meets.fill_null(FALSE) if meets.null_count else meets
 
 
-def _within(ranges: Sequence[ValueRange], batch: pa.RecordBatch) -> pa.BooleanArray | None:
-    """Return a mask of the rows whose values lie in all ranges; None if a column has no kernel, as
-    a dictionary."""
-    rows = batch.num_rows
-    kept = empty(-(-rows // _WORD_BITS), np.uint64)
-    kept.fill(~np.uint64(0))
+def _keep_within(ranges: Sequence[ValueRange], batch: pa.RecordBatch, kept: np.ndarray) -> bool:
+    """Keep in `kept` the rows whose values lie in all ranges; return False if a column has no kernel, as a
+    dictionary."""
     for one in ranges:
         column = batch.column(one.column)
         bounds = bounds_as_stored(one, column.type)
@@ -126,8 +119,8 @@ def _within(ranges: Sequence[ValueRange], batch: pa.RecordBatch) -> pa.BooleanAr
             kept.fill(0)
             break
         if selection.keep_between(column, *bounds, kept) is None:
-            return None
-    return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(kept)])
+            return False
+    return True
 
 
 def _taken(

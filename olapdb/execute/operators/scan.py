@@ -207,8 +207,7 @@ class TaskReader:
 
     def _mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Return a mask of the rows that meet the conditions; None without conditions."""
-        conditions, rows = self._coded_conditions.over(batch)
-        return conditions.mask(rows)
+        return self._coded_conditions.mask(batch)
 
 
 def _output(

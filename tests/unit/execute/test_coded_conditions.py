@@ -152,7 +152,9 @@ def test_codes_change_no_aggregate(
 
 
 def test_an_aggregate_takes_each_text_of_a_group_once(connection: olapdb.Connection) -> None:
-    sql = "SELECT n % 2 AS odd, uniqExact(t), min(upper(t)) FROM rows GROUP BY odd ORDER BY odd"
+    sql = (
+        "SELECT n % 2 AS odd, groupUniqArray(t), min(upper(t)) FROM rows GROUP BY odd ORDER BY odd"
+    )
     expected = connection.execute(sql).fetchall()
     given: list[int] = []
     state = UniqExact.state

@@ -35,6 +35,40 @@ CASES = {
                 Columns: delay
         """,
     ),
+    "distinct texts are grouped, then counted": (
+        "SELECT day, count(DISTINCT carrier), count(), max(delay), uniqExact(carrier) FROM flights "
+        "GROUP BY day",
+        """
+        Aggregating
+            Keys: day
+            Aggregates: count(__distinct), sum(count()), max(max(delay))
+          Aggregating
+              Keys: day, carrier AS __distinct
+              Aggregates: count(), max(delay)
+            ReadFromMergeTree (default.flights)
+                Columns: day, carrier, delay
+        """,
+    ),
+    "distinct texts beside an average stay": (
+        "SELECT count(DISTINCT carrier), avg(delay) FROM flights",
+        """
+        Aggregating
+            Keys: none
+            Aggregates: uniqExact(carrier), avg(delay)
+          ReadFromMergeTree (default.flights)
+              Columns: carrier, delay
+        """,
+    ),
+    "distinct numbers stay": (
+        "SELECT count(DISTINCT delay) FROM flights",
+        """
+        Aggregating
+            Keys: none
+            Aggregates: uniqExact(delay)
+          ReadFromMergeTree (default.flights)
+              Columns: delay
+        """,
+    ),
     "sums of floats plus constants stay": (
         "SELECT sum(delay + 0.5) FROM flights",
         """
