@@ -67,7 +67,7 @@ def _is_count_of_texts(call: AggregateCall) -> bool:
     """Return whether the call counts the distinct values of one text."""
     arguments = call.arguments
     return (
-        call.aggregate.name == _COUNTED
+        call.name == _COUNTED
         and len(arguments) == 1
         and isinstance(plain(arguments[0].type), _TEXTS)
     )
@@ -76,9 +76,9 @@ def _is_count_of_texts(call: AggregateCall) -> bool:
 def _outer(name: str, call: AggregateCall) -> AggregateCall | None:
     """Return the aggregate of a call's results in the column `name` that gives the call's result for
     all rows; None where there is none of the same type."""
-    outer = _OUTER.get(call.aggregate.name)
+    outer = _OUTER.get(call.name)
     is_exact = all(isinstance(plain(argument.type), _EXACT) for argument in call.arguments)
-    if outer is None or not (is_exact or call.aggregate.name == "count"):
+    if outer is None or not (is_exact or call.name == "count"):
         return None
     merged = _call(outer, ColumnRef(call.type, name))
     return merged if merged.type == call.type else None

@@ -187,7 +187,7 @@ def test_the_top_reads_other_columns_of_its_rows_alone(log: Connection) -> None:
 
 
 def test_the_top_by_a_sorted_key_reads_the_row_groups_that_can_hold_it(log: Connection) -> None:
-    with patch.multiple(tuning, TASK_ROWS=100):
+    with patch.multiple(tuning, TASK_ROWS=100, LARGE_TASK_ROWS=100):
         assert decoded(log, "SELECT k, a FROM log ORDER BY k DESC LIMIT 5") == {"k": 1, "a": 1}
         below = "SELECT k, a FROM log WHERE k < 3000 ORDER BY k DESC LIMIT 50"
         assert decoded(log, below) == {"k": 1, "a": 1}

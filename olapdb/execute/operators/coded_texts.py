@@ -90,27 +90,29 @@ class TextValues:
     def _compute(self, expression: Expression, computed: _Computed, numbers: np.ndarray) -> bool:
         """Compute what is not known for the codes; return False where that fails.
 
-        A batch that may have most texts computes all at once, if none fails."""
-        missing = numbers[computed.positions[numbers] < 0]
-        if not len(missing):
-            return True
-        count = computed.count
-        has_codes_of_all = int(missing.max()) < count <= _TEXTS_PER_ROW_MAX * len(numbers)
-        if has_codes_of_all and not len(computed.values):
-            values = self._values(expression, computed.texts, np.arange(count))
-            if values is not None:
-                with self._lock:
-                    computed.add(np.arange(count), values)
+        A batch that may have most texts computes all at once, if none fails. Other threads wait for it
+        instead of computing the same."""
+        with computed.computing:
+            missing = numbers[computed.positions[numbers] < 0]
+            if not len(missing):
                 return True
-        occurs = np.zeros(len(computed.positions), bool)
-        occurs[missing] = True
-        new = np.flatnonzero(occurs)
-        values = self._values(expression, computed.texts, new)
-        if values is None:
-            return False
-        with self._lock:
-            computed.add(new, values)
-        return True
+            count = computed.count
+            has_codes_of_all = int(missing.max()) < count <= _TEXTS_PER_ROW_MAX * len(numbers)
+            if has_codes_of_all and not len(computed.values):
+                values = self._values(expression, computed.texts, np.arange(count))
+                if values is not None:
+                    with self._lock:
+                        computed.add(np.arange(count), values)
+                    return True
+            occurs = np.zeros(len(computed.positions), bool)
+            occurs[missing] = True
+            new = np.flatnonzero(occurs)
+            values = self._values(expression, computed.texts, new)
+            if values is None:
+                return False
+            with self._lock:
+                computed.add(new, values)
+            return True
 
     def _values(
         self, expression: Expression, texts: pa.Array, codes: np.ndarray
@@ -157,6 +159,8 @@ class _Computed:
         self.values = pa.array([], expression.type.arrow)
         self.has_all = False
         """Whether all values are known, each at the position of its code unless they are texts."""
+        self.computing = threading.Lock()
+        """Held by the thread that computes values of codes."""
         self._flags: tuple[int, np.ndarray] | None = None
         """What `flags` returned, and for how many values."""
 

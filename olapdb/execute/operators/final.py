@@ -85,7 +85,9 @@ def _final(
 
     with context.memory.account("FINAL") as account:
         batches = []
-        for batch in context.parallel(read, tasks_of(parts)):
+        for batch in context.parallel(
+            read, tasks_of(parts, [source.type for source in sources], context)
+        ):
             batches.append(batch)
             account.grow(batch.nbytes)
         if not batches:

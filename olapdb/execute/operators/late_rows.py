@@ -99,7 +99,7 @@ def _top_rows(
     order of the parts."""
     used = frozenset().union(*(columns_of(k.expression) for k in keys))
     addressed = _addressed(scan, used, context)
-    tasks = list(scan_tasks(addressed, context, scan))
+    tasks = list(scan_tasks(addressed, context, scan, tuning.TOP_TASK_ROWS))
     top = _TopReader(addressed, tuple(keys), limit, tasks, context)
     address = SortKey(ColumnRef(UINT64, TASK_ROW))
     sort = Sort(addressed, (*keys, address), limit)

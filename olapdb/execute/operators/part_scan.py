@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -49,41 +49,80 @@ class Piece:
 Task = tuple[Piece, ...]
 """Pieces that one thread reads into one batch."""
 
+_VARIABLE_BYTES = 32
+
 TASK_ROW = "#task_row"
 """The virtual column of the row's position in its task, from 0. No statement can name it."""
 
 
-def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
-    """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows, or LARGE_TASK_ROWS if
-    there are MANY_ROWS.
+def tasks_of(
+    parts: Sequence[PartSelection],
+    types: Iterable[DataType],
+    context: ExecutionContext,
+    rows_max: int | None = None,
+) -> Iterator[Task]:
+    """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows at first, which grow up to
+    `rows_max` (None: LARGE_TASK_ROWS). `types` are those of the columns that are read.
 
     A task has pieces of several parts only where these are small: reading them together copies them."""
-    many = sum(sum(part.group_rows) for part in parts) >= tuning.MANY_ROWS
-    rows_max = tuning.LARGE_TASK_ROWS if many else tuning.TASK_ROWS
+    total_rows = sum(sum(part.group_rows) for part in parts)
+    rows_max = min(
+        tuning.LARGE_TASK_ROWS,
+        tuning.LARGE_TASK_ROWS if rows_max is None else rows_max,
+        tuning.LARGE_TASK_BYTES // max(sum(map(_bytes_of_value, types)), 1),
+        total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
+    )
+    size = _TaskSize(rows_max, context.threads)
     task: list[Piece] = []
     rows = 0
-    for piece in (piece for part in parts for piece in _pieces(part, rows_max)):
+    for piece in (piece for part in parts for piece in _pieces(part, size)):
         is_alone = piece.rows > tuning.JOINED_TASK_ROWS_MAX
-        if task and (is_alone or rows + piece.rows > rows_max):
+        if task and (is_alone or rows + piece.rows > size.rows):
+            size.count()
             yield tuple(task)
             task, rows = [], 0
         task.append(piece)
         rows += piece.rows
         if is_alone:
+            size.count()
             yield tuple(task)
             task, rows = [], 0
     if task:
         yield tuple(task)
 
 
-def _pieces(part: PartSelection, rows_max: int) -> Iterator[Piece]:
-    """Yield the selected row groups of a part, neighbours together up to `rows_max` rows."""
+class _TaskSize:
+    """The rows of the next task. They double each time that every thread has had a task."""
+
+    def __init__(self, rows_max: int, threads: int) -> None:
+        self.rows = tuning.TASK_ROWS
+        self._rows_max = rows_max
+        self._threads = threads
+        self._tasks = 0
+
+    def count(self) -> None:
+        """Count a task of the present size."""
+        self._tasks += 1
+        if self._tasks % self._threads == 0:
+            self.rows = max(self.rows, min(2 * self.rows, self._rows_max))
+
+
+def _bytes_of_value(data_type: DataType) -> int:
+    """Return the size of a value in memory, of texts and nested values a guess."""
+    arrow = data_type.arrow
+    if pa.types.is_primitive(arrow) or pa.types.is_fixed_size_binary(arrow):
+        return max(int(arrow.bit_width) // 8, 1)
+    return _VARIABLE_BYTES
+
+
+def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
+    """Yield the selected row groups of a part, neighbours together up to the size of a task."""
     count = len(part.group_rows)
     groups = part.groups if part.groups is not None else tuple(range(count))
     start = 0
     while start < count:
         stop, rows = start + 1, part.group_rows[start]
-        while stop < count and rows + part.group_rows[stop] <= rows_max:
+        while stop < count and rows + part.group_rows[stop] <= size.rows:
             rows += part.group_rows[stop]
             stop += 1
         whole = part.groups is None and start == 0 and stop == count

@@ -61,7 +61,9 @@ def projected_groups(node: Aggregate, context: ExecutionContext) -> KnownGroups 
                 """Return the groups of one piece."""
                 return query.partial(reader.read(task), calls, context)
 
-            yield from context.parallel(groups, tasks_of([s for s in own if s.group_rows]))
+            yield from context.parallel(
+                groups, tasks_of([s for s in own if s.group_rows], query.scan.types, context)
+            )
 
     return partials
 

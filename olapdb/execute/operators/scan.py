@@ -109,8 +109,11 @@ def _part_batches(
         yield from cut(batch, context.batch_rows)
 
 
-def scan_tasks(node: Scan, context: ExecutionContext, later: Scan | None = None) -> Iterator[Task]:
-    """Prune parts and row groups by the scan's conditions; return what is left to read, in order.
+def scan_tasks(
+    node: Scan, context: ExecutionContext, later: Scan | None = None, rows_max: int | None = None
+) -> Iterator[Task]:
+    """Prune parts and row groups by the scan's conditions; return what is left to read, in order, as tasks
+    of up to `rows_max` rows (None: `tasks_of` decides).
 
     The columns of the scan `later` can be read from the tasks too."""
     layout = TableLayout(node.table, context.environment)
@@ -120,13 +123,14 @@ def scan_tasks(node: Scan, context: ExecutionContext, later: Scan | None = None)
     if parts and any(_is_of_another_table(c, context) for c in conditions):
         parts = []
     selection = Selector(node, all_of_any(conditions), layout, context).select(parts)
+    sources = scan_sources(node)
     names = {source.name for scan in (node, later or node) for source in scan_sources(scan)}
     chosen = projected_selections(
         node, all_of_any(conditions), selection.parts, names - {TASK_ROW}, context
     )
     granules = sum(p.granules for p in chosen)
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
-    return tasks_of(chosen)
+    return tasks_of(chosen, [source.type for source in sources], context, rows_max)
 
 
 def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bool:

@@ -212,13 +212,20 @@ def test_inline_parts_and_many_small_parts_are_read_together() -> None:
     assert [b.num_rows for b in batches] == [100]
 
 
-@pytest.mark.parametrize(("rows", "task_rows"), [(19_000, 2000), (20_000, 4000), (21_500, 4000)])
-def test_many_rows_are_read_in_larger_tasks(
-    monkeypatch: pytest.MonkeyPatch, rows: int, task_rows: int
+@pytest.mark.parametrize(
+    ("rows", "sizes"),
+    [
+        (7_000, [2000, 2000, 2000, 1000]),
+        (19_000, [2000, 4000, 6000, 6000, 1000]),
+        (60_000, [2000, 4000, 8000, 8000, 8000, 8000, 8000, 8000, 6000]),
+    ],
+)
+def test_tasks_grow_where_there_are_many_rows(
+    monkeypatch: pytest.MonkeyPatch, rows: int, sizes: list[int]
 ) -> None:
     monkeypatch.setattr(tuning, "TASK_ROWS", 2000)
-    monkeypatch.setattr(tuning, "LARGE_TASK_ROWS", 4000)
-    monkeypatch.setattr(tuning, "MANY_ROWS", 20_000)
+    monkeypatch.setattr(tuning, "LARGE_TASK_ROWS", 8000)
+    monkeypatch.setattr(tuning, "JOINED_TASK_ROWS_MAX", 0)
     read: list[int] = []
 
     def counted(task: part_scan.Task, *rest: object) -> pa.RecordBatch:
@@ -229,8 +236,22 @@ def test_many_rows_are_read_in_larger_tasks(
     table = numbers(rows)
     found, _ = run_scan(table, table.scan("k", "v"), max_threads=1)
     assert found == [(n, n % 7) for n in range(rows)]
-    whole, rest = divmod(rows, task_rows)
-    assert read == [task_rows] * whole + [rest] * (rest > 0)
+    assert read == sizes
+
+
+def test_tasks_of_wide_rows_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "TASK_ROWS", 2000)
+    monkeypatch.setattr(tuning, "LARGE_TASK_BYTES", 64_000)
+    table = numbers(60_000)
+    of_numbers, of_texts = (
+        [
+            sum(piece.rows for piece in task)
+            for task in scan.scan_tasks(table.scan(*names), table.context(max_threads=1))
+        ]
+        for names in (("k", "v"), ("k", "v", "s"))
+    )
+    assert max(of_numbers) == 4000
+    assert max(of_texts) == 2000
 
 
 def test_a_block_stands_for_its_table_and_parts_can_be_chosen() -> None:
