@@ -19,6 +19,7 @@ from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, to
 from olapdb.execute.operators.coded_inputs import shared_texts
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
+from olapdb.execute.operators.known_extremes import known_extremes
 from olapdb.execute.operators.late_rows import late_limit_batches, late_top_batches
 from olapdb.execute.operators.limit import limit_batches, limit_by_batches
 from olapdb.execute.operators.project import project_batches
@@ -164,6 +165,9 @@ def _operator(
         case nodes.Project(child=child):
             return project_batches(node, run_child(child, context), context)
         case nodes.Aggregate(child=child):
+            extremes = known_extremes(node, context)
+            if extremes is not None:
+                return aggregate_batches(node, iter(()), context, extremes)
             projected = projected_groups(node, context)
             rows = _input(node, child, context, run_child)
             return aggregate_batches(node, rows, context, projected)
