@@ -34,6 +34,17 @@ _NARROWED_SHARE = 0.5
 _WORD_BITS = 64
 
 
+def cannot_fail(condition: Expression, context: ExecutionContext) -> bool:
+    """Return whether a condition is cheap and fails on no row: a range of a column's values is, too."""
+    parts = conjuncts(condition)
+    if len(parts) > 1:
+        return all(cannot_fail(part, context) for part in parts)
+    operands = disjuncts(condition)
+    if len(operands) > 1:
+        return all(cannot_fail(operand, context) for operand in operands)
+    return is_safe(condition) or range_of(condition, context.environment) is not None
+
+
 class RowFilter:
     """Conditions of which all must hold; the operands of AND are conditions of their own. For many
     threads."""
@@ -41,21 +52,37 @@ class RowFilter:
     def __init__(self, conditions: Sequence[Expression], context: ExecutionContext) -> None:
         self._parts = [part for condition in conditions for part in conjuncts(condition)]
         self._context = context
+        self._rows = 0
 
-    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
-        """Return a mask of the rows that all conditions keep, without NULL; None without conditions.
+    def mask(
+        self, batch: pa.RecordBatch, kept: pa.BooleanArray | None = None
+    ) -> pa.BooleanArray | None:
+        """Return a mask of the rows of `kept` (None: all) that all conditions keep, without NULL; None without
+        conditions.
 
         A condition that may fail, or costs more than selecting rows, is evaluated only on rows that the
         ones before it keep; so are all once most rows are gone."""
-        if library() is None or batch.num_rows < tuning.RANGE_ROWS_MIN or not self._ranges[0]:
-            return self._rest(self._parts, batch, None)
+        self._rows += batch.num_rows  # threads may lose some, which changes no answer
+        if not self._has_many_rows:
+            return self._rest(self._parts, batch, kept)
+        return self._by_ranges(batch, kept)
+
+    @property
+    def _has_many_rows(self) -> bool:
+        """Whether so many rows have been filtered that making ranges has paid, or is about to."""
+        return library() is not None and self._rows >= tuning.RANGE_ROWS_MIN
+
+    def _by_ranges(
+        self, batch: pa.RecordBatch, kept: pa.BooleanArray | None
+    ) -> pa.BooleanArray | None:
+        """Return the mask; what keeps ranges is found by their kernel."""
         ranges, others = self._ranges
-        kept = _within(ranges, batch)
-        return (
-            self._rest(self._parts, batch, None)
-            if kept is None
-            else self._rest(others, batch, kept)
-        )
+        if not ranges:
+            return self._rest(self._parts, batch, kept)
+        within = _within(ranges, batch)
+        if within is None:
+            return self._rest(self._parts, batch, kept)
+        return self._rest(others, batch, within if kept is None else pc.and_(kept, within))
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
@@ -63,6 +90,11 @@ class RowFilter:
         found = [(part, range_of(part, self._context.environment)) for part in self._parts]
         ranges = intersected(kept for _, kept in found if kept is not None)
         return ranges, [part for part, kept in found if kept is None]
+
+    @cached_property
+    def _inputs(self) -> dict[int, frozenset[str]]:
+        """The columns that each condition reads, by its `id`."""
+        return {id(part): inputs_of(part) for part in self._parts}
 
     @cached_property
     def _alternatives(self) -> dict[int, list[RowFilter]]:
@@ -91,7 +123,8 @@ class RowFilter:
                 if count < len(kept) * (_NARROWED_SHARE if is_safe(condition) else 1):
                     chosen = true_positions(kept)
                     positions = chosen if positions is None else positions[chosen]
-                    remaining = _taken(remaining, parts[at:], chosen)
+                    used = frozenset().union(*(self._inputs[id(part)] for part in parts[at:]))
+                    remaining = _taken(remaining, used, chosen)
                     kept = None
             mask = self._meets(condition, remaining)
             kept = mask if kept is None else pc.and_(kept, mask)
@@ -103,10 +136,10 @@ class RowFilter:
 
     def _meets(self, condition: Expression, rows: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the rows for which the condition is true, without NULL."""
-        if library() is not None and rows.num_rows >= tuning.RANGE_ROWS_MIN:
+        if self._has_many_rows:
             alternatives = self._alternatives.get(id(condition))
             if alternatives is not None:
-                masks = [one.mask(rows) for one in alternatives]
+                masks = [one._by_ranges(rows, None) for one in alternatives]
                 return reduce(pc.or_, [mask for mask in masks if mask is not None])
         context = self._context
         meets = evaluate_predicate(condition, rows, context.environment, context.subqueries)
@@ -130,10 +163,7 @@ def _within(ranges: Sequence[ValueRange], batch: pa.RecordBatch) -> pa.BooleanAr
     return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(kept)])
 
 
-def _taken(
-    rows: pa.RecordBatch, conditions: Sequence[Expression], chosen: np.ndarray
-) -> pa.RecordBatch:
-    """Return the chosen rows, and of them the columns that the conditions read."""
-    used = frozenset().union(*(inputs_of(condition) for condition in conditions))
+def _taken(rows: pa.RecordBatch, used: frozenset[str], chosen: np.ndarray) -> pa.RecordBatch:
+    """Return the chosen rows, and of them the columns in `used`."""
     names = [name for name in rows.schema.names if name in used]
     return rows.select(names).take(from_numpy(chosen)) if names else rows_only(len(chosen))
