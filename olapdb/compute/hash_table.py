@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from olapdb.compute.hash_index import (
 from olapdb.compute.number_set import Codes, Members, NumberSet
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
+from olapdb.functions.kernels.columns import true_positions
 from olapdb.threads import cores
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
@@ -157,19 +158,41 @@ class Lookup:
     def contains(self, columns: Sequence[pa.Array], rows: int) -> pa.BooleanArray:
         """Return whether the set has each row. A NULL is in no set."""
         members = self._members
-        if members is None or columns[0].type != members.numbers.values.type:
+        tables = [
+            (one, column)
+            for one, column in zip(members, columns, strict=True)
+            if one is not None and column.type == one.numbers.values.type
+        ]
+        if not tables:
             return from_numpy(self.find(columns, rows) >= 0)
-        return members.find(columns[0])
+        may_be = reduce(pc.and_, (one.find(column) for one, column in tables))
+        if len(columns) == 1:
+            return may_be
+        candidates = true_positions(may_be)
+        found = np.zeros(rows, bool)
+        if len(candidates):
+            taken = [column.take(from_numpy(candidates)) for column in columns]
+            found[candidates] = self.find(taken, len(candidates)) >= 0
+        return from_numpy(found)
 
     @cached_property
-    def _members(self) -> Members | None:
-        """A bit for each number of a narrow span, for a set of integers or days; None for other sets. Made
-        at the first use, and of bounded size: it does not count in `nbytes`."""
-        if len(self._columns) != 1 or not self.count or (self.matches_null and self.has_null):
-            return None
-        values = self.values(0)
+    def _members(self) -> Sequence[Members | None]:
+        """A bit for each number of a narrow span, of each column of integers or days; None for the other
+        columns. Made at the first use, and of bounded size: they do not count in `nbytes`."""
+        if not self.count or (self.matches_null and self.has_null):
+            return [None] * len(self._columns)
+        return [self._members_of(column) for column in range(len(self._columns))]
+
+    def _members_of(self, column: int) -> Members | None:
+        """Return a bit for each number of a column's span; None for other types and wide spans."""
+        values = self.values(column)
         numbers = NumberSet.of(values.drop_null() if values.null_count else values)
         return None if numbers is None else numbers.members()
+
+    @property
+    def is_quick(self) -> bool:
+        """Return whether most rows that the set lacks are told by a bit of one of their integers."""
+        return any(one is not None for one in self._members)
 
     def _numbered(self, columns: Sequence[pa.Array], rows: int) -> Codes | None:
         """Return a table of codes for a column of integers or days in a narrow span; None for others, and

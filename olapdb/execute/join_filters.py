@@ -28,6 +28,7 @@ from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.config import tuning
 from olapdb.execute.operators.join_outputs import restored
+from olapdb.execute.operators.row_filter import cannot_fail
 from olapdb.execute.table_samples import estimator_of
 from olapdb.plan import nodes
 from olapdb.plan.conditions import all_of, conjuncts
@@ -157,16 +158,37 @@ class JoinFilter:
         context = self._context
         if scan.table.id in context.blocks or not self._pays(scan, condition, lookup.count, side):
             return None
+        goes_first = False
+        if not scan.final and scan.prewhere is None:
+            goes_first = self._goes_first(scan, condition, lookup)
         if scan.final or scan.prewhere is not None:
             predicate = all_of([*conjuncts(scan.predicate), condition])
             changed = replace(scan, predicate=predicate)
+        elif goes_first:
+            changed = replace(scan, prewhere=condition)
         else:  # rows that the other conditions drop are not looked up
             changed = replace(scan, prewhere=scan.predicate, predicate=condition)
         self._report(changed, scan, side)
         columns = dict(scan.columns)
         names = ", ".join(columns[e.name] for e in condition.arguments if isinstance(e, ColumnRef))
-        context.note(scan, f"Join filter: {names} IN {lookup.count} keys of the join's {side} side")
+        when = ", before the other conditions" if goes_first else ""
+        context.note(
+            scan, f"Join filter: {names} IN {lookup.count} keys of the join's {side} side{when}"
+        )
         return changed
+
+    def _goes_first(self, scan: nodes.Scan, condition: InSubquery, lookup: Lookup) -> bool:
+        """Return whether to look keys up before the other conditions of a scan, none of which can fail: where so
+        few rows are expected to remain that their columns are read for these alone."""
+        context, others = self._context, scan.predicate
+        if others is None or not lookup.is_quick or not cannot_fail(others, context):
+            return False
+        estimator = estimator_of(context)
+        whole = replace(scan, predicate=None)
+        distinct = max(estimator.distinct(key, whole) for key in condition.arguments)
+        passing = min(1.0, lookup.count / distinct)
+        kept = estimator.rows(scan) / estimator.table_rows(scan)
+        return passing * tuning.ROWS_PER_LATE_ROW_MIN <= 1 and passing < kept
 
     def _pays(self, scan: nodes.Scan, condition: InSubquery, keys: float, side: Side) -> bool:
         """Return whether the condition of so many keys is expected to drop enough rows of a scan that is large

@@ -72,10 +72,20 @@ def keep_between(
     return int(kernels().olapdb_keep_between(*described, len(column), low, high, kept))
 
 
-def all_rows(rows: int) -> np.ndarray:
-    """Return a mask that keeps all rows, as `keep_between` and `keep_flagged` take it; uint64."""
-    kept = empty(-(-rows // _WORD_BITS), np.uint64)
-    kept.fill(~np.uint64(0))
+def kept_rows(mask: pa.BooleanArray | None, rows: int) -> np.ndarray:
+    """Return the rows that a mask without NULL keeps (None: all), as `keep_between` and `keep_flagged` take
+    them: a copy, uint64."""
+    words = -(-rows // _WORD_BITS)
+    if mask is None:
+        kept = empty(words, np.uint64)
+        kept.fill(~np.uint64(0))
+        return kept
+    kept = np.zeros(words, np.uint64)
+    bits = np.frombuffer(mask.buffers()[1], np.uint8, -(-(mask.offset + rows) // 8))
+    if mask.offset:
+        flags = np.unpackbits(bits, bitorder="little")
+        bits = np.packbits(flags[mask.offset : mask.offset + rows], bitorder="little")
+    kept.view(np.uint8)[: len(bits)] = bits
     return kept
 
 

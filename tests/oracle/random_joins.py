@@ -1,4 +1,6 @@
-"""Random joins of two to six tables, by comma lists, JOIN … ON, and correlated EXISTS."""
+"""Random joins of two to six tables, by comma lists, JOIN … ON, EXISTS, IN, and joins of aggregates.
+
+Some joins are outer ones, SEMI or ANTI; of these the columns of the right side are not read."""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from random import Random
 TABLES = ("a", "b", "c", "d")
 _COLUMNS = ("k", "j", "n", "s")
 _ROWS = 8
+_KINDS = ("LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
 
 
 def statements(random: Random) -> Iterator[str]:
@@ -28,7 +31,7 @@ def statements(random: Random) -> Iterator[str]:
 def query(random: Random) -> str:
     """Return a query whose answer does not depend on the order of rows."""
     count = random.randint(2, 6)
-    tables = [random.choice(TABLES) for _ in range(count)]
+    tables = [_relation(random) for _ in range(count)]
     names = [f"t{at}" for at in range(count)]
     conditions = [
         _equality(random, names[random.randrange(at)], names[at]) for at in range(1, count)
@@ -39,15 +42,40 @@ def query(random: Random) -> str:
         source = ", ".join(f"{tables[at]} AS {names[at]}" for at in order)
         where = random.sample([*conditions, *extra], len(conditions) + len(extra))
     else:
-        source = f"{tables[0]} AS t0"
-        for at in range(1, count):
-            kind = random.choice(["INNER", "INNER", "LEFT"])
-            source += f" {kind} JOIN {tables[at]} AS {names[at]} ON {conditions[at - 1]}"
-        where = extra
+        source, names = _joined(random, tables, names, conditions)
+        where = [_condition(random, names) for _ in extra]
     if random.random() < 0.3:
         where.append(_exists(random, names))
+    if random.random() < 0.2:
+        where.append(_in(random, names))
     text = f"SELECT {_selected(random, names)} FROM {source}"
     return f"{text} WHERE {' AND '.join(where)}" if where else text
+
+
+def _relation(random: Random) -> str:
+    """Return a table, or rarely an aggregate of its rows with the same columns."""
+    table = random.choice(TABLES)
+    if random.random() < 0.85:
+        return table
+    key, other = random.choice([("k", "j"), ("j", "k")])
+    return f"(SELECT {key}, max({other}) AS {other}, min(n) AS n, min(s) AS s FROM {table} GROUP BY {key})"
+
+
+def _joined(
+    random: Random, tables: list[str], names: list[str], conditions: list[str]
+) -> tuple[str, list[str]]:
+    """Return a chain of JOIN … ON, and the tables whose columns can be read above it."""
+    source, visible = f"{tables[0]} AS t0", names[:1]
+    for at in range(1, len(tables)):
+        one, name = names[at], random.choice(visible)
+        on = conditions[at - 1]
+        if not any(f"{other}." in on for other in visible):
+            on = _equality(random, name, one)
+        kind = random.choice([*_KINDS, *["INNER"] * 6, "LEFT"])
+        source += f" {kind} JOIN {tables[at]} AS {one} ON {on}"
+        if kind not in ("LEFT SEMI", "LEFT ANTI"):
+            visible = [*visible, one]
+    return source, visible
 
 
 def _selected(random: Random, names: list[str]) -> str:
@@ -93,3 +121,13 @@ def _exists(random: Random, names: list[str]) -> str:
             return f"NOT EXISTS (SELECT 1 FROM {table} AS e WHERE e.j = {outer}.k AND e.s = 'x')"
         case _:
             return f"{outer}.j < (SELECT max(e.j) FROM {table} AS e WHERE e.k = {outer}.k)"
+
+
+def _in(random: Random, names: list[str]) -> str:
+    """Return IN or NOT IN of a subquery."""
+    one, table = random.choice(names), random.choice(TABLES)
+    column, same = random.choice([("k", "j"), ("j", "k"), ("s", "s"), ("n", "n")])
+    negated = random.choice(["", "NOT "])
+    return (
+        f"{one}.{column} {negated}IN (SELECT {same} FROM {table} WHERE k < {random.randrange(7)})"
+    )

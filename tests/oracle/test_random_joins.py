@@ -15,7 +15,12 @@ from tests.oracle.random_joins import query, statements
 pytestmark = pytest.mark.feature("select")
 
 QUERIES = 300
-SETTINGS = ("", "SETTINGS optimizer = 0", "SETTINGS query_plan_optimize_join_order_limit = 2")
+SETTINGS = (
+    "",
+    "SETTINGS optimizer = 0",
+    "SETTINGS query_plan_optimize_join_order_limit = 2",
+    "SETTINGS max_bytes_before_external_join = 1, max_bytes_before_external_group_by = 1",
+)
 
 
 def compare(seed: int, count: int) -> None:

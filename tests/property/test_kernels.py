@@ -256,8 +256,7 @@ def test_rows_whose_code_has_a_flag(data: st.DataObject) -> None:
     numbers, flags = seed.integers(0, codes, rows + 3), seed.integers(0, 2, codes + 1, np.uint8)
     is_null = seed.integers(0, 3, rows + 3) == 0 if data.draw(st.booleans()) else None
     before = seed.integers(0, 2, rows).astype(bool)
-    kept = selection.all_rows(rows)
-    selection.keep_flagged(pa.array(before.astype(np.uint8)), np.array([0, 1, 0], np.uint8), kept)
+    kept = selection.kept_rows(pa.array(np.append([True] * 3, before)).slice(3), rows)
     selection.keep_flagged(
         pa.array(numbers.astype(arrow.to_pandas_dtype()), mask=is_null).slice(3), flags, kept
     )

@@ -181,12 +181,12 @@ class SpillFile:
         rows = nbytes = 0
         for extent in extents:
             if batches and (rows + extent.rows > rows_max or nbytes + extent.nbytes > READ_BYTES):
-                yield _joined(batches, rows)
+                yield joined(batches, rows)
                 batches, rows, nbytes = [], 0, 0
             batches.append(self.read(extent))
             rows, nbytes = rows + extent.rows, nbytes + extent.nbytes
         if batches:
-            yield _joined(batches, rows)
+            yield joined(batches, rows)
 
     def close(self) -> None:
         """Close the file, which frees its space. Idempotent."""
@@ -237,7 +237,7 @@ def _encoded(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Buffe
     return sink.getvalue()
 
 
-def _joined(batches: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
+def joined(batches: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
     """Return batches of one schema as one."""
     if len(batches) == 1:
         return batches[0]

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import take_rows
-from olapdb.compute.spill.files import Extent, SpillFile
+from olapdb.compute.spill.files import Extent, SpillFile, joined
+from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import hash_values, mix
 from olapdb.types.arrow_values import from_numpy
 
@@ -28,13 +29,14 @@ def partition_numbers(keys: Sequence[pa.Array], rows: int, level: int) -> np.nda
     """Return the partition of each row at this level, equal for equal keys; uint8, shape (rows,).
 
     NULL equals NULL, NaN equals NaN. Without keys all rows are in partition 0."""
-    hashes = np.zeros(rows, np.uint64)
-    for key in keys:
+    if not keys:
+        return np.zeros(rows, np.uint8)
+    hashes = _hashes(keys[0])
+    for key in keys[1:]:
         hashes = mix(hashes) ^ _hashes(key)
     hashes = mix(hashes ^ _SALT)  # else as the hash tables of a partition use
     shift = np.uint64(64 - PARTITION_BITS * (level + 1))
-    numbers = (hashes >> shift) & np.uint64(PARTITIONS - 1)
-    return numbers.astype(np.uint8) if keys else np.zeros(rows, np.uint8)
+    return ((hashes >> shift) & np.uint64(PARTITIONS - 1)).astype(np.uint8)
 
 
 def _hashes(key: pa.Array) -> np.ndarray:
@@ -46,22 +48,41 @@ def _hashes(key: pa.Array) -> np.ndarray:
 
 
 class PartitionedRows:
-    """Rows of one schema in a spill file, in partitions; each keeps the order of its rows."""
+    """Rows of one schema in a spill file, in partitions; each keeps the order of its rows.
+
+    Batches wait in memory for others, up to `tuning.PARTITIONED_BYTES`: a write of few rows costs more than the
+    rows do."""
 
     def __init__(self, file: SpillFile, level: int = 0) -> None:
         self.level = level
         self._file = file
         self._extents: list[list[Extent]] = [[] for _ in range(PARTITIONS)]
+        self._waiting: list[tuple[pa.RecordBatch, np.ndarray]] = []
+        self._waiting_bytes = 0
 
     def add(self, batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> None:
-        """Write the rows of a batch to their partitions, by their values of `keys`."""
+        """Write the rows of a batch to their partitions, by their values of `keys`, at the latest when a
+        partition is read."""
         rows = batch.num_rows
         if not rows:
             return
         numbers = partition_numbers(keys, rows, self.level)
+        nbytes = batch.nbytes
+        if self._waiting_bytes + nbytes > tuning.PARTITIONED_BYTES:
+            self._write()
+        self._waiting.append((batch, numbers))
+        self._waiting_bytes += nbytes
+
+    def _write(self) -> None:
+        """Write the rows that wait."""
+        if not self._waiting:
+            return
+        numbers = np.concatenate([numbers for _, numbers in self._waiting])
+        rows = joined([batch for batch, _ in self._waiting], len(numbers))
+        self._waiting, self._waiting_bytes = [], 0
         ends = np.cumsum(np.bincount(numbers, minlength=PARTITIONS))
         order = from_numpy(np.argsort(numbers, kind="stable"))
-        partitioned = take_rows(batch, order)
+        partitioned = take_rows(rows, order)
         start = 0
         for extents, end in zip(self._extents, ends.tolist(), strict=True):
             if end > start:
@@ -70,18 +91,22 @@ class PartitionedRows:
 
     def rows(self, partition: int) -> int:
         """Return the rows of a partition."""
+        self._write()
         return sum(extent.rows for extent in self._extents[partition])
 
     def nbytes(self, partition: int) -> int:
         """Return the size of a partition in memory."""
+        self._write()
         return sum(extent.nbytes for extent in self._extents[partition])
 
     @property
     def divides(self) -> bool:
         """Return whether more than one partition has rows."""
+        self._write()
         return sum(1 for extents in self._extents if extents) > 1
 
     def read(self, partition: int, rows_max: int) -> Iterator[pa.RecordBatch]:
         """Yield a partition's rows, in the order in which they were added, in batches of about
         `rows_max`."""
+        self._write()
         return self._file.read_all(self._extents[partition], rows_max)

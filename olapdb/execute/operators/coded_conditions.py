@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import rows_only
@@ -52,28 +51,33 @@ class CodedConditions:
         self._others = RowFilter(others, context)
         self._parts_of_others = {p: r for p, r in self._parts.items() if r.name in read}
 
-    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
-        """Return a mask of the rows that meet the conditions, without NULL; None without conditions."""
+    def mask(
+        self, batch: pa.RecordBatch, kept: pa.BooleanArray | None = None
+    ) -> pa.BooleanArray | None:
+        """Return a mask of the rows of `kept` (None: all) that meet the conditions, without NULL; None
+        without conditions and `kept`."""
         if not self._used or pa.DictionaryType not in map(type, batch.schema.types):
-            return self._plain.mask(batch)
+            return self._plain.mask(batch, kept)
         batch = batch.select([name for name in batch.schema.names if name in self._used])
-        kept = self._flagged(batch)
-        parts, conditions = (
-            (self._parts, self._coded) if kept is None else (self._parts_of_others, self._others)
-        )
+        parts, conditions, remaining = self._parts, self._coded, kept
+        flagged = self._flagged(batch, kept)
+        if flagged is not None:
+            parts, conditions, remaining = self._parts_of_others, self._others, flagged
         computed = self._computed(parts, batch)
         if computed is None:
-            return self._plain.mask(decoded(batch))
+            return self._plain.mask(decoded(batch), kept)
         names = [name for name in batch.schema.names if name not in self.columns]
         arrays = [*(batch.column(name) for name in names), *computed.values()]
         if not arrays:
-            return conditions.mask(rows_only(batch.num_rows), kept)
+            return conditions.mask(rows_only(batch.num_rows), remaining)
         rows = decoded(pa.RecordBatch.from_arrays(arrays, [*names, *computed]))
-        return conditions.mask(rows, kept)
+        return conditions.mask(rows, remaining)
 
-    def _flagged(self, batch: pa.RecordBatch) -> np.ndarray | None:
-        """Return the rows that the conditions on single texts keep (`native/selection.all_rows`); None
-        where there are none, or they are not to be computed so."""
+    def _flagged(
+        self, batch: pa.RecordBatch, before: pa.BooleanArray | None
+    ) -> pa.BooleanArray | None:
+        """Return a mask of the rows of `before` (None: all) that the conditions on single texts keep; None
+        where there are no such conditions, or they are not to be computed so."""
         if not self._whole or library() is None or batch.num_rows < tuning.RANGE_ROWS_MIN:
             return None
         flagged = []
@@ -86,10 +90,10 @@ class CodedConditions:
             if flags is None:
                 return None
             flagged.append((column.indices, flags))
-        kept = selection.all_rows(batch.num_rows)
+        kept = selection.kept_rows(before, batch.num_rows)
         for codes, flags in flagged:
             selection.keep_flagged(codes, flags, kept)
-        return kept
+        return selection.as_mask(kept, batch.num_rows)
 
     def _rewritten(self, expression: Expression, texts: frozenset[str]) -> Expression:
         """Return the expression with a column in place of each largest part over one of the text

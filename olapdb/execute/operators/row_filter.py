@@ -31,6 +31,17 @@ _NARROWED_SHARE = 0.5
 """Select the rows that remain before the next condition if they are fewer than this part."""
 
 
+def cannot_fail(condition: Expression, context: ExecutionContext) -> bool:
+    """Return whether a condition is cheap and fails on no row: a range of a column's values is, too."""
+    parts = conjuncts(condition)
+    if len(parts) > 1:
+        return all(cannot_fail(part, context) for part in parts)
+    operands = disjuncts(condition)
+    if len(operands) > 1:
+        return all(cannot_fail(operand, context) for operand in operands)
+    return is_safe(condition) or range_of(condition, context.environment) is not None
+
+
 class RowFilter:
     """Conditions of which all must hold; the operands of AND are conditions of their own. For many
     threads."""
@@ -38,20 +49,35 @@ class RowFilter:
     def __init__(self, conditions: Sequence[Expression], context: ExecutionContext) -> None:
         self._parts = [part for condition in conditions for part in conjuncts(condition)]
         self._context = context
+        self._rows = 0
 
-    def mask(self, batch: pa.RecordBatch, kept: np.ndarray | None = None) -> pa.BooleanArray | None:
-        """Return a mask of the rows that all conditions keep, without NULL; None without conditions.
+    def mask(
+        self, batch: pa.RecordBatch, kept: pa.BooleanArray | None = None
+    ) -> pa.BooleanArray | None:
+        """Return a mask of the rows of `kept` (None: all) that all conditions keep, without NULL; None without
+        conditions.
 
-        `kept` are the rows that other conditions keep (`native/selection.all_rows`), None for all: the
-        mask has only such rows. It is written to. A condition that may fail, or costs more than selecting rows, is evaluated only on rows that the
+        A condition that may fail, or costs more than selecting rows, is evaluated only on rows that the
         ones before it keep; so are all once most rows are gone."""
-        rows = batch.num_rows
-        parts = self._parts
-        if library() is not None and rows >= tuning.RANGE_ROWS_MIN and self._ranges[0]:
-            kept = selection.all_rows(rows) if kept is None else kept
-            if _keep_within(self._ranges[0], batch, kept):
-                parts = self._ranges[1]
-        return self._rest(parts, batch, None if kept is None else selection.as_mask(kept, rows))
+        self._rows += batch.num_rows  # threads may lose some, which changes no answer
+        if not self._has_many_rows:
+            return self._rest(self._parts, batch, kept)
+        return self._by_ranges(batch, kept)
+
+    @property
+    def _has_many_rows(self) -> bool:
+        """Whether so many rows have been filtered that making ranges has paid, or is about to."""
+        return library() is not None and self._rows >= tuning.RANGE_ROWS_MIN
+
+    def _by_ranges(
+        self, batch: pa.RecordBatch, kept: pa.BooleanArray | None
+    ) -> pa.BooleanArray | None:
+        """Return the mask; what keeps ranges is found by their kernel."""
+        ranges, others = self._ranges
+        within = _within(ranges, batch, kept) if ranges else None
+        if within is None:
+            return self._rest(self._parts, batch, kept)
+        return self._rest(others, batch, within)
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
@@ -59,6 +85,11 @@ class RowFilter:
         found = [(part, range_of(part, self._context.environment)) for part in self._parts]
         ranges = intersected(kept for _, kept in found if kept is not None)
         return ranges, [part for part, kept in found if kept is None]
+
+    @cached_property
+    def _inputs(self) -> dict[int, frozenset[str]]:
+        """The columns that each condition reads, by its `id`."""
+        return {id(part): inputs_of(part) for part in self._parts}
 
     @cached_property
     def _alternatives(self) -> dict[int, list[RowFilter]]:
@@ -87,7 +118,8 @@ class RowFilter:
                 if count < len(kept) * (_NARROWED_SHARE if is_safe(condition) else 1):
                     chosen = true_positions(kept)
                     positions = chosen if positions is None else positions[chosen]
-                    remaining = _taken(remaining, parts[at:], chosen)
+                    used = frozenset().union(*(self._inputs[id(part)] for part in parts[at:]))
+                    remaining = _taken(remaining, used, chosen)
                     kept = None
             mask = self._meets(condition, remaining)
             kept = mask if kept is None else pc.and_(kept, mask)
@@ -99,19 +131,22 @@ class RowFilter:
 
     def _meets(self, condition: Expression, rows: pa.RecordBatch) -> pa.BooleanArray:
         """Return a mask of the rows for which the condition is true, without NULL."""
-        if library() is not None and rows.num_rows >= tuning.RANGE_ROWS_MIN:
+        if self._has_many_rows:
             alternatives = self._alternatives.get(id(condition))
             if alternatives is not None:
-                masks = [one.mask(rows) for one in alternatives]
+                masks = [one._by_ranges(rows, None) for one in alternatives]
                 return reduce(pc.or_, [mask for mask in masks if mask is not None])
         context = self._context
         meets = evaluate_predicate(condition, rows, context.environment, context.subqueries)
         return meets.fill_null(FALSE) if meets.null_count else meets
 
 
-def _keep_within(ranges: Sequence[ValueRange], batch: pa.RecordBatch, kept: np.ndarray) -> bool:
-    """Keep in `kept` the rows whose values lie in all ranges; return False if a column has no kernel, as a
-    dictionary."""
+def _within(
+    ranges: Sequence[ValueRange], batch: pa.RecordBatch, before: pa.BooleanArray | None
+) -> pa.BooleanArray | None:
+    """Return a mask of the rows of `before` (None: all) whose values lie in all ranges; None if a column has
+    no kernel, as a dictionary."""
+    kept = selection.kept_rows(before, batch.num_rows)
     for one in ranges:
         column = batch.column(one.column)
         bounds = bounds_as_stored(one, column.type)
@@ -119,14 +154,11 @@ def _keep_within(ranges: Sequence[ValueRange], batch: pa.RecordBatch, kept: np.n
             kept.fill(0)
             break
         if selection.keep_between(column, *bounds, kept) is None:
-            return False
-    return True
+            return None
+    return selection.as_mask(kept, batch.num_rows)
 
 
-def _taken(
-    rows: pa.RecordBatch, conditions: Sequence[Expression], chosen: np.ndarray
-) -> pa.RecordBatch:
-    """Return the chosen rows, and of them the columns that the conditions read."""
-    used = frozenset().union(*(inputs_of(condition) for condition in conditions))
+def _taken(rows: pa.RecordBatch, used: frozenset[str], chosen: np.ndarray) -> pa.RecordBatch:
+    """Return the chosen rows, and of them the columns in `used`."""
     names = [name for name in rows.schema.names if name in used]
     return rows.select(names).take(from_numpy(chosen)) if names else rows_only(len(chosen))

@@ -6,11 +6,13 @@ keep a row (PREWHERE).  Batches come in the order of the parts, whichever thread
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
@@ -164,54 +166,108 @@ class TaskReader:
         self._context = context
         self._conditions = scan_conditions(node)
         sources = scan_sources(node)
-        used = frozenset().union(*(columns_of(e) for e in self._conditions))
-        # A row's position in the task is that among all of its rows: it is read with the conditions.
-        first = [s.unique in used or s.name == TASK_ROW for s in sources]
         texts = frozenset(s.unique for s in sources if isinstance(plain(s.type), String))
-        self._coded_conditions = CodedConditions(self._conditions, texts, context)
-        may_be_coded = self._coded_conditions.columns | self._output_codes
-        sources = [replace(s, shared=s.unique in may_be_coded) for s in sources]
-        self._filter_columns = [s for s, is_first in zip(sources, first, strict=True) if is_first]
-        self._other_columns = [
-            s for s, is_first in zip(sources, first, strict=True) if not is_first
+        coded_texts = frozenset(coded).union(shared)
+        steps = [
+            (CodedConditions(conditions, texts, context), used)
+            for conditions, used in _steps(self._conditions)
         ]
-        self._all = [*self._filter_columns, *self._other_columns]
+        for conditions, _ in steps:
+            coded_texts |= conditions.columns
+        self._all = [replace(s, shared=s.unique in coded_texts) for s in sources]
+        self._steps = [
+            # A row's position in the task is that among all of its rows: it is read at first.
+            _Step(conditions, [s for s in self._all if s.unique in used or _is_row(s, at)])
+            for at, (conditions, used) in enumerate(steps)
+        ]
+        first = {s.unique for step in self._steps for s in step.columns}
+        self._other_columns = [s for s in self._all if s.unique not in first]
 
     def read(self, task: Task) -> pa.RecordBatch:
         """Return the task's rows that meet the conditions, as the scan's output columns.
 
-        A large task reads the condition's columns first, and the others only of the row groups where
-        a row remains.
+        A large task reads the columns of the first condition, those of the second, then the others: of the
+        row groups where a row remains, and where few rows do, of these alone.
         """
         context, table = self._context, self._node.table
         rows = sum(piece.rows for piece in task)
         context.count_read(rows, 0)
-        if not self._conditions:
+        keep: pa.BooleanArray | None = None
+        if not self._has_later_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
             batch = read_task(task, self._all, table, context, self._coded)
-            return _output(self._node, batch, None, self._output_codes)
-        if not self._other_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
-            batch = read_task(task, self._all, table, context, self._coded)
-            return _output(self._node, batch, self._mask(batch), self._output_codes)
-        first = read_task(task, self._filter_columns, table, context)
-        keep = self._mask(first)
-        if keep is not None and not keep.true_count:
-            empty = [pa.array([], data_type.arrow) for data_type in self._node.types]
-            return make_batch(empty, self._node.schema, 0)
-        if keep is not None and keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
-            kept_rows = true_positions(keep)
-            first = first.take(from_numpy(kept_rows))
-            rest = read_rows(task, kept_rows, self._other_columns, table, context, self._coded)
-            keep = None
-        else:
-            rest = read_task(task, self._other_columns, table, context, self._coded)
-        batch = pa.RecordBatch.from_arrays(
-            [*first.columns, *rest.columns], names=[s.unique for s in self._all]
-        )
+            for step in self._steps:
+                keep = step.mask(batch, keep)
+            return _output(self._node, batch, keep, self._output_codes)
+        batch = rows_only(rows)
+        for at, step in enumerate(self._steps):
+            batch = _beside(batch, read_task(task, step.columns, table, context))
+            keep = step.mask(batch, keep)
+            if keep is not None and not keep.true_count:
+                empty = [pa.array([], data_type.arrow) for data_type in self._node.types]
+                return make_batch(empty, self._node.schema, 0)
+            if keep is not None and keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
+                return self._few(task, batch, true_positions(keep), at + 1)
+        rest = read_task(task, self._other_columns, table, context, self._coded)
+        return _output(self._node, _beside(batch, rest), keep, self._output_codes)
+
+    @cached_property
+    def _has_later_columns(self) -> bool:
+        """Whether columns are read after conditions."""
+        return bool(self._steps) and (bool(self._other_columns) or len(self._steps) > 1)
+
+    def _few(
+        self, task: Task, batch: pa.RecordBatch, kept_rows: np.ndarray, done: int
+    ) -> pa.RecordBatch:
+        """Return the rows of a task that the first `done` steps keep and the others do not drop: the other
+        columns are read for the former alone. `batch` has the columns read so far."""
+        table, context = self._node.table, self._context
+        others = [s for step in self._steps[done:] for s in step.columns] + self._other_columns
+        if batch.num_columns:
+            batch = batch.take(from_numpy(kept_rows))
+        if others:
+            batch = _beside(batch, read_rows(task, kept_rows, others, table, context, self._coded))
+        keep: pa.BooleanArray | None = None
+        for step in self._steps[done:]:
+            keep = step.mask(batch, keep)
         return _output(self._node, batch, keep, self._output_codes)
 
-    def _mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
-        """Return a mask of the rows that meet the conditions; None without conditions."""
-        return self._coded_conditions.mask(batch)
+
+@dataclass(frozen=True)
+class _Step:
+    """Conditions that are evaluated together, and the columns that they read first. For many threads."""
+
+    conditions: CodedConditions
+    columns: list[Source]
+
+    def mask(self, batch: pa.RecordBatch, kept: pa.BooleanArray | None) -> pa.BooleanArray | None:
+        """Return a mask of the rows of `kept` (None: all) that meet the conditions; None without conditions."""
+        return self.conditions.mask(batch, kept)
+
+
+def _steps(
+    conditions: Sequence[Expression],
+) -> Iterator[tuple[Sequence[Expression], frozenset[str]]]:
+    """Yield the conditions that are evaluated together, in their order, with the columns that they read and the
+    ones before do not."""
+    used = [columns_of(condition) for condition in conditions]
+    if len(conditions) == 2 and used[0] and used[1] - used[0]:
+        yield conditions[:1], used[0]
+        yield conditions[1:], used[1] - used[0]
+    elif conditions:
+        yield conditions, frozenset().union(*used)
+
+
+def _is_row(source: Source, step: int) -> bool:
+    """Return whether the column is that of a row's position, which the first step reads."""
+    return source.name == TASK_ROW and step == 0
+
+
+def _beside(batch: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns of two batches of as many rows; one may have none."""
+    if not others.num_columns or not batch.num_columns:
+        return batch if batch.num_columns else others
+    names = [*batch.schema.names, *others.schema.names]
+    return pa.RecordBatch.from_arrays([*batch.columns, *others.columns], names)
 
 
 def _output(

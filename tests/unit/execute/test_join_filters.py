@@ -73,6 +73,12 @@ QUERIES = [
     "SELECT a.id, b.id FROM facts AS a JOIN facts AS b ON a.id = b.id JOIN few ON few.id = b.id",
     "SELECT latest.id, version, kind FROM latest FINAL JOIN few ON latest.id = few.id",
     "SELECT facts.id FROM facts JOIN few ON facts.id = few.id WHERE few.name = 'none'",
+    "SELECT facts.id, facts.day FROM facts JOIN few USING (id) WHERE facts.day > '2024-01-20' AND facts.other < 4",
+    "SELECT facts.id FROM facts JOIN few USING (id) WHERE (facts.name IN ('n200', 'n207', 'n214') AND facts.other > -4)"
+    " OR (facts.name = 'n221' AND facts.day > '2024-01-02')",
+    "SELECT facts.id, few.id FROM facts JOIN few ON facts.other = few.other AND facts.id = few.id + 40"
+    " WHERE facts.name != 'n9'",
+    "SELECT few.name, facts.other FROM facts JOIN few USING (id, other) WHERE facts.name != 'n9'",
     "SELECT facts.id, (SELECT max(few.name) FROM few WHERE few.id = facts.id) AS m FROM facts"
     " WHERE facts.id BETWEEN 1990 AND 2030",
 ]
@@ -86,6 +92,26 @@ def test_answers_and_their_order_stay(connection: Any, query: str, monkeypatch) 
     assert rows(connection, query, enable_join_runtime_filters=1) == without
     if "none" not in query:
         assert without
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_first"),
+    [
+        ("facts.day > '2024-01-20'", True),
+        ("facts.day > '2024-01-20' OR facts.name = 'n1' AND facts.other < 0", True),
+        ("intDiv(100, facts.other + 6) > 8", False),  # may fail on a row that the join drops
+    ],
+)
+def test_keys_of_few_rows_are_looked_up_first(
+    connection: Any, condition: str, is_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "JOIN_FILTER_ROWS_MIN", 0)
+    query = f"SELECT facts.id, few.name FROM facts JOIN few ON facts.id = few.id WHERE {condition}"
+    plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN ANALYZE {query}").fetchall())
+    assert "Join filter: id IN" in plan
+    assert (", before the other conditions" in plan) == is_first
+    without = rows(connection, query, enable_join_runtime_filters=0)
+    assert rows(connection, query, enable_join_runtime_filters=1) == without
 
 
 LEFT_FIRST = [

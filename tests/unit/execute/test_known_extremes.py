@@ -82,9 +82,7 @@ def test_columns_that_parts_lack_or_have_of_another_type_are_read(
     assert connection.execute("SELECT min(day), max(day) FROM t").fetchall() == expected.fetchall()
 
 
-@pytest.mark.parametrize(
-    "rest", ["WHERE n > 5", "GROUP BY n % 2", "WITH TOTALS", "PREWHERE n > 5"]
-)
+@pytest.mark.parametrize("rest", ["WHERE n > 5", "GROUP BY n % 2", "WITH TOTALS", "PREWHERE n > 5"])
 def test_other_queries_read_rows(connection: olapdb.Connection, rest: str) -> None:
     assert not reads_bounds(connection, f"SELECT min(n), max(n) FROM t {rest}")
 

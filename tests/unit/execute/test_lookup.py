@@ -39,6 +39,7 @@ def equal_rows(
     codes = made.find(theirs, len(theirs[0])).tolist()
     set_only = Lookup(ours, len(ours[0]), matches_null=matches_null)
     assert (set_only.find(theirs, len(theirs[0])) >= 0).tolist() == [c >= 0 for c in codes]
+    assert made.contains(theirs, len(theirs[0])).to_pylist() == [c >= 0 for c in codes]
     for at, column in enumerate(ours):
         assert set(python_values(set_only.values(at))) <= set(python_values(column))
     return [order[starts[c] : starts[c + 1]] if c >= 0 else [] for c in codes]
