@@ -13,7 +13,7 @@ from pyarrow import ipc, orc
 from pyarrow import parquet as pq
 
 from olapdb import errors, types
-from olapdb.formats.arrow_types import type_of_field
+from olapdb.formats.arrow_types import type_of_field, with_nullability
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.heads import unknown_field
 from olapdb.formats.name_matching import matched_names
@@ -109,7 +109,7 @@ def _file_type(data_type: types.DataType) -> pa.DataType:
     times of day for Time."""
     if isinstance(types.plain(data_type), types.UUID):
         return pa.uuid()
-    return time_of_day_type(exported_type(data_type))
+    return with_nullability(time_of_day_type(exported_type(data_type)), data_type)
 
 
 def _parquet_type(data_type: types.DataType) -> pa.DataType:

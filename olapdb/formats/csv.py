@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from olapdb import errors, types
+from olapdb.formats.absent import apart
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.blocks import blocks_of, without_empty_end
 from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tuple_of_texts
@@ -103,7 +104,8 @@ class CsvWriter(Writer):
 @dataclass(frozen=True)
 class _Layout:
     """How CSV is read. `detects`: the first lines may be names, and types, though the format has
-    none. `ragged`: rows may have fewer or more values. `trims_end`: without empty lines at the end."""
+    none. `ragged`: rows may have fewer or more values. `trims_end`: without empty lines at the end.
+    `missing` is the text of a value that a row lacks."""
 
     delimiter: str
     head_lines: int
@@ -112,6 +114,7 @@ class _Layout:
     detects: bool
     ragged: bool
     trims_end: bool
+    missing: str
 
     @classmethod
     def of(cls, source: Input, head_lines: int) -> _Layout:
@@ -128,7 +131,10 @@ class _Layout:
         detects = not head_lines and settings.boolean("input_format_csv_detect_header")
         ragged = settings.boolean("input_format_csv_allow_variable_number_of_columns")
         trims_end = settings.boolean("input_format_csv_skip_trailing_empty_lines")
-        return cls(delimiter, head_lines, tuple(nulls), skipped, detects, ragged, trims_end)
+        missing = nulls[-1]
+        return cls(
+            delimiter, head_lines, tuple(nulls), skipped, detects, ragged, trims_end, missing
+        )
 
     def blocks(self, stream: BinaryIO) -> Iterator[bytes]:
         """Yield blocks of whole rows."""
@@ -216,7 +222,7 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
     if b'"' in data:
         _refuse_text_behind_quotes(data, layout, first_row)
     if layout.ragged:
-        filler = (layout.delimiter + layout.nulls[0]).encode()
+        filler = (layout.delimiter + layout.missing).encode()
         data = evened(*_marks(data, layout.delimiter), len(names), filler)
     try:
         return csv.read_csv(
@@ -313,8 +319,24 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
         counts = leaf_counts(head.names, source)
         places = numbered_names(sum(counts))  # names may repeat
         table = _table(block, layout, places, first_row)
-        yield _rows(source, head, table, counts, first_row)
+        rows = _rows(source, head, table, counts, first_row)
+        lacking = [name for name in rows.names if name in source.absent_apart]
+        if any(rows.arrays[rows.names.index(name)].null_count for name in lacking):
+            layout_of_nulls = replace(layout, nulls=layout.nulls[:1])
+            present = _table(block, layout_of_nulls, places, first_row)
+            nulls = _rows(source, head, present, counts, first_row)
+            yield from apart(rows, {name: _emptied(rows, nulls, name) for name in lacking})
+        else:
+            yield rows
         first_row += table.num_rows
+
+
+def _emptied(rows: Rows, nulls: Rows, name: str) -> np.ndarray:
+    """Return the rows whose value of a column is empty; `nulls` has the same rows with empty values
+    as texts."""
+    at = rows.names.index(name)
+    is_empty = pc.and_(rows.arrays[at].is_null(), nulls.arrays[at].is_valid())
+    return np.asarray(is_empty.to_numpy(zero_copy_only=False))
 
 
 def _rows(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import errors, types
+from olapdb.formats.absent import apart
 from olapdb.formats.base import Input, Rows, Structure
 from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines, without_empty_end
 from olapdb.formats.header_detection import inferred_head, read_head
@@ -79,7 +80,8 @@ def read_lines(source: Input, layout: Lines) -> Iterator[Rows]:
         if head is None:
             head = Head(_names_without_head(source, data, layout))
         fields = _fields(data, head.names, layout, first_row)
-        yield _rows(source, layout, head, data, fields)
+        rows = _rows(source, layout, head, data, fields)
+        yield from apart(rows, _absent(source, layout, head, fields))
         first_row += len(fields.starts)
 
 
@@ -154,6 +156,21 @@ def _without_returns(
         ends = ends.copy()
         ends[line_ends] -= has_return
     return ends
+
+
+def _absent(source: Input, layout: Lines, head: Head, fields: _Fields) -> dict[str, np.ndarray]:
+    """Return for columns whose missing values are no NULL which rows lack them."""
+    found: dict[str, np.ndarray] = {}
+    for at, name in enumerate(head.names):
+        if name not in source.absent_apart or name in found:
+            continue
+        mask = np.zeros(len(fields.starts), bool)
+        if fields.present is not None:
+            mask |= ~fields.present[:, at]
+        if layout.empty_as_default:
+            mask |= fields.starts[:, at] == fields.ends[:, at]
+        found[name] = mask
+    return found
 
 
 def _rows(source: Input, layout: Lines, head: Head, data: np.ndarray, fields: _Fields) -> Rows:
