@@ -8,12 +8,14 @@ The path is relative with three slashes, absolute with four; the query string ho
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from sqlalchemy import exc, pool
 from sqlalchemy import types as sqltypes
-from sqlalchemy.engine import URL, Connection
+from sqlalchemy.engine import URL, Connection, Row
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.engine.interfaces import ConnectArgsType
 from sqlalchemy.sql.compiler import IdentifierPreparer
@@ -58,6 +60,11 @@ class OlapDialect(DefaultDialect):
     insert_returning = False
     max_identifier_length = 255
     default_schema_name: str | None = "default"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if "alembic" in sys.modules:
+            import_module("olapdb.alchemy.migrations")
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -186,10 +193,16 @@ class OlapDialect(DefaultDialect):
     def get_indexes(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return []: skip indexes are not indexes in SQLAlchemy's sense. Raise NoSuchTableError if
-        the table does not exist."""
+        """Return the skip indexes. Raise NoSuchTableError if the table does not exist."""
         self._require(connection, table_name, schema)
-        return []
+        sql = (
+            "SELECT name, expr, type_full, granularity FROM system.data_skipping_indices "
+            "WHERE database = ? AND table = ? ORDER BY name"
+        )
+        database = self._database_of(connection, table_name, schema)
+        columns = {c["name"] for c in self.get_columns(connection, table_name, schema)}
+        rows = connection.exec_driver_sql(sql, (database, table_name))
+        return [_reflected_index(columns, row) for row in rows]
 
     def get_unique_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
@@ -262,6 +275,19 @@ class OlapDialect(DefaultDialect):
 
     def do_commit(self, dbapi_connection: Any) -> None:
         """Do nothing: every statement is its own commit."""
+
+
+def _reflected_index(columns: set[str], row: Row[Any]) -> dict[str, Any]:
+    """Return a skip index as SQLAlchemy's inspector describes it."""
+    name, expression, index_type, granularity = tuple(row)
+    is_column = expression in columns
+    return {
+        "name": name,
+        "unique": False,
+        "column_names": [expression if is_column else None],
+        **({} if is_column else {"expressions": [expression]}),
+        "dialect_options": {"olapdb_type": index_type, "olapdb_granularity": granularity},
+    }
 
 
 def _reflected(
