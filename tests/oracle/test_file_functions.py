@@ -45,6 +45,8 @@ _QUERIES = {
     "no file matches": "SELECT * FROM file('{}/none/*.csv', CSV, 'a UInt8')",
     "no file of a binary format matches": "SELECT a FROM file('{}/*.none', Parquet, 'a UInt8')",
     "names in quotes": "SELECT * FROM format(CSV, '`a b` Enum8(\\'x,y\\' = 1)', '\"x,y\"')",
+    "a row for each file": "SELECT *, _file FROM file('{}/d/*.tsv', One) ORDER BY _file",
+    "One and a structure": "SELECT * FROM file('{}/a.csv', One, 'x UInt8')",
     "null": "SELECT * FROM null('a UInt8, b Array(String)')",
 }
 _REFUSED = {
@@ -53,6 +55,7 @@ _REFUSED = {
     "no arguments": "SELECT * FROM file()",
     "no file, no structure": "SELECT * FROM file('{}/none/*.csv', CSV)",
     "no file, no format": "SELECT * FROM file('{}/none/*.csv')",
+    "One of a text": "SELECT * FROM file('{}/a.csv', One, 'x String')",
     "not read": "SELECT * FROM format(Pretty, 'a UInt8', '1')",
 }
 
