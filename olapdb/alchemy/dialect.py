@@ -1,186 +1,31 @@
-"""The SQLAlchemy dialect: executes text and Core SELECTs, reflects tables.
+"""The SQLAlchemy dialect: executes text and statements of Core and the ORM, reflects tables.
 
     engine = create_engine("olapdb:///path/to/warehouse?database=analytics&join_use_nulls=1")
 
 The path is relative with three slashes, absolute with four; the query string holds `database`,
-`read_only` and settings. Schemas are olapdb's databases.  CREATE TABLE of Core (`create_all`) is
-refused by a CompileError: a table has an engine and a sorting key, which Core does not know.
+`read_only` and settings. Schemas are olapdb's databases.
 """
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from sqlalchemy import exc, pool
 from sqlalchemy import types as sqltypes
-from sqlalchemy.engine import URL, Connection
+from sqlalchemy.engine import URL, Connection, Row
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.engine.interfaces import ConnectArgsType
-from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
+from sqlalchemy.sql.compiler import IdentifierPreparer
 
 from olapdb import __version__, dbapi
+from olapdb.alchemy.compiler import OlapCompiler, OlapIdentifierPreparer
+from olapdb.alchemy.ddl import CONSTRUCT_ARGUMENTS, OlapDDLCompiler
+from olapdb.alchemy.execution import OlapExecutionContext
+from olapdb.alchemy.type_compiler import OlapTime, OlapTypeCompiler
 from olapdb.alchemy.types import sqlalchemy_type
-
-_RESERVED = frozenset(
-    [
-        "select",
-        "from",
-        "where",
-        "group",
-        "order",
-        "by",
-        "having",
-        "limit",
-        "union",
-        "all",
-        "distinct",
-        "as",
-        "on",
-        "using",
-        "join",
-        "left",
-        "right",
-        "inner",
-        "full",
-        "cross",
-        "and",
-        "or",
-        "not",
-        "in",
-        "is",
-        "null",
-        "case",
-        "when",
-        "then",
-        "else",
-        "end",
-        "between",
-        "like",
-        "array",
-        "final",
-        "prewhere",
-        "settings",
-        "format",
-        "with",
-        "interval",
-    ]
-)
-
-
-class OlapIdentifierPreparer(IdentifierPreparer):
-    """A preparer that quotes identifiers in backquotes, only where needed."""
-
-    reserved_words = set(_RESERVED)
-
-    def __init__(self, dialect: DefaultDialect) -> None:
-        super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
-
-
-class OlapCompiler(SQLCompiler):
-    """A compiler of Core's expressions where ClickHouse's SQL differs from the standard."""
-
-    def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
-        """Compile `IN ()` as a subquery without rows."""
-        return "SELECT 1 WHERE 0"
-
-    def limit_clause(self, select: Any, **kw: Any) -> str:
-        """Compile LIMIT and OFFSET; ClickHouse accepts each without the other."""
-        text = ""
-        if select._limit_clause is not None:
-            text += "\n LIMIT " + self.process(select._limit_clause, **kw)
-        if select._offset_clause is not None:
-            text += "\n OFFSET " + self.process(select._offset_clause, **kw)
-        return text
-
-    def for_update_clause(self, select: Any, **kw: Any) -> str:
-        """Raise CompileError: there are no locks of rows."""
-        raise exc.CompileError("There are no locks of rows: a SELECT reads a snapshot.")
-
-    def render_literal_value(self, value: Any, type_: Any) -> str:
-        """Return the literal with backslashes doubled, because they escape in ClickHouse's
-        strings."""
-        text: str = super().render_literal_value(value, type_)
-        return text.replace("\\", "\\\\")
-
-    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """Compile a regular expression match as `match(text, pattern)`."""
-        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
-        return f"match({left}, {right})"
-
-    def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        return f"NOT {self.visit_regexp_match_op_binary(binary, operator, **kw)}"
-
-    def visit_floordiv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """Compile `//`: exact division towards zero for whole numbers, as in other databases;
-        otherwise FLOOR of `/`."""
-        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
-        sides = (binary.left.type, binary.right.type)
-        if all(side._type_affinity is sqltypes.Integer for side in sides):
-            return f"intDiv({left}, {right})"
-        return f"floor({left} / {right})"
-
-    # The standard writes these without parentheses; here they are functions.
-
-    def visit_current_timestamp_func(self, func: Any, **kw: Any) -> str:
-        return "now()"
-
-    def visit_localtimestamp_func(self, func: Any, **kw: Any) -> str:
-        return "now()"
-
-    def visit_current_date_func(self, func: Any, **kw: Any) -> str:
-        return "today()"
-
-    def visit_current_user_func(self, func: Any, **kw: Any) -> str:
-        return "currentUser()"
-
-    def visit_session_user_func(self, func: Any, **kw: Any) -> str:
-        return "currentUser()"
-
-    def visit_user_func(self, func: Any, **kw: Any) -> str:
-        return "currentUser()"
-
-
-class OlapDDLCompiler(DDLCompiler):
-    """A DDL compiler that refuses Core's CREATE TABLE and CREATE INDEX, which have no engine,
-    sorting key or index type."""
-
-    def visit_create_table(self, create: Any, **kw: Any) -> str:
-        """Raise CompileError, with the hint to execute CREATE TABLE as text."""
-        raise exc.CompileError(
-            "The olapdb dialect does not compile CREATE TABLE yet; execute it as text: "
-            "connection.execute(text('CREATE TABLE … ENGINE = MergeTree ORDER BY …'))."
-        )
-
-    def visit_create_index(self, create: Any, *arguments: Any, **kw: Any) -> str:
-        """Raise CompileError, with the hint to execute ALTER TABLE … ADD INDEX as text."""
-        raise exc.CompileError(
-            "An index of olapdb has a type; execute it as text: "
-            "connection.execute(text('ALTER TABLE t ADD INDEX i (a) TYPE minmax'))."
-        )
-
-    def visit_set_table_comment(self, create: Any, **kw: Any) -> str:
-        return self._comment(create.element, create.element.comment)
-
-    def visit_drop_table_comment(self, drop: Any, **kw: Any) -> str:
-        return self._comment(drop.element, "")
-
-    def _comment(self, table: Any, comment: str) -> str:
-        """Return the ALTER TABLE that sets a table's comment; "" removes it."""
-        literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
-        return f"ALTER TABLE {self.preparer.format_table(table)} MODIFY COMMENT {literal}"
-
-    def visit_set_column_comment(self, create: Any, **kw: Any) -> str:
-        return self._column_comment(create.element, create.element.comment)
-
-    def visit_drop_column_comment(self, drop: Any, **kw: Any) -> str:
-        return self._column_comment(drop.element, "")
-
-    def _column_comment(self, column: Any, comment: str) -> str:
-        """Return the ALTER TABLE that sets a column's comment; "" removes it."""
-        literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
-        table, name = self.preparer.format_table(column.table), self.preparer.format_column(column)
-        return f"ALTER TABLE {table} COMMENT COLUMN {name} {literal}"
 
 
 class OlapDialect(DefaultDialect):
@@ -190,6 +35,11 @@ class OlapDialect(DefaultDialect):
     driver = "olapdb"
     statement_compiler = OlapCompiler
     ddl_compiler = OlapDDLCompiler
+    type_compiler_cls = OlapTypeCompiler
+    execution_ctx_cls = OlapExecutionContext
+    construct_arguments = CONSTRUCT_ARGUMENTS
+    colspecs = {sqltypes.Time: OlapTime}
+    preexecute_autoincrement_sequences = True
     preparer: type[IdentifierPreparer] = OlapIdentifierPreparer
     default_paramstyle = "qmark"
     supports_statement_cache = True
@@ -201,13 +51,20 @@ class OlapDialect(DefaultDialect):
     supports_sane_multi_rowcount = False
     supports_default_values = False
     supports_empty_insert = False
+    supports_multivalues_insert = True
     supports_sequences = False
     supports_comments = True
+    inline_comments = True
     supports_alter = False
     postfetch_lastrowid = False
     insert_returning = False
     max_identifier_length = 255
     default_schema_name: str | None = "default"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if "alembic" in sys.modules:
+            import_module("olapdb.alchemy.migrations")
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -336,10 +193,16 @@ class OlapDialect(DefaultDialect):
     def get_indexes(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return []: skip indexes are not indexes in SQLAlchemy's sense. Raise NoSuchTableError if
-        the table does not exist."""
+        """Return the skip indexes. Raise NoSuchTableError if the table does not exist."""
         self._require(connection, table_name, schema)
-        return []
+        sql = (
+            "SELECT name, expr, type_full, granularity FROM system.data_skipping_indices "
+            "WHERE database = ? AND table = ? ORDER BY name"
+        )
+        database = self._database_of(connection, table_name, schema)
+        columns = {c["name"] for c in self.get_columns(connection, table_name, schema)}
+        rows = connection.exec_driver_sql(sql, (database, table_name))
+        return [_reflected_index(columns, row) for row in rows]
 
     def get_unique_constraints(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
@@ -412,6 +275,19 @@ class OlapDialect(DefaultDialect):
 
     def do_commit(self, dbapi_connection: Any) -> None:
         """Do nothing: every statement is its own commit."""
+
+
+def _reflected_index(columns: set[str], row: Row[Any]) -> dict[str, Any]:
+    """Return a skip index as SQLAlchemy's inspector describes it."""
+    name, expression, index_type, granularity = tuple(row)
+    is_column = expression in columns
+    return {
+        "name": name,
+        "unique": False,
+        "column_names": [expression if is_column else None],
+        **({} if is_column else {"expressions": [expression]}),
+        "dialect_options": {"olapdb_type": index_type, "olapdb_granularity": granularity},
+    }
 
 
 def _reflected(

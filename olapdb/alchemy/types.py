@@ -36,7 +36,9 @@ class Reflected:
 def sqlalchemy_type(name: str) -> Reflected:
     """Return the nearest SQLAlchemy type for a ClickHouse type name."""
     data_type = parse_type(name)
-    return Reflected(_type(olap.plain(data_type)), olap.is_nullable(data_type))
+    plain = olap.plain(data_type)
+    takes_null = isinstance(plain, olap.Array | olap.Map | olap.Tuple)  # NULL becomes an empty one
+    return Reflected(_type(plain), takes_null or olap.is_nullable(data_type))
 
 
 def _type(data_type: olap.DataType) -> TypeEngine[Any]:

@@ -105,7 +105,8 @@ def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
     if structure.strip().lower() != "auto":
         reader_of(chosen.name)
     for missing in (one for one in paths if not os.path.isfile(one)):
-        raise errors.FileDoesntExist(f"There is no file {missing}.")
+        kind = errors.CannotStat if structure.strip().lower() == "auto" else errors.FileDoesntExist
+        raise kind(f"There is no file {missing}.")
     compression = "" if compression.lower() == "auto" else compression
     codec_of(compression)
     scan = plan.FileScan(chosen.name, (), (), (), paths, compression)

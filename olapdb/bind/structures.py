@@ -5,12 +5,23 @@ from __future__ import annotations
 import re
 
 from olapdb import errors, functions
-from olapdb.types import DataType
+from olapdb.types import Array, DataType
 
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.|'')*'|`[^`]*`|\"[^\"]*\"|.", re.DOTALL)
 _COLUMN = re.compile(
     r"(?:[`\"](?P<quoted>[^`\"]+)[`\"]|(?P<plain>[^\s`\"]+))\s+(?P<type>.+)", re.DOTALL
 )
+
+
+_NESTED = re.compile(r"Nested\s*\((?P<columns>.*)\)\s*", re.DOTALL)
+
+
+def _flat(name: str, type_text: str) -> list[tuple[str, DataType]]:
+    """Return the column; of a Nested, an array for each of its elements."""
+    nested = _NESTED.fullmatch(type_text)
+    if nested is None:
+        return [(name, functions.parse_type(type_text))]
+    return [(f"{name}.{inner}", Array(kind)) for inner, kind in parse_structure(nested["columns"])]
 
 
 def parse_structure(text: str) -> list[tuple[str, DataType]]:
@@ -28,6 +39,6 @@ def parse_structure(text: str) -> list[tuple[str, DataType]]:
                     f"Cannot read the structure {text!r}.", hint="Write 'name Type, name Type'."
                 )
             name = column["quoted"] or column["plain"]
-            columns.append((name, functions.parse_type(column["type"])))
+            columns.extend(_flat(name, column["type"]))
             start = token.end()
     return columns

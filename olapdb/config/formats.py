@@ -140,6 +140,14 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
         True,
         "Columns of the data that the table lacks are skipped; off: they are an error.",
     ),
+    *(
+        (
+            f"input_format_{name.lower()}_case_insensitive_column_matching",
+            False,
+            f"Columns of {name} mean those of the table that differ in case alone.",
+        )
+        for name in ("Parquet", "ORC", "Arrow")
+    ),
     (
         "input_format_import_nested_json",
         False,
@@ -164,6 +172,54 @@ _INPUT: tuple[tuple[str, SettingValue, str], ...] = (
         "input_format_tsv_empty_as_default",
         False,
         "An empty value of TabSeparated is the default of its column.",
+    ),
+)
+
+_SHAPES = (
+    *(
+        (
+            f"input_format_{name}_allow_variable_number_of_columns",
+            False,
+            f"Rows of {title} may have more values, which are skipped, or fewer: these are defaults.",
+        )
+        for name, title in (
+            ("csv", "CSV"),
+            ("tsv", "TabSeparated"),
+            ("json_compact", "JSONCompactEachRow"),
+        )
+    ),
+    *(
+        (
+            f"input_format_{name}_skip_trailing_empty_lines",
+            False,
+            f"Empty lines at the end of {title} are no rows.",
+        )
+        for name, title in (("csv", "CSV"), ("tsv", "TabSeparated"))
+    ),
+    (
+        "input_format_csv_deserialize_separate_columns_into_tuple",
+        True,
+        "Each element of a Tuple is a value of a row of CSV; off: the tuple is one value.",
+    ),
+    (
+        "input_format_tsv_crlf_end_of_line",
+        False,
+        "Lines of TabSeparated may end with CR LF; off: the first line must not.",
+    ),
+    (
+        "input_format_csv_try_infer_numbers_from_strings",
+        False,
+        "Values of CSV in quotes may be numbers.",
+    ),
+    (
+        "input_format_tsv_use_best_effort_in_schema_inference",
+        True,
+        "Values of TabSeparated have the types that are found, not String.",
+    ),
+    (
+        "input_format_json_empty_as_default",
+        False,
+        "An empty string of JSON is the default of a column that is no text.",
     ),
 )
 
@@ -311,6 +367,12 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         ("3", "1", "0"),
         "Columns that are found in data are Nullable; 0: none is, with the default for NULL.",
     ),
+    (
+        "input_format_column_name_matching_mode",
+        "auto",
+        ("auto", "match_case", "ignore_case"),
+        "Names in data mean the columns that are written alike; auto: else those that differ in case.",
+    ),
     ("input_format_allow_errors_num", 0, (0,), "An INSERT stores all rows of the data, or none."),
     ("input_format_allow_errors_ratio", 0.0, (0.0,), "An INSERT stores all rows, or none."),
     (
@@ -324,7 +386,7 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
 FORMAT_SETTINGS: tuple[SettingDefinition, ...] = (
     *(
         SettingDefinition(name, default, text)
-        for name, default, text in (*_TEXT, *_INPUT, *_INFERRED, *_DETECTED)
+        for name, default, text in (*_TEXT, *_INPUT, *_SHAPES, *_INFERRED, *_DETECTED)
     ),
     *(SettingDefinition(name, default, text, minimum=0) for name, default, text in _COUNTS),
     *(

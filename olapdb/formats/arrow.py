@@ -13,8 +13,10 @@ from pyarrow import ipc, orc
 from pyarrow import parquet as pq
 
 from olapdb import errors, types
-from olapdb.formats.arrow_types import type_of_field
+from olapdb.formats.arrow_types import type_of_field, with_nullability
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
+from olapdb.formats.heads import unknown_field
+from olapdb.formats.name_matching import matched_names
 from olapdb.functions.kernels.arrow_clocks import (
     as_integers,
     has_durations,
@@ -107,7 +109,7 @@ def _file_type(data_type: types.DataType) -> pa.DataType:
     times of day for Time."""
     if isinstance(types.plain(data_type), types.UUID):
         return pa.uuid()
-    return time_of_day_type(exported_type(data_type))
+    return with_nullability(time_of_day_type(exported_type(data_type)), data_type)
 
 
 def _parquet_type(data_type: types.DataType) -> pa.DataType:
@@ -245,7 +247,7 @@ def _stream_batches(file: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
 def _orc_batches(file: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
     """Yield the stripes of an ORC file."""
     for number in range(file.nstripes):
-        stripe = file.read_stripe(number, columns=names)
+        stripe = file.read_stripe(number, columns=names or file.schema.names[:1])
         yield stripe.select(names) if isinstance(stripe, pa.RecordBatch) else stripe
 
 
@@ -271,15 +273,36 @@ def _reader(
         """Yield the needed columns of the file's batches. Raises IncorrectData."""
         file = _opened(open_file, source, name)
         fields = {field.name: type_of_field(field) for field in _schema_of(file)}
-        wanted = [n for n in fields if source.needed is None or n in source.needed]
+        own = _wanted(source, list(fields), name)
+        names, kinds = tuple(own), tuple(fields[n] for n in own.values())
         try:
-            for batch in batches(file, wanted):
+            for batch in batches(file, list(own.values())):
                 arrays = tuple(plain_array(column) for column in batch.columns)
-                yield Rows(tuple(wanted), tuple(fields[n] for n in wanted), arrays, batch.num_rows)
+                yield Rows(names, kinds, arrays, batch.num_rows)
         except (pa.ArrowInvalid, OSError) as error:
             raise errors.IncorrectData(f"The {name} data are damaged: {error}.") from error
 
     return Reader(infer, read, named=True)
+
+
+def _wanted(source: Input, names: list[str], form: str) -> dict[str, str]:
+    """Return the wanted columns and the file's columns that they are. A column that is not wanted is
+    skipped, as `input_format_skip_unknown_fields` says; else IncorrectData."""
+    if source.structure is None:
+        return {n: n for n in names if source.needed is None or n in source.needed}
+    wanted = [name for name, _ in source.structure]
+    kind = form.removesuffix("Stream").lower()
+    if source.settings.boolean(f"input_format_{kind}_case_insensitive_column_matching"):
+        meant = matched_names(names, wanted, "ignore_case")
+    else:
+        meant = tuple(names)
+    found: dict[str, str] = {}
+    for name, own in zip(meant, names, strict=True):
+        if name in wanted and (source.needed is None or name in source.needed):
+            found.setdefault(name, own)
+        elif name not in wanted and not source.settings.boolean("input_format_skip_unknown_fields"):
+            raise unknown_field(name, wanted)
+    return found
 
 
 def plain_array(array: pa.Array) -> pa.Array:

@@ -84,3 +84,26 @@ def _inner_type(kind: pa.DataType) -> types.DataType:
         f"Arrow type {kind} has no type here.",
         hint="Cast the column before, to a number, string, date or timestamp.",
     )
+
+
+def with_nullability(kind: pa.DataType, data_type: types.DataType) -> pa.DataType:
+    """Return the Arrow type of a column with elements that are nullable only where their types are.
+
+    Elements of a tuple that may be NULL itself stay nullable: in its rows they are null."""
+    match types.plain(data_type):
+        case types.Array(inner) if pa.types.is_list(kind):
+            return pa.list_(_element(kind.value_field, inner))
+        case types.Map(_, value) if pa.types.is_map(kind):
+            return pa.map_(kind.key_type, _element(kind.item_field, value))
+        case types.Tuple(elements=elements) if not types.is_nullable(data_type):
+            fields = [kind.field(at) for at in range(kind.num_fields)]
+            pairs = zip(fields, elements, strict=True)
+            return pa.struct([_element(field, element) for field, element in pairs])
+        case _:
+            return kind
+
+
+def _element(field: pa.Field, data_type: types.DataType) -> pa.Field:
+    """Return the field of an element, nullable only where its type is."""
+    kind = with_nullability(field.type, data_type)
+    return pa.field(field.name, kind, nullable=types.is_nullable(data_type))

@@ -46,6 +46,18 @@ def end_of_escaped_lines(data: bytes) -> int:
     return end + 1
 
 
+def without_empty_end(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the blocks of lines without the empty lines that the last one ends with."""
+    held = b""
+    for block in blocks:
+        data = held + block
+        end = len(data.rstrip(b"\r\n"))
+        end = min(data.find(b"\n", end) + 1 or len(data), len(data)) if end else 0
+        if end:
+            yield data[:end]
+        held = data[end:]
+
+
 def take_lines(stream: BinaryIO, count: int) -> list[bytes]:
     """Read the next lines of the stream, fewer at its end; without their line ends."""
     lines = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,14 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from olapdb import errors, types
+from olapdb.formats.absent import apart
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
-from olapdb.formats.blocks import blocks_of
+from olapdb.formats.blocks import blocks_of, without_empty_end
+from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tuple_of_texts
 from olapdb.formats.delimited import infer_texts
 from olapdb.formats.header_detection import read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
-from olapdb.formats.texts import body, joined_rows, shown, with_null
+from olapdb.formats.texts import body, joined_rows, shown, with_null, zero_for_empty
 from olapdb.functions.kernels import columns
 
 _UNQUOTED = types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
@@ -101,13 +104,17 @@ class CsvWriter(Writer):
 @dataclass(frozen=True)
 class _Layout:
     """How CSV is read. `detects`: the first lines may be names, and types, though the format has
-    none."""
+    none. `ragged`: rows may have fewer or more values. `trims_end`: without empty lines at the end.
+    `missing` is the text of a value that a row lacks."""
 
     delimiter: str
     head_lines: int
     nulls: tuple[str, ...]
     skipped: int
     detects: bool
+    ragged: bool
+    trims_end: bool
+    missing: str
 
     @classmethod
     def of(cls, source: Input, head_lines: int) -> _Layout:
@@ -122,7 +129,24 @@ class _Layout:
             nulls.append("")
         skipped = settings.integer("input_format_csv_skip_first_lines")
         detects = not head_lines and settings.boolean("input_format_csv_detect_header")
-        return cls(delimiter, head_lines, tuple(nulls), skipped, detects)
+        ragged = settings.boolean("input_format_csv_allow_variable_number_of_columns")
+        trims_end = settings.boolean("input_format_csv_skip_trailing_empty_lines")
+        missing = nulls[-1]
+        return cls(
+            delimiter, head_lines, tuple(nulls), skipped, detects, ragged, trims_end, missing
+        )
+
+    def blocks(self, stream: BinaryIO) -> Iterator[bytes]:
+        """Yield blocks of whole rows."""
+        blocks = blocks_of(stream, partial(_end_of_rows, delimiter=self.delimiter))
+        return without_empty_end(blocks) if self.trims_end else blocks
+
+    def width(self, block: bytes) -> int:
+        """Return the number of columns that the rows of a block without names have."""
+        if not self.ragged:
+            return len(_first_line(block, self))
+        values, is_mark = _marks(block, self.delimiter)
+        return int(row_sizes(values, is_mark)[1].max())
 
 
 def _inside_quotes(data: bytes, delimiter: str) -> np.ndarray:
@@ -147,6 +171,14 @@ def _inside_quotes(data: bytes, delimiter: str) -> np.ndarray:
     for match in re.finditer(quoted, data):
         inside[match.start(1) : match.end(1)] = True
     return inside
+
+
+def _marks(data: bytes, delimiter: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes of rows, the last one with a line feed, and which of them end values."""
+    data = data if data.endswith(b"\n") else data + b"\n"
+    values = np.frombuffer(data, np.uint8)
+    inside = _inside_quotes(data, delimiter)
+    return values, ((values == _NEWLINE) | (values == ord(delimiter))) & ~inside
 
 
 def _end_of_rows(data: bytes, delimiter: str) -> int:
@@ -189,6 +221,9 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
         )
     if b'"' in data:
         _refuse_text_behind_quotes(data, layout, first_row)
+    if layout.ragged:
+        filler = (layout.delimiter + layout.missing).encode()
+        data = evened(*_marks(data, layout.delimiter), len(names), filler)
     try:
         return csv.read_csv(
             io.BytesIO(_trimmed(data, layout.delimiter)),
@@ -235,12 +270,7 @@ def _bad_row(
     data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int, error: Exception
 ) -> errors.DataError:
     """Return the error about the first row whose number of values is wrong."""
-    data = data if data.endswith(b"\n") else data + b"\n"
-    values = np.frombuffer(data, np.uint8)
-    inside = _inside_quotes(data, layout.delimiter)
-    marks = ((values == _NEWLINE) | (values == ord(layout.delimiter))) & ~inside
-    places = np.flatnonzero(marks)
-    counts = np.diff(np.flatnonzero(values[places] == _NEWLINE), prepend=-1)
+    _, counts = row_sizes(*_marks(data, layout.delimiter))
     wrong = np.flatnonzero(counts != len(names))
     if not len(wrong):
         return errors.IncorrectData(f"The data are not CSV: {error}.")
@@ -280,31 +310,60 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
     layout = _Layout.of(source, head_lines)
     head, stream = read_head(source, layout, partial(_names_of, layout=layout))
     first_row = 1
-    for block in blocks_of(stream, partial(_end_of_rows, delimiter=layout.delimiter)):
+    for block in layout.blocks(stream):
         if head is None:
             if source.structure is not None:
                 head = Head(tuple(name for name, _ in source.structure))
             else:
-                head = Head(numbered_names(len(_first_line(block, layout))))
-        places = numbered_names(len(head.names))  # names may repeat
+                head = Head(numbered_names(layout.width(block)))
+        counts = leaf_counts(head.names, source)
+        places = numbered_names(sum(counts))  # names may repeat
         table = _table(block, layout, places, first_row)
-        yield _rows(source, head, table)
+        rows = _rows(source, head, table, counts, first_row)
+        lacking = [name for name in rows.names if name in source.absent_apart]
+        if any(rows.arrays[rows.names.index(name)].null_count for name in lacking):
+            layout_of_nulls = replace(layout, nulls=layout.nulls[:1])
+            present = _table(block, layout_of_nulls, places, first_row)
+            nulls = _rows(source, head, present, counts, first_row)
+            yield from apart(rows, {name: _emptied(rows, nulls, name) for name in lacking})
+        else:
+            yield rows
         first_row += table.num_rows
 
 
-def _rows(source: Input, head: Head, table: pa.Table) -> Rows:
-    """Return the wanted columns of a block."""
-    wanted = None if source.structure is None else {name for name, _ in source.structure}
-    names: list[str] = []
-    arrays = []
-    for at, name in enumerate(head.names):
-        if name in names or (wanted is not None and name not in wanted):
+def _emptied(rows: Rows, nulls: Rows, name: str) -> np.ndarray:
+    """Return the rows whose value of a column is empty; `nulls` has the same rows with empty values
+    as texts."""
+    at = rows.names.index(name)
+    is_empty = pc.and_(rows.arrays[at].is_null(), nulls.arrays[at].is_valid())
+    return np.asarray(is_empty.to_numpy(zero_copy_only=False))
+
+
+def _rows(
+    source: Input, head: Head, table: pa.Table, counts: tuple[int, ...], first_row: int
+) -> Rows:
+    """Return the wanted columns of a block; `counts` are the numbers of values that they have."""
+    wanted = None if source.structure is None else dict(source.structure)
+    found: dict[str, tuple[pa.Array, types.DataType]] = {}
+    at = 0
+    for name, count in zip(head.names, counts, strict=True):
+        chunked = table.columns[at : at + count]
+        at += count
+        if name in found or (wanted is not None and name not in wanted):
             continue
-        if source.needed is None or name in source.needed:
-            names.append(name)
-            arrays.append(pa.concat_arrays(table.column(at).chunks))
-    kinds = tuple(types.Nullable(types.STRING) for _ in names)
-    return Rows(tuple(names), kinds, tuple(arrays), table.num_rows)
+        if source.needed is not None and name not in source.needed:
+            continue
+        texts = [pa.concat_arrays(one.chunks) for one in chunked]
+        kind = None if wanted is None else wanted[name]
+        if isinstance(kind, types.Tuple) and count > 1:
+            try:
+                found[name] = tuple_of_texts(texts, kind, source.environment), kind
+            except errors.DataError as error:
+                raise placed(error, name, first_row) from None
+        else:
+            found[name] = zero_for_empty(texts[0], kind), types.Nullable(types.STRING)
+    arrays = tuple(array for array, _ in found.values())
+    return Rows(tuple(found), tuple(kind for _, kind in found.values()), arrays, table.num_rows)
 
 
 def _infer(source: Input, head_lines: int) -> Structure:
@@ -314,16 +373,18 @@ def _infer(source: Input, head_lines: int) -> Structure:
     head, _ = read_head(plain, layout, partial(_names_of, layout=layout))
     if head is not None and head.types is not None:
         return tuple(zip(head.names, head.types, strict=True))
-    block = next(blocks_of(source.stream, partial(_end_of_rows, delimiter=layout.delimiter)), None)
+    block = next(layout.blocks(source.stream), None)
     if block is None:
         raise no_structure("they have no rows")
     detects = head is None and layout.detects
     if head is None:
-        head = Head(numbered_names(len(_first_line(block, layout))))
+        head = Head(numbered_names(layout.width(block)))
     table = _table(block, layout, numbered_names(len(head.names)), 1)
-    rows = _rows(plain, head, table)
+    rows = _rows(plain, head, table, (1,) * len(head.names), 1)
     if not source.settings.boolean("input_format_csv_use_best_effort_in_schema_inference"):
         return tuple((name, types.Nullable(types.STRING)) for name in rows.names)
+    if source.settings.boolean("input_format_csv_try_infer_numbers_from_strings"):
+        return infer_texts(rows, plain, detects)
     return infer_texts(rows, plain, detects, _quoted_columns(block, layout))
 
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import BinaryIO, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb import types
+from olapdb import errors, types
+from olapdb.formats.absent import apart
 from olapdb.formats.base import Input, Rows, Structure
-from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines
+from olapdb.formats.blocks import blocks_of, end_of_escaped_lines, end_of_lines, without_empty_end
 from olapdb.formats.header_detection import inferred_head, read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
 from olapdb.formats.inference import Guess
 from olapdb.formats.nested_inference import type_of_values
-from olapdb.formats.texts import is_text
+from olapdb.formats.texts import is_text, zero_for_empty
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
 
+Returns: TypeAlias = Literal["kept", "refused", "dropped"]
+"""A carriage return before a line feed belongs to the value; is an error in the first line, and
+belongs to the value in others; or belongs to the line feed."""
 _NEWLINE = ord("\n")
 _RETURN = ord("\r")
 
@@ -28,7 +33,9 @@ _RETURN = ord("\r")
 class Lines:
     """How lines are read. Without a separator a line is one value; without `escapes` a backslash is
     a character; `null` is the text of NULL. `skipped` lines come before the head's. `detects`: a head
-    that the format does not have is recognized by its names."""
+    that the format does not have is recognized by its names. `ragged`: lines may have fewer or more
+    values. `returns` says what a carriage return at the end of a line is. `trims_end`: without empty
+    lines at the end. `guesses`: values that look like numbers or days have such types."""
 
     separator: str
     head_lines: int = 0
@@ -37,6 +44,15 @@ class Lines:
     skipped: int = 0
     empty_as_default: bool = False
     detects: bool = False
+    ragged: bool = False
+    returns: Returns = "kept"
+    trims_end: bool = False
+    guesses: bool = True
+
+    def blocks(self, stream: BinaryIO) -> Iterator[bytes]:
+        """Yield blocks of whole lines."""
+        blocks = blocks_of(stream, end_of_escaped_lines if self.escapes else end_of_lines)
+        return without_empty_end(blocks) if self.trims_end else blocks
 
 
 # --- lines
@@ -59,54 +75,105 @@ def read_lines(source: Input, layout: Lines) -> Iterator[Rows]:
     Raises CannotParseInput or IncorrectData for a line with too few or too many values."""
     head, stream = read_head(source, layout, partial(_split, layout=layout))
     first_row = 1
-    end_of_rows = end_of_escaped_lines if layout.escapes else end_of_lines
-    for block in blocks_of(stream, end_of_rows):
+    for block in layout.blocks(stream):
         data = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", np.uint8)
         if head is None:
             head = Head(_names_without_head(source, data, layout))
-        starts, ends = _fields(data, head.names, layout, first_row)
-        yield _rows(source, layout, head, data, starts, ends)
-        first_row += len(starts)
+        fields = _fields(data, head.names, layout, first_row)
+        rows = _rows(source, layout, head, data, fields)
+        yield from apart(rows, _absent(source, layout, head, fields))
+        first_row += len(fields.starts)
 
 
 def _names_without_head(source: Input, data: np.ndarray, layout: Lines) -> tuple[str, ...]:
     """Return the names of columns of data without a head: the wanted ones, else c1, c2, …"""
     if source.structure is not None:
         return tuple(name for name, _ in source.structure)
-    first = data[: int(np.argmax(data == _NEWLINE))]
-    count = 1 + int((first == ord(layout.separator)).sum()) if layout.separator else 1
-    return numbered_names(count)
+    if not layout.separator:
+        return numbered_names(1)
+    rows = data if layout.ragged else data[: int(np.argmax(data == _NEWLINE)) + 1]
+    marks = _marks(rows, layout)
+    return numbered_names(int(np.diff(np.flatnonzero(rows[marks] == _NEWLINE), prepend=-1).max()))
 
 
-def _fields(
-    data: np.ndarray, names: Sequence[str], layout: Lines, first_row: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each value starts and ends; shape (rows, columns)."""
+@dataclass(frozen=True)
+class _Fields:
+    """Where each value starts and ends, and whether its line has it; shape (rows, columns)."""
+
+    starts: np.ndarray
+    ends: np.ndarray
+    present: np.ndarray | None = None
+
+
+def _marks(data: np.ndarray, layout: Lines) -> np.ndarray:
+    """Return the places of the separators and line feeds that end values."""
     is_mark = data == _NEWLINE
     if layout.separator:
         is_mark = is_mark | (data == ord(layout.separator))
     if layout.escapes:
         is_mark &= ~escaped(data)
-    marks = np.flatnonzero(is_mark)
+    return np.flatnonzero(is_mark)
+
+
+def _fields(data: np.ndarray, names: Sequence[str], layout: Lines, first_row: int) -> _Fields:
+    """Return where each value starts and ends. Raises CannotParseInput or IncorrectData."""
+    marks = _marks(data, layout)
     width = len(names)
     line_ends = np.flatnonzero(data[marks] == _NEWLINE)
     counts = np.diff(line_ends, prepend=-1)
+    starts = np.concatenate(([0], marks[:-1] + 1))
+    ends = _without_returns(data, marks, starts, line_ends, layout, first_row)
     wrong = np.flatnonzero(counts != width)
-    if len(wrong):
+    if not len(wrong):
+        return _Fields(starts.reshape(-1, width), ends.reshape(-1, width))
+    if not layout.ragged:
         raise count_error(first_row + int(wrong[0]), int(counts[wrong[0]]), names)
-    ends = marks.reshape(-1, width)
-    starts = np.concatenate(([0], marks[:-1] + 1)).reshape(-1, width)
-    last = ends[:, -1].copy()
-    has_return = (last > starts[:, -1]) & (data[last - 1] == _RETURN)
-    if has_return.any():
+    columns = np.arange(width)
+    present = columns < counts[:, None]
+    places = np.where(present, (line_ends - counts + 1)[:, None] + columns, 0)
+    return _Fields(starts[places], np.where(present, ends[places], starts[places]), present)
+
+
+def _without_returns(
+    data: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    line_ends: np.ndarray,
+    layout: Lines,
+    first_row: int,
+) -> np.ndarray:
+    """Return the ends of values, without the carriage returns of line ends as the layout says.
+
+    Raises IncorrectData for one in the first line where it is refused."""
+    last = ends[line_ends]
+    has_return = (last > starts[line_ends]) & (data[last - 1] == _RETURN)
+    if layout.returns == "refused" and first_row == 1 and has_return[:1].any():
+        raise errors.IncorrectData(
+            "The first line ends with a carriage return, as those of Windows do.",
+            hint="SETTINGS input_format_tsv_crlf_end_of_line = 1 reads such lines.",
+        )
+    if layout.returns == "dropped" and has_return.any():
         ends = ends.copy()
-        ends[:, -1] -= has_return
-    return starts, ends
+        ends[line_ends] -= has_return
+    return ends
 
 
-def _rows(
-    source: Input, layout: Lines, head: Head, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
-) -> Rows:
+def _absent(source: Input, layout: Lines, head: Head, fields: _Fields) -> dict[str, np.ndarray]:
+    """Return for columns whose missing values are no NULL which rows lack them."""
+    found: dict[str, np.ndarray] = {}
+    for at, name in enumerate(head.names):
+        if name not in source.absent_apart or name in found:
+            continue
+        mask = np.zeros(len(fields.starts), bool)
+        if fields.present is not None:
+            mask |= ~fields.present[:, at]
+        if layout.empty_as_default:
+            mask |= fields.starts[:, at] == fields.ends[:, at]
+        found[name] = mask
+    return found
+
+
+def _rows(source: Input, layout: Lines, head: Head, data: np.ndarray, fields: _Fields) -> Rows:
     """Return the wanted columns of a block."""
     wanted = dict(source.structure or ())
     names, arrays = [], []
@@ -115,12 +182,15 @@ def _rows(
             continue
         if source.needed is not None and name not in source.needed:
             continue
-        texts = spans(data, starts[:, at], ends[:, at])
-        target = wanted.get(name)
-        arrays.append(text_values(texts, target, layout))
+        texts = spans(data, fields.starts[:, at], fields.ends[:, at])
+        values = text_values(texts, wanted.get(name), layout)
+        if fields.present is not None and not fields.present[:, at].all():
+            present = pa.array(np.ascontiguousarray(fields.present[:, at]))
+            values = pc.if_else(present, values, pa.scalar(None, pa.string()))
+        arrays.append(values)
         names.append(name)
     kinds = tuple(types.Nullable(types.STRING) for _ in names)
-    return Rows(tuple(names), kinds, tuple(arrays), len(starts))
+    return Rows(tuple(names), kinds, tuple(arrays), len(fields.starts))
 
 
 def text_values(texts: pa.Array, target: types.DataType | None, layout: Lines) -> pa.Array:
@@ -131,6 +201,7 @@ def text_values(texts: pa.Array, target: types.DataType | None, layout: Lines) -
         nulls = empty if nulls is None else pc.or_(nulls, empty)
     if layout.escapes and (target is None or is_text(target)):
         texts = unescaped(texts)
+    texts = zero_for_empty(texts, target)
     if nulls is None or not pc.any(nulls, min_count=0).as_py():
         return texts
     return pc.if_else(nulls, pa.scalar(None, pa.string()), texts)
@@ -151,6 +222,8 @@ def infer_lines(source: Input, layout: Lines) -> Structure:
     first = next(batches, None)
     if first is None:
         raise no_structure("they have no rows")
+    if not layout.guesses:
+        return tuple((name, types.Nullable(types.STRING)) for name in first.names)
     return infer_texts(first, plain, layout.detects and not layout.head_lines)
 
 

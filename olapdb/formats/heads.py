@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from olapdb import errors, types
 from olapdb.formats.base import Input
+from olapdb.formats.name_matching import SETTING, matched_names
 from olapdb.functions import parse_type
 
 
@@ -30,6 +31,7 @@ def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] 
     if not settings.boolean("input_format_with_names_use_header"):
         return Head(tuple(name for name, _ in source.structure), found)
     wanted = dict(source.structure)
+    names = matched_names(names, wanted, settings.text(SETTING))
     for at, name in enumerate(names):
         if name in wanted and name in names[:at]:
             raise errors.IncorrectData(f"The data name column {name} twice.")

@@ -13,16 +13,16 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.heads import numbered_names
+from olapdb.formats.json_array_rows import array_rows, infer_array_texts
 from olapdb.formats.json_read import (
-    array_rows,
     index_of,
-    infer_array_texts,
     infer_object_texts,
     inferred_type,
     is_needed,
     object_rows,
     rows_of_tokens,
 )
+from olapdb.formats.name_matching import SETTING, matched_names
 from olapdb.functions import parse_type
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import ARRAY, OBJECT, JsonIndex
@@ -134,6 +134,10 @@ def _read(source: Input, form: Form) -> Iterator[Rows]:
     index = _document(source)
     if form not in ("objects", "arrays"):
         _, members = _columns(source, index, form)
+        if source.structure is not None:
+            own = [name for name, _ in source.structure]
+            named = matched_names(list(members), own, source.settings.text(SETTING))
+            members = dict(zip(named, members.values(), strict=True))
         wanted = members if source.structure is None else [name for name, _ in source.structure]
         chosen = [
             (name, _elements(index, members[name]))

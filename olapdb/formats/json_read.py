@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,19 +13,12 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Input, Reader, Rows, Structure
-from olapdb.formats.blocks import take_lines
-from olapdb.formats.heads import (
-    Head,
-    checked_head,
-    count_error,
-    no_structure,
-    numbered_names,
-    unknown_field,
-)
+from olapdb.formats.heads import no_structure, unknown_field
 from olapdb.formats.inference import Guess
 from olapdb.formats.json_row_blocks import RowBlocks
 from olapdb.formats.json_types import type_of_tokens
-from olapdb.formats.texts import is_text
+from olapdb.formats.name_matching import SETTING, matched_names
+from olapdb.formats.texts import is_text, zero_for_empty
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, build_index
 from olapdb.functions.json.read import Reader as ValueReader
@@ -98,6 +91,13 @@ def _is_null(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
     return result
 
 
+def _is_empty(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
+    """Return for each token whether it is an empty string."""
+    strings = index.kind_of(tokens) == STRING
+    safe = np.where(strings, tokens, 0)
+    return np.asarray(strings & (index.end[safe] - index.start[safe] == len('""')))
+
+
 def column_of_tokens(
     index: JsonIndex, tokens: np.ndarray, data_type: types.DataType, source: Input
 ) -> tuple[pa.Array, types.DataType]:
@@ -107,6 +107,8 @@ def column_of_tokens(
     if isinstance(plain, types.Array | types.Map | types.Tuple | types.Time | types.Time64):
         reader = _StrictReader(index, source.environment)
         missing = (tokens < 0) | _is_null(index, tokens)
+        if source.settings.boolean("input_format_json_empty_as_default"):
+            missing |= _is_empty(index, tokens)
         values = reader.values(np.where(missing, -1, tokens), plain)
         if missing.any():
             values = pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
@@ -115,12 +117,29 @@ def column_of_tokens(
         texts, present = _raw_texts(index, tokens)
     else:
         texts, present = ValueReader(index, source.environment).strings(tokens)
+    if source.settings.boolean("input_format_json_empty_as_default") and not is_text(plain):
+        present &= ~pc.equal(texts, "").to_numpy(zero_copy_only=False)
+    texts = zero_for_empty(texts, plain)
+    if isinstance(plain, types.Date | types.Date32):
+        texts = _with_days(index, tokens, texts)
     if isinstance(plain, types.Integer | types.Float | types.Decimal):
         for word, number in (("true", "1"), ("false", "0")):
             texts = pc.if_else(pc.equal(texts, word), number, texts)
     if not present.all():
         texts = pc.if_else(pa.array(present), texts, pa.scalar(None, pa.string()))
     return texts, types.Nullable(types.STRING)
+
+
+def _with_days(index: JsonIndex, tokens: np.ndarray, texts: pa.Array) -> pa.Array:
+    """Return the texts of days, those that are numbers of days since 1970 as dates."""
+    numbers = np.flatnonzero((index.kind_of(tokens) == SCALAR) & ~_is_null(index, tokens))
+    if not len(numbers):
+        return texts
+    try:
+        days = texts.take(pa.array(numbers)).cast(pa.int32())
+    except pa.ArrowInvalid:
+        return texts
+    return columns.replaced_rows(texts, numbers, days.cast(pa.date32()).cast(pa.string()))
 
 
 def _raw_texts(index: JsonIndex, tokens: np.ndarray) -> tuple[pa.Array, np.ndarray]:
@@ -180,27 +199,34 @@ def is_needed(name: str, source: Input) -> bool:
 
 
 def _members(
-    index: JsonIndex, containers: np.ndarray
+    index: JsonIndex,
+    containers: np.ndarray,
+    renamed: Callable[[Sequence[str]], Sequence[str]] = list,
 ) -> tuple[list[str], Callable[[str], np.ndarray]]:
     """Return the names of the members of objects, one a row, and a function to the tokens of one's
-    values, -1 where a row lacks it. A row whose token is -1 has no members."""
+    values, -1 where a row lacks it. A row whose token is -1 has no members.
+
+    `renamed` gives members their names; the first one of a name counts."""
     offsets, values = paths.members_of(index, containers)
     rows = columns.parents_of(offsets)
     keys = paths.keys_of(index, values - 2).dictionary_encode()
     codes = columns.numpy_values(keys.indices)
-    names: list[str] = keys.dictionary.to_pylist()
-    numbers = {name: at for at, name in enumerate(names)}
+    numbers: dict[str, list[int]] = {}
+    for at, name in enumerate(renamed(keys.dictionary.to_pylist())):
+        numbers.setdefault(name, []).append(at)
 
     def tokens(name: str) -> np.ndarray:
         """Return the token of the value of the member `name` in each row, -1 where it is missing."""
         result = np.full(len(containers), -1, np.int64)
-        number = numbers.get(name)
-        if number is not None:
-            own = codes == number
+        own_numbers = numbers.get(name)
+        if own_numbers is not None:
+            own = codes == own_numbers[0]
+            for other in own_numbers[1:]:
+                own |= codes == other
             result[rows[own][::-1]] = values[own][::-1]
         return result
 
-    return names, tokens
+    return list(numbers), tokens
 
 
 def _with_nested(
@@ -237,9 +263,12 @@ def _object_rows(source: Input, texts: pa.Array, first_row: int) -> Iterator[Row
     """Yield the columns of a block of objects; several times if rows lack columns that they must
     lack together."""
     index = index_of(texts, first_row)
-    names, tokens = _members(index, index.root)
-    if source.structure is not None:
+    if source.structure is None:
+        names, tokens = _members(index, index.root)
+    else:
         wanted = [name for name, _ in source.structure]
+        renamed = partial(matched_names, wanted=wanted, mode=source.settings.text(SETTING))
+        names, tokens = _members(index, index.root, renamed)
         if source.settings.boolean("input_format_import_nested_json"):
             names, tokens = _with_nested(index, names, tokens, wanted)
         if not source.settings.boolean("input_format_skip_unknown_fields"):
@@ -303,114 +332,13 @@ def string_reader() -> Reader:
 
     def read(source: Input) -> Iterator[Rows]:
         """Yield the rows as texts."""
-        return _read_objects(_as_strings(source))
+        return _read_objects(as_strings(source))
 
     return Reader(infer, read, named=True)
 
 
-def _as_strings(source: Input) -> Input:
+def as_strings(source: Input) -> Input:
     """Return the source with String as the type of all columns: their texts are converted later."""
     if source.structure is None:
         return source
     return replace(source, structure=tuple((name, types.STRING) for name, _ in source.structure))
-
-
-# --- arrays
-
-
-def compact_reader(head_lines: int, *, strings: bool) -> Reader:
-    """Return the reader of a format JSONCompact…EachRow, with or without names and types."""
-
-    def head_of(source: Input) -> Head | None:
-        """Read the lines of names and types; None for data without them.
-
-        Raises AttemptToReadAfterEof."""
-        lines = take_lines(source.stream, head_lines)
-        if not head_lines:
-            return None
-        if len(lines) < head_lines:
-            raise errors.AttemptToReadAfterEof("The data end before their line of names or types.")
-        parts = [_names_of(line) for line in lines]
-        return checked_head(source, parts[0], parts[1] if head_lines > 1 else None)
-
-    def read(source: Input) -> Iterator[Rows]:
-        """Yield the rows of a block at a time."""
-        head = head_of(source)
-        inner = _as_strings(source) if strings else source
-        return array_rows(inner, RowBlocks(source, b"[").texts(), head)
-
-    def infer(source: Input) -> Structure:
-        """Return the columns by the head, and types by the values of the first rows."""
-        plain = Input(source.stream, source.settings, source.environment)
-        head = head_of(plain)
-        if head is not None and head.types is not None:
-            return tuple(zip(head.names, head.types, strict=True))
-        return infer_array_texts(plain, next(RowBlocks(plain, b"[").texts(), None), head)
-
-    return Reader(infer, read, named=head_lines > 0)
-
-
-def _names_of(line: bytes) -> list[str]:
-    """Return the names, or types, of a line. Raise IncorrectData if it is no array of strings."""
-    try:
-        names = json.loads(line.decode().rstrip(", "))
-    except ValueError:
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise errors.IncorrectData(
-            f"The line of names is no array of strings: {line[:80].decode('utf-8', 'replace')}"
-        )
-    return names
-
-
-def array_rows(source: Input, blocks: Iterator[pa.Array], head: Head | None) -> Iterator[Rows]:
-    """Yield the columns of blocks of arrays. Raises CannotParseInput or IncorrectData for a row
-    with another number of values."""
-    first_row = 1
-    for texts in blocks:
-        index = index_of(texts, first_row)
-        offsets, values = paths.members_of(index, index.root)
-        counts = np.diff(offsets)
-        if head is None:
-            head = Head(_plain_names(source, int(counts[0])))
-        wrong = np.flatnonzero(counts != len(head.names))
-        if len(wrong):
-            at = int(wrong[0])
-            raise count_error(first_row + at, int(counts[at]), head.names)
-        grid = values.reshape(len(counts), len(head.names))
-        yield _compact_rows(index, head, grid, source, first_row)
-        first_row += len(texts)
-
-
-def infer_array_texts(source: Input, texts: pa.Array | None, head: Head | None) -> Structure:
-    """Return the columns of rows that are arrays: by the head, and types by the values."""
-    if texts is None:
-        raise no_structure("they have no rows")
-    index = index_of(texts, 1)
-    offsets, values = paths.members_of(index, index.root)
-    names = numbered_names(int(offsets[1])) if head is None else head.names
-    counts = np.diff(offsets)
-    wrong = np.flatnonzero(counts != len(names))
-    if len(wrong):
-        raise count_error(int(wrong[0]) + 1, int(counts[wrong[0]]), names)
-    grid = values.reshape(-1, len(names))
-    return tuple((name, inferred_type(index, grid[:, at], source)) for at, name in enumerate(names))
-
-
-def _plain_names(source: Input, count: int) -> tuple[str, ...]:
-    """Return the names of the columns of data without a head."""
-    if source.structure is None:
-        return numbered_names(count)
-    return tuple(name for name, _ in source.structure)
-
-
-def _compact_rows(
-    index: JsonIndex, head: Head, grid: np.ndarray, source: Input, first_row: int
-) -> Rows:
-    """Return the wanted columns of a block of arrays; `grid` are the tokens of their elements."""
-    wanted = None if source.structure is None else {name for name, _ in source.structure}
-    chosen: dict[str, np.ndarray] = {}
-    for at, name in enumerate(head.names):
-        if (wanted is None or name in wanted) and is_needed(name, source):
-            chosen.setdefault(name, np.ascontiguousarray(grid[:, at]))
-    return rows_of_tokens(index, list(chosen.items()), source, first_row)

@@ -46,7 +46,8 @@ def _row_spans(data: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
 def _is_wrapped(data: bytes, opening: bytes) -> bool:
     """Return whether rows that begin with `opening` are elements of one array."""
     start = data.lstrip()
-    return start[:1] == b"[" and start[1:].lstrip()[:1] == opening
+    inner = start[1:].lstrip()[:1]
+    return start[:1] == b"[" and (inner == opening or (inner == b"]" and opening == b"{"))
 
 
 class RowBlocks:

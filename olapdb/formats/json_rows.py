@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.formats.base import Ending, Format, Header, Writer
-from olapdb.formats.json_read import compact_reader, object_reader, string_reader
+from olapdb.formats.json_array_rows import compact_reader
+from olapdb.formats.json_read import object_reader, string_reader
 from olapdb.formats.json_values import JsonStyle, json_string, json_texts, string_texts
 from olapdb.formats.texts import body, joined_rows
 from olapdb.types import DataType

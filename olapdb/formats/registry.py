@@ -21,6 +21,7 @@ from olapdb.formats import (
     markdown,
     matched,
     null,
+    one,
     pretty,
     raw,
     row_binary,
@@ -51,6 +52,7 @@ _MODULES = (
     form,
     hive_text,
     null,
+    one,
 )
 
 

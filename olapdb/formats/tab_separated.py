@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
-from olapdb.formats.delimited import Lines, infer_lines, read_lines
+from olapdb.formats.delimited import Lines, Returns, infer_lines, read_lines
 from olapdb.formats.texts import (
     body,
     is_text,
@@ -75,7 +75,18 @@ def _layout(head_lines: int, raw: bool, source: Input) -> Lines:
         skipped=source.settings.integer("input_format_tsv_skip_first_lines"),
         empty_as_default=source.settings.boolean("input_format_tsv_empty_as_default"),
         detects=source.settings.boolean("input_format_tsv_detect_header"),
+        ragged=source.settings.boolean("input_format_tsv_allow_variable_number_of_columns"),
+        returns=_returns(source, raw),
+        trims_end=source.settings.boolean("input_format_tsv_skip_trailing_empty_lines"),
+        guesses=source.settings.boolean("input_format_tsv_use_best_effort_in_schema_inference"),
     )
+
+
+def _returns(source: Input, raw: bool) -> Returns:
+    """Return what a carriage return at the end of a line is; values of the raw form keep it."""
+    if not source.settings.boolean("input_format_tsv_crlf_end_of_line"):
+        return "refused"
+    return "kept" if raw else "dropped"
 
 
 def _reader(head_lines: int, raw: bool) -> Reader:

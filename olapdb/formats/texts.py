@@ -65,6 +65,19 @@ def tab_escaped(array: pa.Array) -> pa.Array:
     return array
 
 
+def zero_for_empty(array: pa.Array, data_type: types.DataType | None) -> pa.Array:
+    """Return the texts of whole numbers and decimals with 0 for an empty one, which means it in data."""
+    if data_type is None:
+        return array
+    inner = types.plain(data_type)
+    if isinstance(inner, types.Boolean) or not isinstance(
+        inner, types.Integer | types.Decimal | types.WideNumber
+    ):
+        return array
+    empty = pc.equal(array, "")
+    return pc.if_else(empty, "0", array) if pc.any(empty).as_py() else array
+
+
 def with_null(array: pa.Array, null: str) -> pa.Array:
     """Return the texts with `null` in place of NULL."""
     return pc.fill_null(array, null) if array.null_count else array

@@ -45,6 +45,8 @@ _QUERIES = {
     "no file matches": "SELECT * FROM file('{}/none/*.csv', CSV, 'a UInt8')",
     "no file of a binary format matches": "SELECT a FROM file('{}/*.none', Parquet, 'a UInt8')",
     "names in quotes": "SELECT * FROM format(CSV, '`a b` Enum8(\\'x,y\\' = 1)', '\"x,y\"')",
+    "a row for each file": "SELECT *, _file FROM file('{}/d/*.tsv', One) ORDER BY _file",
+    "One and a structure": "SELECT * FROM file('{}/a.csv', One, 'x UInt8')",
     "null": "SELECT * FROM null('a UInt8, b Array(String)')",
 }
 _REFUSED = {
@@ -53,6 +55,7 @@ _REFUSED = {
     "no arguments": "SELECT * FROM file()",
     "no file, no structure": "SELECT * FROM file('{}/none/*.csv', CSV)",
     "no file, no format": "SELECT * FROM file('{}/none/*.csv')",
+    "One of a text": "SELECT * FROM file('{}/a.csv', One, 'x String')",
     "not read": "SELECT * FROM format(Pretty, 'a UInt8', '1')",
 }
 
@@ -148,3 +151,57 @@ def test_plain_views_read_the_files_of_the_moment(
             " JOIN file('moment.csv', CSV, 'n UInt8') AS f ON f.n = t.n"
         )
     assert refused.value.name == "QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW"
+
+
+_NESTED = """SELECT number AS n, [number] AS a, [toNullable(number)] AS b, map('k', [number]) AS m,
+ (number, 'x') AS t, [(toNullable(number), [number])] AS u, CAST([] AS Array(UInt8)) AS e,
+ CAST(if(number = 1, NULL, 'y') AS Nullable(String)) AS s FROM numbers(3)"""
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_elements_are_nullable_in_files_only_where_their_types_are(
+    ending: str, files: Path, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    connection.execute(f"INSERT INTO FUNCTION file('nested.{ending}') {_NESTED}")
+    sql = f"SELECT * FROM file('{files}/nested.{ending}') ORDER BY n"
+    own = connection.execute(_NESTED).fetch_text("TabSeparatedWithNames").decode()
+    for reader in (oracle.text(sql, "TabSeparatedWithNamesAndTypes"),
+                   connection.execute(sql).fetch_text("TabSeparatedWithNamesAndTypes")):  # fmt: skip
+        names, types, *rows = reader.decode().split("\n")
+        assert "\n".join([names, *rows]) == own
+        assert types.split("\t")[1:4] == [
+            "Array(UInt64)",
+            "Array(Nullable(UInt64))",
+            "Map(String, Array(UInt64))",
+        ]
+        assert types.split("\t")[4] == "Tuple(`1` UInt64, `2` String)"
+
+
+def test_a_missing_file_is_another_error_where_nothing_says_the_columns(
+    files: Path, connection: olapdb.Connection
+) -> None:
+    with pytest.raises(olapdb.Error, match="CANNOT_STAT"):
+        connection.execute(f"SELECT * FROM file('{files}/nope.csv')")
+
+
+def test_an_orc_file_without_the_wanted_columns_has_its_rows(
+    files: Path, connection: olapdb.Connection
+) -> None:
+    connection.execute("INSERT INTO FUNCTION file('rows.orc') SELECT number AS n FROM numbers(3)")
+    sql = f"SELECT count(), sum(zz) FROM file('{files}/rows.orc', ORC, 'zz UInt8')"
+    assert connection.execute(sql).fetchone() == (3, 0)
+
+
+def test_parquet_columns_are_skipped_matched_and_refused_as_the_settings_say(
+    files: Path, connection: olapdb.Connection
+) -> None:
+    connection.execute("INSERT INTO FUNCTION file('case.parquet') SELECT 7 AS A, 'x' AS b")
+    connection.execute("CREATE TABLE cased (a UInt8, b String) ENGINE = Memory")
+    source = f"INSERT INTO cased FROM INFILE '{files}/case.parquet'"
+    connection.execute(source)
+    connection.execute(
+        f"{source} SETTINGS input_format_parquet_case_insensitive_column_matching = 1 FORMAT Parquet"
+    )
+    assert connection.execute("SELECT * FROM cased ORDER BY a").fetchall() == [(0, "x"), (7, "x")]
+    with pytest.raises(olapdb.DataError, match="column A"):
+        connection.execute(f"{source} SETTINGS input_format_skip_unknown_fields = 0 FORMAT Parquet")

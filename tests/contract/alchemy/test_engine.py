@@ -63,12 +63,6 @@ def test_select_from_a_reflected_table(engine):
         assert connection.execute(query).all() == [("EWR", 1), ("JFK", 1)]
 
 
-def test_core_ddl_is_refused_with_the_way_out(engine):
-    table = sa.Table("made", sa.MetaData(), sa.Column("a", sa.Integer))
-    with pytest.raises(sa.exc.CompileError, match="MergeTree"):
-        table.create(engine)
-
-
 def test_uuids_come_back_as_they_went_in(engine):
     keys = sa.Table("keys", sa.MetaData(), sa.Column("id", sa.Uuid), sa.Column("n", sa.Integer))
     one = uuid.uuid4()
@@ -154,8 +148,6 @@ def test_comments_patterns_and_what_is_refused(engine):
         assert connection.execute(others).all() == [(2,)]
         with pytest.raises(sa.exc.CompileError, match="snapshot"):
             connection.execute(sa.select(flights.c.id).with_for_update())
-        with pytest.raises(sa.exc.CompileError, match="ADD INDEX"):
-            sa.Index("i", flights.c.id).create(connection)
 
 
 def test_an_enum_is_reflected_with_its_texts(engine):

@@ -1,0 +1,165 @@
+"""Core's statements as ClickHouse's SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import exc
+from sqlalchemy import types as sqltypes
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.sql.compiler import IdentifierPreparer, SQLCompiler
+
+_RESERVED = frozenset(
+    [
+        "select",
+        "from",
+        "where",
+        "group",
+        "order",
+        "by",
+        "having",
+        "limit",
+        "union",
+        "all",
+        "distinct",
+        "as",
+        "on",
+        "using",
+        "join",
+        "left",
+        "right",
+        "inner",
+        "full",
+        "cross",
+        "and",
+        "or",
+        "not",
+        "in",
+        "is",
+        "null",
+        "case",
+        "when",
+        "then",
+        "else",
+        "end",
+        "between",
+        "like",
+        "array",
+        "final",
+        "prewhere",
+        "settings",
+        "format",
+        "with",
+        "interval",
+    ]
+)
+
+
+class OlapIdentifierPreparer(IdentifierPreparer):
+    """A preparer that quotes identifiers in backquotes, only where needed."""
+
+    reserved_words = set(_RESERVED)
+
+    def __init__(self, dialect: DefaultDialect) -> None:
+        super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
+
+
+class OlapCompiler(SQLCompiler):
+    """A compiler of Core's expressions where ClickHouse's SQL differs from the standard."""
+
+    _has_outer_join = False
+
+    def visit_join(self, join: Any, *arguments: Any, **kw: Any) -> str:
+        """Compile a join; one that keeps rows without a partner makes the statement join_use_nulls."""
+        self._has_outer_join |= join.isouter or join.full
+        text = super().visit_join(join, *arguments, **kw)  # type: ignore[no-untyped-call]
+        return str(text)
+
+    def visit_select(self, select_stmt: Any, *arguments: Any, **kw: Any) -> str:
+        is_whole = not self.stack
+        text = super().visit_select(select_stmt, *arguments, **kw)  # type: ignore[no-untyped-call]
+        return self._with_nulls(text, select_stmt) if is_whole else text
+
+    def visit_compound_select(self, cs: Any, *arguments: Any, **kw: Any) -> str:
+        is_whole = not self.stack
+        text = super().visit_compound_select(cs, *arguments, **kw)  # type: ignore[no-untyped-call]
+        return self._with_nulls(text, cs) if is_whole else text
+
+    def visit_insert(self, insert_stmt: Any, *arguments: Any, **kw: Any) -> str:
+        is_whole = not self.stack
+        text = super().visit_insert(insert_stmt, *arguments, **kw)  # type: ignore[no-untyped-call]
+        return self._with_nulls(text, insert_stmt.select) if is_whole else text
+
+    def _with_nulls(self, text: str, query: Any) -> str:
+        """Return the statement so that columns without a partner are NULL, as in other databases:
+        the ORM tells by NULL that there is no row."""
+        if not self._has_outer_join:
+            return text
+        suffixes = " ".join(str(suffix) for suffix, _ in getattr(query, "_suffixes", ()))
+        if "SETTINGS" in suffixes.upper():
+            return f"{text}, join_use_nulls = 1"
+        return f"{text}\n SETTINGS join_use_nulls = 1"
+
+    def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
+        """Compile `IN ()` as a subquery without rows."""
+        return "SELECT 1 WHERE 0"
+
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        """Compile LIMIT and OFFSET; ClickHouse accepts each without the other."""
+        text = ""
+        if select._limit_clause is not None:
+            text += "\n LIMIT " + self.process(select._limit_clause, **kw)
+        if select._offset_clause is not None:
+            text += "\n OFFSET " + self.process(select._offset_clause, **kw)
+        return text
+
+    def returning_clause(self, *arguments: Any, **kw: Any) -> str:
+        """Raise CompileError: statements that change rows return none."""
+        raise exc.CompileError("olapdb has no RETURNING: select the rows by their keys.")
+
+    def for_update_clause(self, select: Any, **kw: Any) -> str:
+        """Raise CompileError: there are no locks of rows."""
+        raise exc.CompileError("There are no locks of rows: a SELECT reads a snapshot.")
+
+    def render_literal_value(self, value: Any, type_: Any) -> str:
+        """Return the literal with backslashes doubled, because they escape in ClickHouse's
+        strings."""
+        text: str = super().render_literal_value(value, type_)
+        return text.replace("\\", "\\\\")
+
+    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """Compile a regular expression match as `match(text, pattern)`."""
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        return f"match({left}, {right})"
+
+    def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return f"NOT {self.visit_regexp_match_op_binary(binary, operator, **kw)}"
+
+    def visit_floordiv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """Compile `//`: exact division towards zero for whole numbers, as in other databases;
+        otherwise FLOOR of `/`."""
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        sides = (binary.left.type, binary.right.type)
+        if all(side._type_affinity is sqltypes.Integer for side in sides):
+            return f"intDiv({left}, {right})"
+        return f"floor({left} / {right})"
+
+    # The standard writes these without parentheses; here they are functions.
+
+    def visit_current_timestamp_func(self, func: Any, **kw: Any) -> str:
+        return "now()"
+
+    def visit_localtimestamp_func(self, func: Any, **kw: Any) -> str:
+        return "now()"
+
+    def visit_current_date_func(self, func: Any, **kw: Any) -> str:
+        return "today()"
+
+    def visit_current_user_func(self, func: Any, **kw: Any) -> str:
+        return "currentUser()"
+
+    def visit_session_user_func(self, func: Any, **kw: Any) -> str:
+        return "currentUser()"
+
+    def visit_user_func(self, func: Any, **kw: Any) -> str:
+        return "currentUser()"
