@@ -127,6 +127,23 @@ def test_sql_of_the_storage_that_does_not_parse_is_a_mistake_of_its_config() -> 
     assert [one.split()[0] for one in of_model] == ["partition_by", "ttl"]
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a, b", "(a, b)"),
+        (["a", "b"], "(a, b)"),
+        ("f(a, b)", "f(a, b)"),
+        ("(a, b)", "(a, b)"),
+        ("concat(a, ',)')", "concat(a, ',)')"),
+        ("a != ','", "a != ','"),
+        ("f(a, b), `c,`", "(f(a, b), `c,`)"),
+    ],
+)
+def test_a_text_of_several_expressions_is_a_list(value: object, expected: str) -> None:
+    assert f"ORDER BY {expected}" in storage_clause({"order_by": value})
+    assert f"PARTITION BY {expected}" in storage_clause({"partition_by": value})
+
+
 def test_keys_of_a_folder() -> None:
     tree = {"+a": 1, "p": {"b": 2, "marts": {"+c": {"x": 1}, "deep": {"d": 3}}}, "other": {"e": 1}}
     assert inherited_keys(tree, ["p", "marts", "m"]) == {"a", "b", "c"}
