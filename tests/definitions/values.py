@@ -38,9 +38,19 @@ def normal(value: Any, kind: str) -> Any:
         return value.date()
     if isinstance(value, date) and not isinstance(value, datetime) and "DateTime" in kind:
         return datetime.combine(value, time.min)
+    if isinstance(value, str) and "DateTime" in kind:
+        return moment(value) or value
     if isinstance(value, datetime):
         return value.replace(tzinfo=None)
     return value
+
+
+def moment(text: str) -> datetime | None:
+    """Return the time that a text says, None if it says none."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        return None
 
 
 def same(due: Any, there: Any, kind: str) -> bool:
@@ -67,6 +77,8 @@ def same(due: Any, there: Any, kind: str) -> bool:
         return there.replace(tzinfo=None) == datetime.combine(due, time.min)
     if isinstance(there, str) and isinstance(due, str):
         return due == there or ("FixedString" in kind and due.rstrip("\0") == there.rstrip("\0"))
+    if isinstance(there, datetime) and isinstance(due, str):  # a text into a DateTime
+        return moment(due) == there.replace(tzinfo=None)
     if isinstance(there, str) != isinstance(due, str):
         return str(due) == str(there)
     if isinstance(due, list) and isinstance(there, list):
