@@ -8,7 +8,7 @@ import pytest
 
 import olapdb
 
-pytestmark = pytest.mark.feature("tables")
+pytestmark = pytest.mark.feature("schema")
 
 
 @pytest.mark.parametrize(
