@@ -16,7 +16,7 @@ Rows that leave by retention must not come back: the slice is frozen, and its bl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -30,7 +30,7 @@ from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of, placehol
 from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.invalidation import StaleSlices, invalidate
+from olapdb.lineage.invalidation import StaleSlices, invalidate, partitions_moved_above
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     FrozenKeys,
@@ -57,14 +57,7 @@ from olapdb.model.contributions import (
     without_blocks,
     wrote_rows,
 )
-from olapdb.model.part import (
-    BlockRange,
-    Contribution,
-    Part,
-    new_part_id,
-    subtract_ranges,
-    union_ranges,
-)
+from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
 from olapdb.model.requirements import (
     DataVersionIs,
     PartsLive,
@@ -75,7 +68,7 @@ from olapdb.model.requirements import (
 )
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Cause, Coverage, KeyBounds, RetainedSlice
+from olapdb.model.view_state import Cause, KeyBounds, RetainedSlice
 
 REMOVAL_CAUSES: frozenset[Cause] = frozenset(
     ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "QUARANTINE PART")
@@ -262,7 +255,7 @@ class TargetRows:
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
         live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
         shared = SharedBlocks(live) if self.table.engine.drops_keys else None
-        moved = self._moved_partitions(view, live, names.values())
+        moved = partitions_moved_above(view, self.snapshot, list(names.values()))
         for part in live:
             one, blocks = part.partition_id, part.block_range
             if not coverage.covers(one, blocks):
@@ -285,25 +278,6 @@ class TargetRows:
                 stale.update(there.intersection(emptied))
         found = {p: union_ranges(some) for p, some in gaps.items()}
         return found, sorted(stale), asked.requirements
-
-    def _moved_partitions(
-        self, view: MaterializedView, live: Sequence[Part], names: Collection[Coverage]
-    ) -> frozenset[str]:
-        """Return the partitions of the source of which the names are blocks without rows there.
-
-        A replay of the view above puts rows into a new block. Where it gives the rows that were
-        there, the view's rows stay, and go on to name the block before: names alone do not tell
-        then which live parts they were made of."""
-        if not self.snapshot.views_into(view.source_id):
-            return frozenset()
-        by_partition: dict[str, list[BlockRange]] = {}
-        for part in live:
-            by_partition.setdefault(part.partition_id, []).append(part.block_range)
-        return frozenset(
-            partition
-            for partition, ranges in by_partition.items()
-            if any(subtract_ranges(named.ranges(partition), ranges) for named in names)
-        )
 
     def _is_emptied(self, part: Part, emptied: Sequence[str]) -> bool:
         """Return whether the commit removes all rows of the part, of a partition in `emptied`."""
