@@ -44,13 +44,13 @@ class ConfigReader:
     def expression(self, *names: str) -> str:
         """Return the SQL expression of the first of these names that is set, "" if none is.
 
-        The names are spellings of one key. A list of expressions becomes a tuple, `(a, b)`. Any
-        other value is a mistake, and gives ""."""
+        The names are spellings of one key. A list of expressions becomes a tuple, `(a, b)`, and so
+        does the text `a, b`. Any other value is a mistake, and gives ""."""
         value = self.value(*names)
         if value is None or value == "" or value == []:
             return ""
         if isinstance(value, str):
-            return value
+            return f"({value})" if has_comma(value) else value
         if isinstance(value, Sequence) and all(isinstance(v, str) for v in value):
             return f"({', '.join(value)})"
         self.refuse(f"{names[0]} is an expression or a list of expressions, not {value!r}.")
@@ -77,6 +77,21 @@ class ConfigReader:
             return value
         self.refuse(f"{name} is a mapping of names to values, not {value!r}.")
         return {}
+
+
+def has_comma(text: str) -> bool:
+    """Return whether a comma of the SQL text stands outside of parentheses, brackets and quotes."""
+    depth, quote = 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"`":
+            quote = letter
+        elif letter == "," and depth == 0:
+            return True
+        else:
+            depth += (letter in "([") - (letter in ")]")
+    return False
 
 
 def any_of(choices: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .column import OlapdbColumn
+from .incremental_strategies import keys_of
 from .relation import quote, string_literal
 
 _CLOSE, _INSERT, _DELETE = "'close'", "'insert'", "'delete'"
@@ -27,6 +28,7 @@ _CLOSE, _INSERT, _DELETE = "'close'", "'insert'", "'delete'"
 _NEVER_NULL = re.compile(
     r"^(Array|Map|Tuple|Nested|AggregateFunction|Nullable|Variant|Dynamic|JSON)\b"
 )
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _LOW_CARDINALITY = re.compile(r"^LowCardinality\((?!Nullable)(.*)\)$", re.DOTALL)
 
 
@@ -62,6 +64,20 @@ def column_changes(
     return actions
 
 
+def missing_key(snapshot: str, strategy: Mapping[str, Any], query: Sequence[OlapdbColumn]) -> str:
+    """Return why a column of unique_key is not in the query, "" if none is missing; expressions are
+    not looked into."""
+    names = [column.name for column in query]
+    for key in keys_of(strategy["unique_key"]):
+        plain = key.strip().strip('`"')
+        if _NAME.fullmatch(plain) and plain not in names:
+            return (
+                f"The unique_key {plain} of the snapshot {snapshot} is not a column of its query, "
+                f"which has {', '.join(names)}."
+            )
+    return ""
+
+
 @dataclass(frozen=True)
 class SnapshotChange:
     """The strategy of a snapshot's change; texts are SQL.
@@ -87,7 +103,9 @@ class SnapshotChange:
         values = ",\n  ".join(
             f"{self._value(column)} as {quote(column.name)}" for column in self.columns
         )
-        unchecked = f"select {values}, dbt_action\nfrom ({self._actions()}) as dbt_changes"
+        unchecked = (
+            f"select {values}, dbt_action, dbt_key_rows\nfrom ({self._actions()}) as dbt_changes"
+        )
         ids = ", ".join(
             self._checked_id() if quote(column.name) == scd_id else quote(column.name)
             for column in self.columns
@@ -114,6 +132,7 @@ class SnapshotChange:
             "source_data.dbt_version_time as dbt_version_time",
             "source_data.dbt_version_id as dbt_version_id",
             "ifNull(source_data.dbt_in_query, 0) as dbt_in_query",
+            "source_data.dbt_key_rows as dbt_key_rows",
             f"{self._decision()} as dbt_actions",
         ]
         selected = ",\n    ".join(both)
@@ -127,9 +146,12 @@ class SnapshotChange:
 """
 
     def _new(self) -> str:
-        """Return the query with its keys, and the time and id of its versions."""
+        """Return the query with its keys, the number of rows of each, and the time and id of its
+        versions."""
+        keys = ", ".join(self._unique_key())
         return (
-            f"select *, {self._keys()}, {self.strategy['updated_at']} as dbt_version_time, "
+            f"select *, {self._keys()}, count() over (partition by {keys}) as dbt_key_rows, "
+            f"{self.strategy['updated_at']} as dbt_version_time, "
             f"{self.strategy['scd_id']} as dbt_version_id, 1 as dbt_in_query "
             f"from (\n{self.query}\n) as dbt_query"
         )
@@ -160,8 +182,7 @@ class SnapshotChange:
         )
 
     def _unique_key(self) -> list[str]:
-        key = self.strategy["unique_key"]
-        return [key] if isinstance(key, str) else list(key)
+        return keys_of(self.strategy["unique_key"])
 
     def _decision(self) -> str:
         """Return SQL for the actions of a pair."""
@@ -219,9 +240,11 @@ class SnapshotChange:
         )
 
     def _checked_id(self) -> str:
-        """Return the id, or an error if two rows of the query have one key."""
+        """Return the id, or an error if two rows have the key of a row that changed: two of the
+        query, or two current versions."""
         scd_id = quote(self.meta["dbt_scd_id"])
         key = ", ".join(self._unique_key())
         message = f"unique_key ({key}) of the snapshot {self.target} is not unique in its query"
-        repeated = f"count() over (partition by {scd_id}, dbt_action) > 1"
+        twice = f"count() over (partition by {scd_id}, dbt_action) > 1"
+        repeated = f"ifNull(dbt_key_rows, 0) > 1 or {twice}"
         return f"if(throwIf({repeated}, {string_literal(message)}) = 0, {scd_id}, '')"

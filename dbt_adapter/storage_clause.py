@@ -8,9 +8,20 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
-from .config_reader import ConfigReader, config_error
+from olapdb.errors import Error
+from olapdb.sql.parser import parse_one
+from olapdb.statements.ddl.engines import ENGINES
+
+from .config_reader import ConfigReader, config_error, maybe
 from .relation import quote, string_literal
 
+_KEYWORDS: Mapping[str, str] = {
+    "order_by": "ORDER BY",
+    "partition_by": "PARTITION BY",
+    "primary_key": "PRIMARY KEY",
+    "ttl": "TTL",
+}
+"""The clauses of configs that are SQL."""
 _INDEX_KEYS = ("name", "definition", "expression", "type", "granularity")
 
 
@@ -108,6 +119,10 @@ def _read(reader: ConfigReader) -> _Storage:
         indexes=_indexes(reader),
         projections=_projections(reader),
     )
+    for name in _KEYWORDS:
+        check_syntax(reader, name, getattr(storage, name))
+    if is_misspelt(reader, engine):
+        return storage
     if not _is_merge_tree(engine):
         for name in ("order_by", "partition_by", "primary_key", "ttl", "indexes", "projections"):
             if getattr(storage, name):
@@ -122,6 +137,28 @@ def _read(reader: ConfigReader) -> _Storage:
 def _is_merge_tree(engine: str) -> bool:
     """Return whether an engine is of the MergeTree family."""
     return engine.split("(")[0].strip().endswith("MergeTree")
+
+
+def is_misspelt(reader: ConfigReader, engine: str) -> bool:
+    """Return whether the name of the engine is a misspelt one; add the mistake if so."""
+    name = engine.split("(")[0].strip()
+    plain = name.removeprefix("Replicated").removeprefix("Shared")
+    likely = "" if plain in ENGINES else maybe(name, ENGINES)
+    if likely:
+        reader.refuse(f"There is no engine {name}.{likely}")
+    return bool(likely)
+
+
+def check_syntax(reader: ConfigReader, name: str, text: str) -> None:
+    """Add a mistake if the SQL of config `name` does not parse; names of columns are not looked up.
+
+    `text` is the expression, "" if the config is not set."""
+    if not text:
+        return
+    try:
+        parse_one(f"CREATE TABLE t (x UInt8) ENGINE = MergeTree {_KEYWORDS[name]} {text}")
+    except Error as error:
+        reader.refuse(f"{name} is {text!r}, which is no SQL of that clause: {error.message}")
 
 
 def ttl_expression(reader: ConfigReader) -> str:
@@ -174,7 +211,17 @@ def _index(reader: ConfigReader, entry: Mapping[str, object]) -> str:
             f"'user TYPE bloom_filter GRANULARITY 4'}}, not {dict(entry)!r}."
         )
         return ""
-    return f"INDEX {quote(name)} {definition}"
+    return _parsed_element(reader, "indexes", name, f"INDEX {quote(name)} {definition}")
+
+
+def _parsed_element(reader: ConfigReader, config: str, name: str, clause: str) -> str:
+    """Return a clause of the column list; "" and a mistake if it does not parse."""
+    try:
+        parse_one(f"CREATE TABLE t (x UInt8, {clause}) ENGINE = MergeTree ORDER BY x")
+    except Error as error:
+        reader.refuse(f"The entry {name} of {config} does not parse: {error.message}")
+        return ""
+    return clause
 
 
 def _projections(reader: ConfigReader) -> tuple[str, ...]:
@@ -200,8 +247,9 @@ def _projections(reader: ConfigReader) -> tuple[str, ...]:
                 f"'SELECT * ORDER BY user'}}, not {entry!r}."
             )
             continue
-        clauses.append(f"PROJECTION {quote(name)} ({query.strip()})")
-    return tuple(clauses)
+        clause = f"PROJECTION {quote(name)} ({query.strip()})"
+        clauses.append(_parsed_element(reader, "projections", name, clause))
+    return tuple(clause for clause in clauses if clause)
 
 
 def key_expression(value: object, name: str) -> str:

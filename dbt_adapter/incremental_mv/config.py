@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config_reader import ConfigReader, any_of, config_error
 from ..credentials import BACKFILL_ENGINES, OlapdbCredentials
-from ..storage_clause import table_settings, ttl_expression
+from ..storage_clause import check_syntax, is_misspelt, table_settings, ttl_expression
 from .target_contract import TargetContract, contract_of
 
 ON_DEFINITION_CHANGE = ("fail", "rebuild", "replay", "ignore")
@@ -159,21 +159,24 @@ def mistakes(config: Mapping[str, Any], credentials: OlapdbCredentials) -> list[
 
 def _model_config(reader: ConfigReader, unique_id: str) -> ModelConfig:
     """Return the configs on which the definition depends."""
-    reader.expression("order_by")  # only to refuse values of another type
-    reader.expression("partition_by")
+    ttl = ttl_expression(reader)
+    for name in ("order_by", "partition_by"):
+        check_syntax(reader, name, reader.expression(name))
+    check_syntax(reader, "ttl", ttl)
     deduplicate_by = reader.names("deduplicate_by") or ()
     columns = tuple(c.strip() for name in deduplicate_by for c in name.split(","))
     engine = reader.value("engine")
     if engine is not None and not isinstance(engine, str):
         reader.refuse(f"engine is the name of a table engine, not {engine!r}.")
         engine = None
+    is_misspelt(reader, engine or "MergeTree")
     return ModelConfig(
         unique_id=unique_id,
         order_by=reader.value("order_by"),
         partition_by=reader.value("partition_by"),
         table_settings=table_settings(reader) or None,
         engine=engine or "",
-        ttl=ttl_expression(reader),
+        ttl=ttl,
         retain=_retain(reader),
         dimensions=reader.names("dimensions"),
         deduplicate_by=columns,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
+from dbt_common.exceptions import CompilationError
 
 from .. import incremental_strategies, schema_changes, seed_changes, seeds, snapshots
 from ..column import OlapdbColumn
@@ -118,6 +119,8 @@ class MaterializationMethods(TypeMethods):
         `texts` are its `now`, `current` and `deleted_id`. Adds columns of the query that the
         snapshot lacks."""
         query_columns = self.get_column_schema_from_query(sql)
+        if problem := snapshots.missing_key(target.render(), strategy, query_columns):
+            raise CompilationError(problem)
         actions = snapshots.column_changes(
             self.get_columns_in_relation(target), query_columns, list(meta.values())
         )

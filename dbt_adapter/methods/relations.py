@@ -39,9 +39,16 @@ class RelationMethods(AdapterBase):
         return {part: name for part, name in parts.items() if name is not None}
 
     def drop_relation(self, relation: OlapdbRelation) -> None:
-        """Drop the relation; for the read view of an `incremental_mv` also its trigger and target."""
-        for part in self._parts(relation):
-            super().drop_relation(part)
+        """Drop the relation; for the read view of an `incremental_mv` also its trigger and target, in
+        one commit: if one of them cannot be dropped, all stay."""
+        parts = self._parts(relation)
+        if len(parts) == 1:
+            super().drop_relation(relation)
+            return
+        names = ", ".join(part.render() for part in parts)
+        self.execute(f"drop table if exists {names}", auto_begin=False)
+        for part in parts:
+            self.cache_dropped(part)
 
     def rename_relation(self, from_relation: OlapdbRelation, to_relation: OlapdbRelation) -> None:
         """Rename the relation in one statement, with trigger and target of an `incremental_mv`."""

@@ -8,6 +8,7 @@ leaves of one of them each. `foreign` and `system` translate errors of Python, A
 operating system.
 """
 
+from olapdb.errors.clause import *  # noqa: F403
 from olapdb.errors.data import *  # noqa: F403
 from olapdb.errors.foreign import *  # noqa: F403
 from olapdb.errors.integrity import *  # noqa: F403

@@ -23,11 +23,11 @@ from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.changes import Change, Invalidate
 from olapdb.model.contributions import SharedBlocks, contributed_blocks, overlaps_any, wrote_rows
-from olapdb.model.part import Part
+from olapdb.model.part import BlockRange, Part, subtract_ranges
 from olapdb.model.requirements import NotCovered, Requirement, ViewsOnTableAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Cause, Invalidation
+from olapdb.model.view_state import Cause, Coverage, Invalidation
 from olapdb.types import DataType
 
 KEY_EXAMPLES_MAX = 10
@@ -195,7 +195,7 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
     was written.
 
     A slice that is stale already may lack the names that a running replay will bring to it, so it
-    is included:
+    is included. All slices are where a replay above has moved rows to blocks that none names:
 
         source part  blocks 3..4      target  2024-01 names 1..3, 2024-02 names 1..2, 2024-03 is stale
         reached      2024-01 and 2024-03
@@ -224,9 +224,33 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
             part.block_range,
         )
     }
-    if PLACEHOLDER_PARTITION in slices:
+    names = [contributed_blocks(view.id, parts) for parts in by_slice.values()]
+    moved = partitions_moved_above(view, snapshot, names)
+    if PLACEHOLDER_PARTITION in slices or part.partition_id in moved:
         return None
     return frozenset(slices.union(one for one in stale if one is not None))
+
+
+def partitions_moved_above(
+    view: MaterializedView, snapshot: Snapshot, names: Collection[Coverage]
+) -> frozenset[str]:
+    """Return the partitions of the view's source in which `names`, of parts of its target, are blocks
+    without rows.
+
+    A replay of the view above puts rows into a new block. Where it gives the rows that were there,
+    the view's own rows stay, and go on to name the block before: names alone do not tell then which
+    live parts they were made of."""
+    if not snapshot.views_into(view.source_id):
+        return frozenset()
+    live: dict[str, list[BlockRange]] = {}
+    for part in snapshot.parts(view.source_id):
+        if part.rows:
+            live.setdefault(part.partition_id, []).append(part.block_range)
+    return frozenset(
+        partition
+        for partition, ranges in live.items()
+        if any(subtract_ranges(named.ranges(partition), ranges) for named in names)
+    )
 
 
 def require_same_views(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:

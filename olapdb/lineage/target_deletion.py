@@ -30,7 +30,7 @@ from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of, placehol
 from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.invalidation import StaleSlices, invalidate
+from olapdb.lineage.invalidation import StaleSlices, invalidate, partitions_moved_above
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     FrozenKeys,
@@ -255,6 +255,7 @@ class TargetRows:
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
         live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
         shared = SharedBlocks(live) if self.table.engine.drops_keys else None
+        moved = partitions_moved_above(view, self.snapshot, list(names.values()))
         for part in live:
             one, blocks = part.partition_id, part.block_range
             if not coverage.covers(one, blocks):
@@ -264,9 +265,9 @@ class TargetRows:
             elsewhere, by_slice = ranges[one]
             reached = [p for p, named in by_slice.items() if overlaps_any(named, blocks)]
             cancels = overlaps_any(cancelled.ranges(one), blocks)
-            if not reached and not cancels:
+            if not reached and not cancels and one not in moved:
                 continue
-            asks = bool(retired) or cancels or overlaps_any(elsewhere, blocks)
+            asks = bool(retired) or cancels or overlaps_any(elsewhere, blocks) or not reached
             asks = asks or (shared is not None and shared.holds(part))
             there = asked.reached(part) if asks else frozenset(reached)
             if there is None:

@@ -10,6 +10,7 @@ from tests.definitions.history import History
 from tests.definitions.later import Later
 from tests.definitions.queries import QueryDraft, draw_query
 from tests.definitions.steps import Script, script_of
+from tests.definitions.swaps import Swaps
 from tests.definitions.tables import KEY_TYPES, Field, TableDraft, draw_dimension, draw_source
 from tests.definitions.targets import draw_target
 
@@ -29,12 +30,12 @@ class Definition:
 def draw_script(seed: int) -> Script:
     """Draw the script of a seed."""
     chance = random.Random(seed)
-    return script_of(_Drawing(chance, Forms(seed), Later(seed)).texts(), seed)
+    return script_of(_Drawing(chance, Forms(seed), Later(seed), Swaps(seed)).texts(), seed)
 
 
 class _Drawing:
-    def __init__(self, chance: random.Random, forms: Forms, later: Later) -> None:
-        self.chance, self.forms, self.later = chance, forms, later
+    def __init__(self, chance: random.Random, forms: Forms, later: Later, swaps: Swaps) -> None:
+        self.chance, self.forms, self.later, self.swaps = chance, forms, later, swaps
         self.definition = Definition()
         self.said: list[str] = []
 
@@ -70,8 +71,10 @@ class _Drawing:
             if chance.random() < 0.4:
                 self.said += history.insert()
         self.said += history.insert()
+        self.said += self.swaps.refreshed_view(definition.tables[definition.sources[0]])
         for _ in range(chance.randint(5, 12)):
             self.said += history.step()
+            self.said += self.swaps.step(definition)
             self.said += self.forms.step(
                 [definition.tables[n] for n in (*definition.sources, *definition.dimensions)]
             )

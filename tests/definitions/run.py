@@ -139,8 +139,10 @@ class Run:
             return self._found(f"{type(error).__name__} {_place(error)}", str(error)[:600])
         if created:
             name = text.split()[3]
-            verdict = self._statuses()[name].verdict
-            self.totals.definitions["unproven" if verdict == "unproven" else "provable"] += 1
+            status = self._statuses().get(name)  # none of a view that is refreshed
+            if status is not None:
+                kind = "unproven" if status.verdict == "unproven" else "provable"
+                self.totals.definitions[kind] += 1
         return None
 
     def _statuses(self) -> dict[str, Status]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+
+_DAYS_MAX = 65_535
 
 
 def hashable(value: Any) -> Any:
@@ -26,6 +28,8 @@ def is_nothing(value: Any) -> bool:
 
 def normal(value: Any, kind: str) -> Any:
     """Return a sort key that puts values that should be equal side by side."""
+    if isinstance(value, int) and kind.partition(" of ")[0].endswith(("Date", "Date32")):
+        return day(value) or value
     if isinstance(value, Decimal | float | int) and not isinstance(value, bool):
         if value != value:
             return "nan"
@@ -38,9 +42,26 @@ def normal(value: Any, kind: str) -> Any:
         return value.date()
     if isinstance(value, date) and not isinstance(value, datetime) and "DateTime" in kind:
         return datetime.combine(value, time.min)
+    if isinstance(value, str) and "DateTime" in kind:
+        return moment(value) or value
     if isinstance(value, datetime):
         return value.replace(tzinfo=None)
     return value
+
+
+def moment(text: str) -> datetime | None:
+    """Return the time that a text says, None if it says none."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def day(number: int) -> date | None:
+    """Return the date that a number becomes in a Date column: days, or seconds beyond 65,535; None
+    outside of a Date's range."""
+    days = number if number <= _DAYS_MAX else number // 86_400
+    return date(1970, 1, 1) + timedelta(days=days) if 0 <= days <= _DAYS_MAX else None
 
 
 def same(due: Any, there: Any, kind: str) -> bool:
@@ -67,6 +88,10 @@ def same(due: Any, there: Any, kind: str) -> bool:
         return there.replace(tzinfo=None) == datetime.combine(due, time.min)
     if isinstance(there, str) and isinstance(due, str):
         return due == there or ("FixedString" in kind and due.rstrip("\0") == there.rstrip("\0"))
+    if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, int):
+        return day(due) == there
+    if isinstance(there, datetime) and isinstance(due, str):  # a text into a DateTime
+        return moment(due) == there.replace(tzinfo=None)
     if isinstance(there, str) != isinstance(due, str):
         return str(due) == str(there)
     if isinstance(due, list) and isinstance(there, list):

@@ -439,3 +439,18 @@ def test_a_part_whose_rows_had_cancelled_others_out(
     assert rows(connection, "SELECT k, sum(n) FROM kinds GROUP BY k") == [("b", 1)]
     made = dicts(connection, "SYSTEM RECONCILE VIEW kinds_mv")
     assert {r["verdict"] for r in made} == {"equal"}
+
+
+def test_a_part_that_a_replay_wrote_again_is_missed_below(
+    folder: Path, connection: Connection
+) -> None:
+    """The replay gives the same rows: totals stays covered, and names the block before."""
+    connection.execute("SYSTEM REPLAY VIEW daily_mv")
+    assert verdict(connection, "totals_mv") == "covered"
+    name, _ = damage(folder, connection, "daily", "202401")
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON daily")
+    assert [slice_ for slice_, _ in stale(connection, "totals_mv")] in (["all"], [None])
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    connection.execute("SYSTEM REPLAY VIEW totals_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert rows(connection, "SELECT sum(total) FROM totals") == [(60,)]

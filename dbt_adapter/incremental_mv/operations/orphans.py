@@ -152,10 +152,12 @@ def _writers(warehouse: Warehouse, database: str, target: str) -> int:
 
 
 def _readers_first(warehouse: Warehouse, orphans: Sequence[Orphan]) -> list[Orphan]:
-    """Return the orphans so that one which reads the target of another comes before it."""
-    remaining = {f"{o.database}.{o.trigger}": o for o in orphans}
+    """Return the orphans so that one which reads the target of another comes before it. The
+    versions that rebuilds keep are dropped with their view, and so count as it."""
+    remaining = {_key(orphan): orphan for orphan in orphans}
+    versions = _kept_versions(warehouse)
     readers = {
-        key: set(readers_of(warehouse, orphan)) & remaining.keys() - {key}
+        key: {versions.get(name, name) for name in readers_of(warehouse, orphan)} - {key}
         for key, orphan in remaining.items()
     }
     ordered: list[Orphan] = []
@@ -174,6 +176,27 @@ def readers_of(warehouse: Warehouse, orphan: Orphan) -> dict[str, object]:
     return triggers
 
 
+def _kept_versions(warehouse: Warehouse) -> dict[str, str]:
+    """Return the view of each version that a rebuild makes or keeps, both as `database.name`."""
+    rows = warehouse.rows(
+        "SELECT database, name, version_of FROM system.views WHERE standing != ''"
+    )
+    return {f"{row['database']}.{row['name']}": str(row["version_of"]) for row in rows}
+
+
+def _stays(warehouse: Warehouse, orphan: Orphan, readers: Sequence[str]) -> str:
+    """Return why an orphan stays that these triggers read, and what to do."""
+    versions = _kept_versions(warehouse)
+    kept = [reader for reader in readers if reader in versions]
+    if kept != list(readers):
+        return f"{_key(orphan)} stays: {', '.join(readers)} reads it. Rebuild or drop that first."
+    drops = " ".join(f"DROP VIEW {reader};" for reader in kept)
+    return (
+        f"{_key(orphan)} stays: {', '.join(kept)} reads it, which a rebuild has kept as the previous "
+        f"version of {', '.join(versions[reader] for reader in kept)}. Drop that first: {drops}"
+    )
+
+
 def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: bool) -> Report:
     """Drop the orphans, each in one commit; without `confirmed` only list them.
 
@@ -190,9 +213,7 @@ def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: 
     for orphan in orphans:
         readers = sorted(set(readers_of(warehouse, orphan)) - {_key(orphan)})
         if readers:
-            report.problems.append(
-                f"{_key(orphan)} stays: {', '.join(readers)} reads it. Rebuild or drop that first."
-            )
+            report.problems.append(_stays(warehouse, orphan, readers))
             continue
         try:
             warehouse.run(orphan.drop_statement())

@@ -29,6 +29,7 @@
     {{ log("Target relation and defer relation are the same, skipping clone for relation: " ~ target.render()) }}
   {%- else -%}
     {%- if existing is not none and (is_model or not existing.is_table) -%}
+      {% do adapter.check_replacement(existing, 'clone') %}
       {% do adapter.drop_relation(existing) %}
     {%- endif -%}
     {%- for sql in adapter.clone_statements(source, target, is_model) -%}

@@ -50,7 +50,8 @@ def check_columns(table: Table, scope: BindScope) -> None:
         if column.default:
             _check_default(table, column, scope)
     for name, text in table.constraints:
-        _check_constraint(table, name, text, scope)
+        with errors.in_clause(f"CONSTRAINT {name}"):
+            _check_constraint(table, name, text, scope)
 
 
 def column_names_in(text: str, table: Table) -> set[str]:

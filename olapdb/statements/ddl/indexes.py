@@ -14,6 +14,7 @@ from olapdb.errors import (
     IllegalIndex,
     IncorrectQuery,
     NotSupportedError,
+    in_clause,
 )
 from olapdb.model.schema import IndexType, SkipIndex, Table
 from olapdb.model.snapshot import Snapshot
@@ -107,7 +108,8 @@ def add_indexes(
 ) -> Table:
     """Return the table with these indexes too. Raise IllegalIndex if a name is taken."""
     for definition in definitions:
-        index = skip_index(definition, table, context, snapshot)
+        with in_clause(f"INDEX {definition.name}", has_positions=True):
+            index = skip_index(definition, table, context, snapshot)
         if any(existing.name == index.name for existing in table.indexes):
             raise IllegalIndex(
                 f"The index {index.name} is there already.",

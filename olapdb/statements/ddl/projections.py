@@ -14,6 +14,7 @@ from olapdb.errors import (
     NoSuchProjection,
     ProgrammingError,
     SupportIsDisabled,
+    in_clause,
 )
 from olapdb.model.schema import Projection, Table
 from olapdb.model.snapshot import Snapshot
@@ -35,7 +36,8 @@ def add_projections(definitions: tuple[nodes.ProjectionDefinition, ...], table: 
                 position=definition.position,
             )
         refuse_dictionaries(definition.query, "a projection")
-        projection = define_projection(definition, table)
+        with in_clause(f"PROJECTION {definition.name}"):
+            projection = define_projection(definition, table)
         table = replace(table, projections=(*table.projections, projection))
     check_projections_of_engine(table)
     return table

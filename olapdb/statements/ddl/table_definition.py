@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb import types
-from olapdb.bind import bind_expression
+from olapdb.bind import BindScope, bind_expression
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SettingValue, is_deduplication, table_settings
-from olapdb.errors import BadArguments, DataTypeCannotBeUsedInKey, IllegalColumn, IncorrectQuery
+from olapdb.errors import (
+    BadArguments,
+    DataTypeCannotBeUsedInKey,
+    IllegalColumn,
+    IncorrectQuery,
+    in_clause,
+)
 from olapdb.ingest.deduplication_key import check_deduplication
 from olapdb.model.columns import fresh_columns
 from olapdb.model.schema import Column, Engine, KeyItem, Table
@@ -109,27 +115,39 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     scope = context.scope(snapshot)
     nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
     for item in table.sorting_key:
-        parsed = parse_expression(item.expression)
-        refuse_dictionaries(parsed, "a sorting key")
-        bound = bind_expression(parsed, table, scope)
-        _check_key(item.expression, bound, "sorting key", nullable_ok)
-        is_column = isinstance(parsed, nodes.Identifier)  # an ALIAS may be a constant
-        if not is_column and not any(isinstance(node, ColumnRef) for node in walk(bound)):
-            raise IllegalColumn(
-                f"The sorting key cannot contain a constant, {item.expression}.",
-                hint="Leave it out; ORDER BY tuple() sorts by nothing.",
-            )
+        with in_clause(f"ORDER BY {item.expression}"):
+            _check_sorting_item(item.expression, table, scope, nullable_ok)
     _check_distinct([item.expression for item in table.sorting_key])
     if table.partition_key:
-        parsed = parse_expression(table.partition_key)
-        refuse_dictionaries(parsed, "a partition key")
-        bound = bind_expression(parsed, table, scope)
-        _check_key(table.partition_key, bound, "partition key", nullable_ok)
-        if isinstance(types.plain(bound.type), types.Float):
-            raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
+        with in_clause(f"PARTITION BY {table.partition_key}"):
+            _check_partition_key(table, scope, nullable_ok)
     check_sampling(table, scope)
     check_columns(table, scope)
     check_column_ttls(table, scope)
+
+
+def _check_sorting_item(text: str, table: Table, scope: BindScope, nullable_ok: bool) -> None:
+    """Raise an error for an expression of ORDER BY that cannot be in a sorting key."""
+    parsed = parse_expression(text)
+    refuse_dictionaries(parsed, "a sorting key")
+    bound = bind_expression(parsed, table, scope)
+    _check_key(text, bound, "sorting key", nullable_ok)
+    is_column = isinstance(parsed, nodes.Identifier)  # an ALIAS may be a constant
+    if not is_column and not any(isinstance(node, ColumnRef) for node in walk(bound)):
+        raise IllegalColumn(
+            f"The sorting key cannot contain a constant, {text}.",
+            hint="Leave it out; ORDER BY tuple() sorts by nothing.",
+        )
+
+
+def _check_partition_key(table: Table, scope: BindScope, nullable_ok: bool) -> None:
+    """Raise an error for a partition key that cannot be one."""
+    parsed = parse_expression(table.partition_key)
+    refuse_dictionaries(parsed, "a partition key")
+    bound = bind_expression(parsed, table, scope)
+    _check_key(table.partition_key, bound, "partition key", nullable_ok)
+    if isinstance(types.plain(bound.type), types.Float):
+        raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
 
 
 def _check_distinct(expressions: Sequence[str]) -> None:

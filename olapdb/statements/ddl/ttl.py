@@ -24,6 +24,7 @@ from olapdb.errors import (
     NoSuchColumn,
     NotAnAggregate,
     NotSupportedError,
+    in_clause,
 )
 from olapdb.maintenance.merge_planner import recompress
 from olapdb.model.overlay_snapshot import OverlaySnapshot
@@ -59,7 +60,8 @@ def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> 
             position=items[0].position,
         )
     for item in items:
-        _check_rule(item, table, scope)
+        with in_clause(f"TTL {rule_text(item)}", has_positions=True):
+            _check_rule(item, table, scope)
     deleting = [item for item in items if item.action == "DELETE"]
     if sum(1 for item in deleting if item.where is None) > 1:
         raise BadTtlExpression(

@@ -88,3 +88,52 @@ class TestCloneOfModel:
         arguments = ["clone", "--state", "of_nobody", "--target", "dev", "--full-refresh"]
         _, log = run_dbt_and_capture(arguments, expect_pass=False)
         assert "as `gone`.`by_shop`, and that relation does not exist" in log
+
+
+CHAINED = """
+{{ config(materialized='incremental_mv') }}
+select shop, sum(sales) as sales from {{ ref('by_shop') }} group by shop
+"""
+
+
+class TestCloneOverALiveChain:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"by_shop.sql": MODEL, "chained.sql": CHAINED, "schema.yml": SOURCES}
+
+    @pytest.fixture(scope="class")
+    def profiles_config_update(
+        self, dbt_profile_target: dict[str, Any], unique_schema: str
+    ) -> dict[str, Any]:
+        outputs = {
+            "default": {**dbt_profile_target, "schema": unique_schema},
+            "dev": {**dbt_profile_target, "schema": f"{unique_schema}_dev"},
+        }
+        return {"test": {"outputs": outputs, "target": "default"}}
+
+    def test_a_refused_clone_leaves_the_model_as_it_is(
+        self, project: Any, unique_schema: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The model that is to be replaced has a trigger that another one's target fires."""
+        monkeypatch.setenv("RAW_SCHEMA", unique_schema)
+        dev = f"{unique_schema}_dev"
+        project.created_schemas.append(dev)
+        project.run_sql("create table {schema}.sales (shop String, price Int64) order by shop")
+        project.run_sql("insert into {schema}.sales values ('a', 1), ('b', 5)")
+        run_dbt(["run"])
+        state = Path(project.project_root) / "state"
+        state.mkdir()
+        shutil.copy(Path(project.project_root) / "target" / "manifest.json", state)
+        run_dbt(["run", "--target", "dev"])
+        relations = RELATIONS.format(schema=dev)
+        before = project.run_sql(relations, fetch="all")
+        assert len(before) == 6
+        clone = ["clone", "--state", "state", "--target", "dev", "--full-refresh"]
+        _, log = run_dbt_and_capture([*clone, "--select", "by_shop"], expect_pass=False)
+        assert f"cannot become a clone: the triggers {dev}.chained__mv read it" in log
+        assert project.run_sql(relations, fetch="all") == before
+        project.run_sql(f"insert into {unique_schema}.sales values ('b', 7)")
+        answer = project.run_sql(
+            f"select shop, sales from {dev}.chained order by shop", fetch="all"
+        )
+        assert [tuple(row) for row in answer] == [("a", 1), ("b", 2)]

@@ -51,6 +51,15 @@ class OperationsProject(IncrementalMvProject):
             "schema.yml": SCHEMA,
         }
 
+    @staticmethod
+    def relations(warehouse: ProjectWarehouse, prefix: str = "") -> set[str]:
+        """Return the names in the models' schema that begin with `prefix`."""
+        rows = warehouse.rows(
+            f"select name from system.tables where database = '{warehouse.schema}' "
+            f"and startsWith(name, '{prefix}')"
+        )
+        return {name for (name,) in rows}
+
 
 class TestOperations(OperationsProject):
     def test_plan_status_and_repairs(self, warehouse: ProjectWarehouse) -> None:
@@ -209,14 +218,31 @@ class TestOrphans(OperationsProject):
         assert self.relations(warehouse) == kept | {"others", "others_t", "mine", "mine_t"}
         warehouse.connection.insert("raw.flights", flights(5))
 
-    @staticmethod
-    def relations(warehouse: ProjectWarehouse, prefix: str = "") -> set[str]:
-        """Return the names in the models' schema that begin with `prefix`."""
-        rows = warehouse.rows(
-            f"select name from system.tables where database = '{warehouse.schema}' "
-            f"and startsWith(name, '{prefix}')"
+
+class TestOrphansBelowAKeptVersion(OperationsProject):
+    def test_a_kept_version_is_dropped_with_its_view_or_named(
+        self, warehouse: ProjectWarehouse
+    ) -> None:
+        schema, models = warehouse.schema, Path(warehouse.root) / "models"
+        run_dbt(["run", "--select", "hourly", "daily"])
+        # The rebuilt model reads the source; the version that the rebuild keeps reads hourly.
+        (models / "marts" / "daily.sql").write_text(
+            "{{ config(materialized='incremental_mv', on_definition_change='rebuild') }}"
+            "select origin, flight_date as day, count() as departures"
+            " from {{ source('raw', 'flights') }} group by origin, day"
         )
-        return {name for (name,) in rows}
+        (models / "hourly.sql").unlink()
+        (models / "schema.yml").write_text(re.sub(r"  - \{name: hourly.*\n", "", SCHEMA))
+        run_dbt(["run", "--select", "daily"])
+        log = operate("drop_orphans", "{confirm: true}", succeeds=False)
+        assert f"previous version of {schema}.daily__mv" in log
+        assert f"DROP VIEW {schema}.daily__mv__v1;" in log
+
+        (models / "marts" / "daily.sql").unlink()
+        (models / "schema.yml").write_text(re.sub(r"  - \{name: (hourly|daily).*\n", "", SCHEMA))
+        log = operate("drop_orphans", "{confirm: true}")
+        assert log.index(f"dropped  {schema}.daily__mv") < log.index(f"{schema}.hourly__mv")
+        assert self.relations(warehouse, "daily") == self.relations(warehouse, "hourly") == set()
 
 
 class TestRollback(OperationsProject):

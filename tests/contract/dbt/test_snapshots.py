@@ -116,6 +116,27 @@ class TestVersions:
         assert "is not unique in its query" in log
         assert versions(project, "ignore") == before
 
+    def test_a_key_is_repeated_if_only_one_of_its_rows_changed(
+        self, project: Any, source: None
+    ) -> None:
+        write_source(project, "(9, 'x', '2200-06-01')")
+        run_dbt(["snapshot", "--select", "ignore", "checked"])
+        before = versions(project, "ignore"), versions(project, "checked")
+        write_source(project, "(9, 'x', '2200-06-01'), (9, 'y', '2200-07-01')")
+        _, log = run_dbt_and_capture(
+            ["snapshot", "--select", "ignore", "checked"], expect_pass=False
+        )
+        assert log.count("is not unique in its query") >= 2
+        assert (versions(project, "ignore"), versions(project, "checked")) == before
+        write_source(project, "(9, 'x', '2200-06-01'), (9, 'x', '2200-06-01')")
+        run_dbt(["snapshot", "--select", "checked"])  # nothing of it changed
+
+    def test_a_key_that_the_query_lacks_is_named(self, project: Any) -> None:
+        project.run_sql("alter table {schema}.customers rename column id to number")
+        _, log = run_dbt_and_capture(["snapshot", "--select", "ignore"], expect_pass=False)
+        assert "The unique_key id of the snapshot" in log
+        assert "is not a column of its query, which has number, name, at." in log
+
 
 class TestColumns:
     def test_columns_come_go_and_get_nulls(self, project: Any, source: None) -> None:

@@ -11,11 +11,17 @@ from dbt.adapters.olapdb.credentials import OlapdbCredentials
 from dbt.adapters.olapdb.incremental_mv.config import (
     BackfillScope,
     ReconcilePolicy,
+    mistakes,
     reconcile_policy,
     settings_of,
 )
 from dbt.adapters.olapdb.limited_query import with_limit
-from dbt.adapters.olapdb.storage_clause import query_settings, storage_clause, with_indexes
+from dbt.adapters.olapdb.storage_clause import (
+    query_settings,
+    storage_clause,
+    storage_mistakes,
+    with_indexes,
+)
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 pytestmark = pytest.mark.feature("dbt")
@@ -99,6 +105,43 @@ def test_storage_of_a_table() -> None:
     assert with_indexes("(a Int8)", by_a) == "(a Int8, PROJECTION `by_a` (select * order by a))"
     with pytest.raises(CompilationError, match="has two values"):
         storage_clause({"settings": {"x": 1}, "table_settings": {"x": 2}})
+
+
+def test_sql_of_the_storage_that_does_not_parse_is_a_mistake_of_its_config() -> None:
+    config = {
+        "order_by": "d desc nulls",
+        "partition_by": "(((d",
+        "ttl": "d +",
+        "indexes": [{"name": "i", "definition": "v of minmax"}],
+        "projections": [{"name": "p", "query": "select * order"}],
+    }
+    found = storage_mistakes(config)
+    starts = ("order_by is 'd desc nulls'", "partition_by is '(((d'", "ttl is 'd +'")
+    assert [one.split(", which")[0] for one in found if ", which" in one] == list(starts)
+    assert any(one.startswith("The entry i of indexes does not parse: ") for one in found)
+    assert any(one.startswith("The entry p of projections does not parse: ") for one in found)
+    assert storage_mistakes({"engine": "ReplacingMergTree(v)", "order_by": "k"}) == [
+        "There is no engine ReplacingMergTree. Maybe you meant ReplacingMergeTree."
+    ]
+    of_model = mistakes({"partition_by": "(((d", "ttl": ")"}, OlapdbCredentials(schema="s"))
+    assert [one.split()[0] for one in of_model] == ["partition_by", "ttl"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a, b", "(a, b)"),
+        (["a", "b"], "(a, b)"),
+        ("f(a, b)", "f(a, b)"),
+        ("(a, b)", "(a, b)"),
+        ("concat(a, ',)')", "concat(a, ',)')"),
+        ("a != ','", "a != ','"),
+        ("f(a, b), `c,`", "(f(a, b), `c,`)"),
+    ],
+)
+def test_a_text_of_several_expressions_is_a_list(value: object, expected: str) -> None:
+    assert f"ORDER BY {expected}" in storage_clause({"order_by": value})
+    assert f"PARTITION BY {expected}" in storage_clause({"partition_by": value})
 
 
 def test_keys_of_a_folder() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout
+from olapdb.engine.summing import is_zero
 from olapdb.functions import parse_type
 from olapdb.plan import nodes
 from olapdb.types import BOOL, FLOAT64, INT64, STRING, UINT8, UINT64, Decimal, Nullable
@@ -182,3 +183,15 @@ def test_counting_final_rows_without_a_sorting_key() -> None:
 
 def _schema(table: Stored) -> pa.Schema:
     return pa.schema([(c.name, c.type.arrow) for c in table.table.columns])
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.int64(), pa.float64(), pa.bool_()])
+@pytest.mark.parametrize("values", [[], [0], [1, 0, 2], [0, None, 1], [None]])
+def test_sums_of_zero(kind: pa.DataType, values: list[int | None]) -> None:
+    """Integers without NULL are compared in numpy, everything else in Arrow: one answer."""
+    typed = [None if v is None else v != 0 if pa.types.is_boolean(kind) else v for v in values]
+    column = pa.concat_arrays([pa.array(typed[:1], kind), pa.array(typed[1:], kind)])
+    assert is_zero(column).tolist() == [not value for value in values]
+    assert is_zero(
+        pa.array([0, *typed] if kind != pa.bool_() else [False, *typed], kind)[1:]
+    ).tolist() == [not value for value in values]
