@@ -6,6 +6,8 @@ repeats do not change takes each text of a group once.
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -18,7 +20,15 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Groups
-from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
+from olapdb.plan.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    columns_of,
+    transform,
+    walk,
+)
 from olapdb.plan.nodes import Aggregate
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
@@ -54,6 +64,7 @@ class CodedInputs:
         self._context = context
         self._values = TextValues(context)
         self._node = node
+        self._last = _LastBatch()
 
     @cached_property
     def _over_one(self) -> frozenset[Expression]:
@@ -96,8 +107,53 @@ class CodedInputs:
             return None
         return self._values.of(expression, column)
 
+    @cached_property
+    def _shared(self) -> dict[Expression, ColumnRef]:
+        """The arguments that are computed once for each batch: those that occur in other places too, as in
+        `sum(a * b), sum(a * b * c)`. Each is computed for all rows anyway, so none fails for it."""
+        arguments = [a for _, call in self._node.aggregates for a in call.arguments]
+        times = Counter(e for a in arguments for e in set(walk(a)))
+        shared = [e for e in dict.fromkeys(arguments) if times[e] > 1 and _may_be_shared(e)]
+        return {e: ColumnRef(e.type, f"#shared{at}") for at, e in enumerate(shared)}
+
+    @cached_property
+    def _rewritten(self) -> dict[Expression, Expression]:
+        """The keys and arguments with the names of shared arguments within them."""
+        if not self._shared:
+            return {}
+        return {
+            argument: self._with_names(argument)
+            for _, call in self._node.aggregates
+            for argument in call.arguments
+        }
+
+    def _with_names(self, argument: Expression) -> Expression:
+        """Return an argument with the names of the shared arguments within it, but not its own."""
+        return transform(
+            argument, lambda inner: None if inner == argument else self._shared.get(inner)
+        )
+
     def _evaluated(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
-        """Return the values of an expression over the batch without dictionaries."""
+        """Return the values of the expression over the batch without dictionaries."""
+        if not self._shared:
+            return self._computed(expression, batch)
+        known = self._last.values(batch)
+        if expression in known:
+            return known[expression]
+        rewritten = self._rewritten.get(expression, expression)
+        inner = [e for e, name in self._shared.items() if name.name in columns_of(rewritten)]
+        rows = batch
+        if inner:
+            columns = [*batch.columns, *(self._evaluated(e, batch) for e in inner)]
+            names = [*batch.schema.names, *(self._shared[e].name for e in inner)]
+            rows = pa.RecordBatch.from_arrays(columns, names)
+        values = self._computed(rewritten, rows)
+        if expression in self._shared:
+            known[expression] = values
+        return values
+
+    def _computed(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of the expression over the batch without dictionaries."""
         if _has_dictionaries(batch):
             read = columns_of(expression)
             if read:
@@ -105,6 +161,27 @@ class CodedInputs:
         return evaluate_array(
             expression, batch, self._context.environment, self._context.subqueries
         )
+
+
+class _LastBatch(threading.local):
+    """The values that a thread has computed over the batch that it works on."""
+
+    def __init__(self) -> None:
+        self._batch: pa.RecordBatch | None = None
+        self._values: dict[Expression, pa.Array] = {}
+
+    def values(self, batch: pa.RecordBatch) -> dict[Expression, pa.Array]:
+        """Return the values for the batch, of which the caller adds more; none for another batch."""
+        if self._batch is not batch:
+            self._batch, self._values = batch, {}
+        return self._values
+
+
+def _may_be_shared(expression: Expression) -> bool:
+    """Return whether a value is worth keeping, and is the same wherever the expression stands."""
+    return isinstance(expression, Call) and all(
+        not isinstance(e, Call) or e.function.volatility == "pure" for e in walk(expression)
+    )
 
 
 def _has_dictionaries(batch: pa.RecordBatch) -> bool:

@@ -1,7 +1,8 @@
 """Scan of a stored table: parts are pruned, row groups read in parallel and filtered at once.
 
-The columns of conditions are read first, the other columns of a row group only where the conditions
-keep a row (PREWHERE).  Batches come in the order of the parts, whichever thread reads them.
+The columns of conditions are read first, those of PREWHERE before those of WHERE, the other columns of a row
+group only where the conditions keep a row.  Where few rows are left, what follows is read for these alone.
+Batches come in the order of the parts, whichever thread reads them.
 """
 
 from __future__ import annotations
