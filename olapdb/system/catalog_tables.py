@@ -13,6 +13,8 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import columns_of
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.sql.nodes import Identifier
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
@@ -269,10 +271,20 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
                 index.name,
                 index.type,
                 index.type_full,
-                index.expression,
+                _expression_list(index.expression),
                 index.granularity,
                 "Explicit",
             )
+
+
+def _expression_list(text: str) -> str:
+    """Return an index's expression as ClickHouse lists it: a tuple's elements without the tuple."""
+    match parse_expression(text):
+        case nodes.TupleLiteral(elements):
+            return ", ".join(to_sql(element) for element in elements)
+        case nodes.Function("tuple", arguments):
+            return ", ".join(to_sql(argument) for argument in arguments)
+    return text
 
 
 def _projections(context: SystemContext) -> Iterator[Row]:
