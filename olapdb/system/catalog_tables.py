@@ -287,6 +287,16 @@ def _expression_list(text: str) -> str:
     return text
 
 
+def _constraints(context: SystemContext) -> Iterator[Row]:
+    """List the constraints of all tables, in the order of each table."""
+    for item in context.objects("table"):
+        if not isinstance(item, Table):
+            continue
+        for name, condition in item.constraints:
+            kind = "ASSUME" if name in item.assumed else "CHECK"
+            yield item.database, item.name, name, kind, condition
+
+
 def _projections(context: SystemContext) -> Iterator[Row]:
     """List the projections of all tables."""
     for item in context.objects("table"):
@@ -387,6 +397,11 @@ TABLES = (
         """database String, table String, name String, type String, type_full String, expr String,
         granularity UInt64, creation String""",
         _indexes,
+    ),
+    SystemTable(
+        "constraints",
+        "database String, table String, name String, type String, expression String",
+        _constraints,
     ),
     SystemTable(
         "projections",
