@@ -7,6 +7,8 @@ import pytest
 import olapdb
 from olapdb.dbapi import Connection
 
+pytestmark = pytest.mark.feature("engines")
+
 TABLE = """CREATE TABLE t (x Int32, y Int32, s String, f Float64, n Nullable(Int8),
     INDEX bounds (f, abs(y - 150)) TYPE minmax GRANULARITY 1, INDEX values (x % 7, concat('v', s)) TYPE set(0) GRANULARITY 1,
     INDEX filters (y, reverse(s)) TYPE bloom_filter GRANULARITY 2, INDEX null tuple(n) TYPE minmax GRANULARITY 1)
