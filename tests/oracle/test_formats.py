@@ -32,6 +32,8 @@ _QUERIES = {
     "no rows": "SELECT number AS n FROM numbers(0)",
     "extremes": "SELECT number % 2 AS k, count() AS c, if(k = 1, NULL, k + 1) AS a FROM numbers(3)"
     " GROUP BY k WITH TOTALS ORDER BY k SETTINGS extremes = 1",
+    "extremes of objects": "SELECT CAST((number, 2), 'Tuple(x UInt8, y Int64)') AS t, map('a', t.1) AS m,"
+    " [number, 1] AS a, NULL AS n FROM numbers(3) SETTINGS extremes = 1",
     "totals": "SELECT k, count() AS c FROM values('k UInt8', 1, 1, 2) GROUP BY k WITH TOTALS ORDER BY k",
     "large numbers": "SELECT 2000000 AS a, number * 1000000 AS b FROM numbers(3)",
     "a large number": "SELECT 12345678 AS big",
@@ -132,7 +134,6 @@ _SETTINGS = (
     "output_format_sql_insert_include_column_names = 0",
     "output_format_sql_insert_quote_names = 0",
     "output_format_sql_insert_use_replace = 1",
-    "extremes = 1",
 )
 _TIMES_QUERY = r"""SELECT toDateTime('2024-01-31 10:11:12', 'Asia/Tokyo') AS t, [t] AS a,
  toDateTime64('1924-01-31 10:11:12.340', 3, 'UTC') AS old, map(t, old) AS m, (old, t) AS tu,
