@@ -22,7 +22,7 @@ from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.projection_reader import stored_projection
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore
-from olapdb.system.ddl import create_statement, engine_full, key_list
+from olapdb.system.ddl import create_statement, engine_full, key_list, view_engine
 from olapdb.system.information_schema import DATABASE, information_tables
 from olapdb.system.part_tables import live_parts
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
@@ -143,7 +143,7 @@ def _engine_full(item: SchemaObject) -> str:
     """Return the engine with its clauses, "" for a view."""
     if isinstance(item, Table):
         return engine_full(item)
-    return item.merges if isinstance(item, View) else ""
+    return view_engine(item) if isinstance(item, View) else ""
 
 
 def _names_in(key: str) -> frozenset[str]:
