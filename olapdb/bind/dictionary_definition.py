@@ -19,6 +19,7 @@ LAYOUTS = {
     "CACHE": "Cache",
     "SSD_CACHE": "SSDCache",
     "RANGE_HASHED": "RangeHashed",
+    "IP_TRIE": "Trie",
 }
 """The layouts, and their names in system.dictionaries. All hold the same rows here."""
 
@@ -42,6 +43,11 @@ class DictionaryDefinition:
         if "COMPLEX_KEY" in kind or len(self.keys) != 1:
             return False
         return kind == "FLAT" or isinstance(self.keys[0].type, types.Integer)
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Return whether the key is the text of a network: LAYOUT(IP_TRIE)."""
+        return self.statement.layout is not None and self.statement.layout.kind == "IP_TRIE"
 
     @property
     def columns(self) -> tuple[tuple[sql.DictionaryAttribute, types.DataType], ...]:

@@ -28,6 +28,8 @@ def key_arguments(
         )
     columns = dictionary.definition.columns
     key = binder.bind(given[0])
+    if dictionary.shape.prefixes:
+        return _address(binder, key)
     if dictionary.definition.is_simple:
         if constants.is_null(key):
             return None
@@ -37,6 +39,31 @@ def key_arguments(
     if wanted == 1:
         return keys
     return (*keys, _in_range(binder, node, binder.bind(given[1]), columns[len(keys)][1]))
+
+
+def _address(binder: Binder, key: Expression) -> tuple[Expression, ...] | None:
+    """Return the address to look up among networks, as an IPv6; None for the constant NULL.
+
+    Raises TypeMismatch for a key that is no address."""
+    packed = types.plain(key.type)
+    if isinstance(packed, types.Tuple) and len(packed.elements) == 1:
+        key = binder.call("tupleElement", (key, constants.unsigned_byte(1)))
+    if constants.is_null(key):
+        return None
+    inner = types.plain(key.type)
+    if isinstance(inner, types.IPv6):
+        return (key,)
+    if inner == types.UINT32:
+        key, inner = binder.call("toIPv4", (key,)), types.IPv4()
+    if isinstance(inner, types.IPv4):
+        return (binder.call("IPv4ToIPv6", (key,)),)
+    if inner == types.FixedString(16):
+        goal = types.Nullable(types.IPv6()) if types.is_nullable(key.type) else types.IPv6()
+        return (constants.cast(key, goal, binder.environment),)
+    raise errors.TypeMismatch(
+        f"The key of a dictionary of networks is an IPv4 (or UInt32) or IPv6 (or FixedString(16)),"
+        f" not {key.type}."
+    )
 
 
 def _complex_key(

@@ -100,6 +100,7 @@ def bound_dictionary(binder: Binder, view: View) -> BoundDictionary:
         names.index(parent.name) if parent is not None else -1,
         None if parent is None else default_of(parent, binder).value.as_py(),
         depends,
+        definition.has_prefixes,
     )
     number = ScalarSubquery(types.UINT8, node).number
     made = BoundDictionary(definition, node, shape, number)

@@ -27,6 +27,7 @@ from olapdb.bind.lambdas import (
     with_lambda,
 )
 from olapdb.bind.names import bare_function, located, suggestion
+from olapdb.bind.nested_values import nested_value
 from olapdb.bind.parameters import bind_argument, bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.scope import LambdaScopes
@@ -230,7 +231,8 @@ class ExpressionBinder:
         for step in steps:
             if (expression := step()) is not None:
                 return expression
-        return self._tuple_element(parts, node) if len(parts) > 1 else None
+        part = self._tuple_element(parts, node) if len(parts) > 1 else None
+        return part or nested_value(self, parts)
 
     def _column(
         self, parts: tuple[str, ...], node: sql.Identifier | None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.bind.contracts import Binder
 from olapdb.bind.lambdas import with_lambda
+from olapdb.bind.nested_values import nested_arrays
 from olapdb.bind.syntax import rewrite
 from olapdb.lazy import LazyModule
 from olapdb.sql import nodes as sql
@@ -51,7 +52,8 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
         return node
     column = binder.relation.find(node.parts)
     if column is None:
-        return node
+        is_nested = bool(nested_arrays(binder.relation, node.parts))
+        return replace(node, parts=node.parts[-1:]) if is_nested else node
     if binder.relation.display(column) == column.name:
         return replace(node, parts=(column.name,))
     return replace(node, parts=(*column.qualifiers[0], column.name))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
+from olapdb.bind.nested_values import nested_arrays
 from olapdb.bind.relation import RelationColumn
 from olapdb.bind.result_names import result_name
 from olapdb.bind.syntax import rewrite, walk
@@ -191,13 +192,15 @@ def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
     REPLACE or COLUMNS or a pattern without a match, BadArguments if there are no columns or a name
     of EXCEPT STRICT or REPLACE STRICT is unknown."""
     relation = binder.relation
-    if star.qualifier and not relation.has_qualifier(star.qualifier):
+    is_table = not star.qualifier or relation.has_qualifier(star.qualifier)
+    arrays = [] if is_table else nested_arrays(relation, star.qualifier)
+    if not is_table and not arrays:
         raise UnknownIdentifier(
             f"{'.'.join(star.qualifier)}.* : there is no such table in FROM.",
             hint=suggestion(star.qualifier[-1], {c.qualifier for c in relation.columns}),
             position=star.position,
         )
-    columns = list(relation.starred(star.qualifier))
+    columns = arrays or list(relation.starred(star.qualifier))
     if not columns and star.pattern is None:
         raise BadArguments("There is nothing that * could stand for.", position=star.position)
     names = {c.name for c in columns}

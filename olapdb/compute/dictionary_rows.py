@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.compute.dictionary_prefixes import Prefixes
 from olapdb.compute.dictionary_ranges import Ranges
 from olapdb.compute.dictionary_tree import Tree
 from olapdb.compute.hash_table import Lookup
@@ -40,18 +41,26 @@ class DictionaryRows:
             self._ranges = Ranges(codes, self._lookup.count, bounds, self._ranks(), shape.latest)
         else:
             self._row_of_code = self._greatest_rows()
+        self._prefixes: Prefixes | None = None
+        if shape.prefixes:
+            networks = self.columns[0].take(pa.array(self._row_of_code))
+            self._prefixes = Prefixes(networks, self._row_of_code)
 
     @property
     def nbytes(self) -> int:
         """Return the size of the columns and of the index."""
         index_bytes = self._lookup.nbytes + self._row_of_code.nbytes
+        index_bytes += self._prefixes.nbytes if self._prefixes is not None else 0
         ranges_bytes = self._ranges.nbytes if self._ranges is not None else 0
         return sum(int(column.nbytes) for column in self.columns) + index_bytes + ranges_bytes
 
     def find(self, arguments: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Return the position of the row for each key, -1 where there is none; int64.
 
-        `arguments` are the key's columns and, for a dictionary with a range, the value in it."""
+        `arguments` are the key's columns and, for a dictionary with a range, the value in it; for
+        one of networks an address."""
+        if self._prefixes is not None:
+            return self._prefixes.find(arguments[0])
         codes = self._lookup.find(arguments[: self.shape.keys], rows)
         if self._ranges is not None:
             return self._ranges.find(codes, arguments[self.shape.keys])

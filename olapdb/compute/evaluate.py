@@ -225,7 +225,8 @@ def _call(
             environment,
             lambda argument, rows: evaluate(argument, rows, environment, subqueries),
         )
-    arguments = [evaluate(operand, batch, environment, subqueries) for operand in call.arguments]
+    operands = call.arguments if call.function.reads_values else ()
+    arguments = [evaluate(operand, batch, environment, subqueries) for operand in operands]
     if call.function.volatility == "row" and environment.random_seed:
         environment = replace(environment, random_seed=seed_of(batch, environment.random_seed))
     value = call.function.kernel(arguments, batch.num_rows, environment)

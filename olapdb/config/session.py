@@ -158,6 +158,9 @@ _DEFINED = (
         "enable_positional_arguments", True, "GROUP BY 1 and ORDER BY 1 mean the first column."
     ),
     SettingDefinition(
+        "extremes", False, "Texts of results end with the least and greatest values of each column."
+    ),
+    SettingDefinition(
         "prefer_column_name_to_alias", False, "A column wins over an alias of the same name."
     ),
     SettingDefinition(

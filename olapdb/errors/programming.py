@@ -419,6 +419,10 @@ class SupportIsDisabled(NotSupportedError, name="SUPPORT_IS_DISABLED", code=344)
     """A form of a statement that olapdb does not support in this place."""
 
 
+class CannotAssignOptimize(ProgrammingError, name="CANNOT_ASSIGN_OPTIMIZE", code=388):
+    """A way of OPTIMIZE that the table's engine does not have."""
+
+
 class BadDataPartName(ProgrammingError, name="BAD_DATA_PART_NAME", code=233):
     """A text that is not the name of a part."""
 

@@ -30,13 +30,19 @@ class Header:
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a result, for a writer: the row of WITH TOTALS, if any, the
-    number of rows, and the statistics of the query."""
+    """The end of a result, for a writer: the row of WITH TOTALS and the two rows of the setting
+    `extremes`, if any, the number of rows, and the statistics of the query."""
 
     totals: pa.RecordBatch | None = None
     rows: int = 0
     statistics: QueryStatistics | None = None
     elapsed_seconds: float = 0.0
+    extremes: pa.RecordBatch | None = None
+
+    @property
+    def rows_behind(self) -> tuple[pa.RecordBatch, ...]:
+        """The totals and the extremes, as far as there are any, in this order."""
+        return tuple(rows for rows in (self.totals, self.extremes) if rows is not None)
 
 
 class Writer:

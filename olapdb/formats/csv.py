@@ -92,10 +92,9 @@ class CsvWriter(Writer):
         return joined_rows(texts, self._delimiter, "", self._end)
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the totals behind an empty line, if there are any."""
-        if ending.totals is None:
-            return b""
-        return self._end.encode() + self.write(ending.totals)
+        """Return the totals and the extremes, as far as there are any, each behind an empty line."""
+        end = self._end.encode()
+        return b"".join(end + self.write(rows) for rows in ending.rows_behind)
 
 
 # --- reading

@@ -51,10 +51,11 @@ class DocumentWriter(Writer):
         """Return the columns, and what comes before the rows."""
         return (metadata(self.header) + ',\n\n\t"data":\n\t[').encode()
 
-    def _row_texts(self, batch: pa.RecordBatch, level: int) -> pa.Array:
-        """Return the rows as JSON; members of objects are indented by `level`."""
+    def _row_texts(self, batch: pa.RecordBatch, level: int, *, behind: bool = False) -> pa.Array:
+        """Return the rows as JSON; members of objects are indented by `level`, those of values only
+        in rows that are not `behind` the result."""
         style = JsonStyle(self.header, "" if self._compact else "\t", level, valid=True)
-        if not style.flag("pretty_print"):
+        if behind or not style.flag("pretty_print"):
             style = JsonStyle(self.header, valid=True)
         columns = zip(batch.columns, self.header.types, strict=True)
         texts = [self._values(column, data_type, style) for column, data_type in columns]
@@ -74,15 +75,21 @@ class DocumentWriter(Writer):
         return text[1:] if first else text
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the totals, the number of rows, and the statistics."""
+        """Return the totals, the extremes, the number of rows, and the statistics."""
         text = b"\n\t]" if self._rows else b"\n\n\t]"
-        if ending.totals is not None:
-            text += totals_member(self, ending.totals)
-        return text + numbers(self.header, ending).encode()
+        return text + members_behind(self, ending) + numbers(self.header, ending).encode()
 
     def totals(self, totals: pa.RecordBatch) -> bytes:
         """Return the row of the totals, and the space in front of it."""
-        return (b" " if self._compact else b"\n\t") + body(self._row_texts(totals, 2))
+        return (b" " if self._compact else b"\n\t") + body(self._row_texts(totals, 2, behind=True))
+
+    def extremes(self, rows: pa.RecordBatch) -> bytes:
+        """Return the object of the least and the greatest values, and the space in front of it."""
+        space = b" " if self._compact else b"\n\t\t"
+        least, greatest = (
+            space + body(self._row_texts(rows.slice(at, 1), 3, behind=True)) for at in (0, 1)
+        )
+        return b'\n\t{\n\t\t"min":' + least + b',\n\t\t"max":' + greatest + b"\n\t}"
 
 
 class ColumnsWriter(Writer):
@@ -117,14 +124,18 @@ class ColumnsWriter(Writer):
         if not self._meta:
             return document + b"\n"
         before = (metadata(self.header) + ',\n\n\t"data":\n\t').encode()
-        if ending.totals is not None:
-            document += totals_member(DocumentWriter(self.header), ending.totals)
+        document += members_behind(DocumentWriter(self.header), ending)
         return before + document + numbers(self.header, ending).encode()
 
 
-def totals_member(writer: DocumentWriter, totals: pa.RecordBatch) -> bytes:
-    """Return the member "totals" of a document, with the comma in front."""
-    return b',\n\n\t"totals":' + writer.totals(totals)
+def members_behind(writer: DocumentWriter, ending: Ending) -> bytes:
+    """Return the members "totals" and "extremes" of a document, with a comma in front of each."""
+    text = b""
+    if ending.totals is not None:
+        text += b',\n\n\t"totals":' + writer.totals(ending.totals)
+    if ending.extremes is not None:
+        text += b',\n\n\t"extremes":' + writer.extremes(ending.extremes)
+    return text
 
 
 FORMATS = (

@@ -113,7 +113,7 @@ class VerticalWriter(Writer):
         return b""
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the rows, and the totals."""
+        """Return the rows, the totals and the extremes."""
         rows, _ = self._kept.shown()
         text = "" if rows is None else vertical(self.header, rows, as_json=False)
         if ending.rows > self._rows_max:
@@ -121,6 +121,10 @@ class VerticalWriter(Writer):
         if ending.totals is not None:
             totals = _vertical_lines(self.header, ending.totals, as_json=False)
             text += "\n\nTotals:\n───────\n" + totals[0]
+        if ending.extremes is not None:
+            ends = _vertical_lines(self.header, ending.extremes, as_json=False)
+            text += "\n" if ending.totals is None else ""
+            text += f"\nMin:\n────\n{ends[0]}\nMax:\n────\n{ends[1]}"
         return text.encode("utf-8", "surrogateescape")
 
 
@@ -211,11 +215,13 @@ class PrettyWriter(Writer):
         return b""
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the table, and that of the totals."""
+        """Return the table, and those of the totals and the extremes."""
         rows, first_rows = self._kept.shown()
         text = "" if rows is None else self._draw(rows, first_rows, ending.rows)
         if ending.totals is not None:
             text += "\nTotals:\n" + self._draw(ending.totals, 1, 1)
+        if ending.extremes is not None:
+            text += "\nExtremes:\n" + self._draw(ending.extremes, 2, 2)
         return text.encode("utf-8", "surrogateescape")
 
     def _draw(self, batch: pa.RecordBatch, first_rows: int, rows: int) -> str:

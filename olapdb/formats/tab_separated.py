@@ -59,10 +59,9 @@ class TabWriter(Writer):
         return joined_rows(self.texts(batch), "\t", "", self._end)
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the totals behind an empty line, if there are any."""
-        if ending.totals is None:
-            return b""
-        return self._end.encode() + self.write(ending.totals)
+        """Return the totals and the extremes, as far as there are any, each behind an empty line."""
+        end = self._end.encode()
+        return b"".join(end + self.write(rows) for rows in ending.rows_behind)
 
 
 def _layout(head_lines: int, raw: bool, source: Input) -> Lines:

@@ -96,11 +96,19 @@ class XmlWriter(Writer):
         return _valid(body(rows))
 
     def finish(self, ending: Ending) -> bytes:
-        """Return the totals, the number of rows, and the statistics."""
+        """Return the totals, the extremes, the number of rows, and the statistics."""
         text = b"\t</data>\n"
         if ending.totals is not None:
             totals = body(joined_rows(self._values(ending.totals, "\t\t"), ""))
             text += b"\t<totals>\n" + _valid(totals) + b"\t</totals>\n"
+        if ending.extremes is not None:
+            ends = [
+                body(joined_rows(self._values(ending.extremes.slice(at, 1), "\t\t\t"), ""))
+                for at in (0, 1)
+            ]
+            least, greatest = map(_valid, ends)
+            text += b"\t<extremes>\n\t\t<min>\n" + least + b"\t\t</min>\n"
+            text += b"\t\t<max>\n" + greatest + b"\t\t</max>\n\t</extremes>\n"
         text += f"\t<rows>{ending.rows}</rows>\n".encode()
         if self.header.settings.boolean("output_format_write_statistics"):
             read = ending.statistics

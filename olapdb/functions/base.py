@@ -65,6 +65,8 @@ class ScalarCall:
     monotonic: bool = False
     """Non-decreasing in its only non-constant argument, so that it can prune by keys."""
     lazy: bool = False
+    reads_values: bool = True
+    """Whether the kernel looks at its arguments; else it gets none, and they are not computed."""
 
 
 MergeClass: TypeAlias = Literal["exact", "ordered", "float", "sketch"]

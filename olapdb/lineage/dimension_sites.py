@@ -162,9 +162,12 @@ def _dictionary_site(
 ) -> JoinSite | None:
     """Return the site of a lookup in a dictionary: a row meets the dictionary's rows of its key.
 
-    Returns None for a walk along a hierarchy, which meets rows of other keys too."""
-    is_known = call.kind in ("get", "has") and isinstance(
-        node, nodes.Filter | nodes.Project | nodes.Aggregate | nodes.Scan
+    Returns None for a walk along a hierarchy and for a lookup in networks, which meet rows of other
+    keys too."""
+    is_known = (
+        call.kind in ("get", "has")
+        and not call.shape.prefixes
+        and isinstance(node, nodes.Filter | nodes.Project | nodes.Aggregate | nodes.Scan)
     )
     is_known = is_known and all(_is_row_wise(child) for child in node.children())
     if not is_known or any(_has_subquery_over(a, changed) for a in call.arguments):

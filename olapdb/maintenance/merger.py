@@ -84,6 +84,15 @@ def merge_parts(
     return done
 
 
+def rehearse_merge(
+    origin: CommitOrigin, snapshot: Snapshot, table: Table, parts: Sequence[Part]
+) -> int:
+    """Merge parts of one partition in memory, and keep nothing; return the rows that there were."""
+    layout = shared_layout(table, origin.services.cache, origin.services.zone)
+    ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
+    return int(_merged_rows(origin, snapshot, layout, ordered).num_rows)
+
+
 def merge_batch(
     origin: CommitOrigin,
     snapshot: Snapshot,

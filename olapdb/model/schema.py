@@ -302,8 +302,8 @@ class View:
     created_ms: int = 0
     dictionary: str = ""
     merges: str = ""
-    """The engine `Merge('db', 'regexp')` or `Alias('db', 't')` of a table that has the rows of
-    others; else ""."""
+    """The engine `Merge('db', 'regexp')`, `Alias('db', 't')`, `Dictionary` or `GenerateRandom(1)` of a
+    table that stores no rows; else ""."""
     alias_of: tuple[str, ...] = ()
     """The database and name of the table that an Alias stands for; else ()."""
     revision: int = field(default=0, compare=False)
@@ -315,7 +315,7 @@ class View:
 
     @property
     def engine_name(self) -> str:
-        """The engine's name: `Merge` or `Alias`, else ""."""
+        """The engine's name, such as `Merge`; "" for a view."""
         return self.merges.partition("(")[0]
 
     def renamed(self, database: str, name: str) -> View:

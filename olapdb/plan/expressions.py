@@ -173,7 +173,8 @@ class DictionaryShape:
 
     `latest`: of several ranges that hold a value the last one counts, else the first. `parent` is
     the position of the parent's key, -1 without hierarchy; at the parent `root` a hierarchy ends.
-    `depends` are (id, revision) of all objects that the plan was bound from."""
+    `depends` are (id, revision) of all objects that the plan was bound from. `prefixes`: the key is
+    the text of a network, and an address is looked up in the longest that holds it."""
 
     name: str
     keys: int
@@ -182,6 +183,7 @@ class DictionaryShape:
     parent: int
     root: object
     depends: tuple[tuple[str, int], ...]
+    prefixes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -465,12 +465,16 @@ def refuse_dependents(
 def drop_text(item: SchemaObject) -> str:
     """Return the statement that drops a view or a dictionary."""
     kind = "DICTIONARY" if isinstance(item, View) and item.dictionary else "VIEW"
+    if isinstance(item, View) and item.merges:
+        kind = "TABLE"
     return f"DROP {kind} {item.database}.{item.name}"
 
 
 def is_dictionary_over(view: SchemaObject, item: SchemaObject) -> bool:
-    """Return whether the view is a dictionary whose source names the item."""
-    if not isinstance(view, View) or not view.dictionary:
+    """Return whether the view is a dictionary whose source names the item, or a table of the engine
+    Dictionary over it."""
+    is_over = isinstance(view, View) and (view.dictionary or view.engine_name == "Dictionary")
+    if not isinstance(view, View) or not is_over:
         return False
     return any(
         (name.database or view.database, name.name) == (item.database, item.name)

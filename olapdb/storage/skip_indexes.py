@@ -12,6 +12,9 @@ of one record batch with a row for each block; the footer's metadata holds its p
     tokenbf_v1     the same, of the words of the texts; their number of bits and hashes is given
     ngrambf_v1     the same, of their n-grams
     text           the tokens of the whole part, each with its granules: see `text_index`
+
+Over a tuple, minmax and the filters have these columns for each element, prefixed with its number and
+a dot (`0.low`); a set has structs of distinct tuples.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import CorruptedData
+from olapdb.errors import CorruptedData, InternalError
 from olapdb.functions.kernels.columns import from_scalars
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.functions.strings.tokenizers import Tokenizer
@@ -102,17 +105,42 @@ def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
     """Return the index over a part's values, given in the part's order, as an Arrow IPC stream."""
     if index.type == "text":
         return _stream(text_index(values, Tokenizer.parse(index.tokenizer), granule_rows))
+    if pa.types.is_struct(values.type) and index.type != "set":
+        return _stream(_of_elements([_batch(index, v, granule_rows) for v in values.flatten()]))
+    return _stream(_batch(index, values, granule_rows))
+
+
+def element_of(batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
+    """Return the index of one element, numbered from 0, of an index over a tuple."""
+    prefix = f"{number}."
+    names = [name for name in batch.schema.names if name.startswith(prefix)]
+    return batch.select(names).rename_columns([name.removeprefix(prefix) for name in names])
+
+
+def _of_elements(elements: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the index over a tuple from the indexes of its elements."""
+    return pa.record_batch(
+        {
+            f"{number}.{name}": element.column(name)
+            for number, element in enumerate(elements)
+            for name in element.schema.names
+        }
+    )
+
+
+def _batch(index: SkipIndex, values: pa.Array, granule_rows: int) -> pa.RecordBatch:
+    """Return the index over values that are no tuples, or that a set keeps whole."""
     blocks = list(_row_blocks(values, granule_rows * index.granularity))
     match index.type:
         case "minmax":
-            batch = _minmax(blocks, values.type)
+            return _minmax(blocks, values.type)
         case "set":
-            batch = _sets(blocks, values.type, int(index.argument))
+            return _sets(blocks, values.type, int(index.argument))
         case "bloom_filter":
-            batch = _filters(_bloom(block, index.argument) for block in blocks)
+            return _filters(_bloom(block, index.argument) for block in blocks)
         case "tokenbf_v1" | "ngrambf_v1":
-            batch = _filters(_text_filter(block, index) for block in blocks)
-    return _stream(batch)
+            return _filters(_text_filter(block, index) for block in blocks)
+    raise InternalError(f"An index {index.type} is not made of blocks.")
 
 
 def _stream(batch: pa.RecordBatch) -> bytes:
@@ -193,7 +221,7 @@ def _minmax(blocks: list[pa.Array], arrow: pa.DataType) -> pa.RecordBatch:
 def _sets(blocks: list[pa.Array], arrow: pa.DataType, values_max: int) -> pa.RecordBatch:
     """Build a set index: the distinct values of each block, null for a block with more than
     `values_max` (0: no limit)."""
-    distinct = [pc.unique(block) for block in blocks]
+    distinct = [_distinct(block) for block in blocks]
     sets = [
         values_of_block if not values_max or len(values_of_block) <= values_max else None
         for values_of_block in distinct
@@ -206,6 +234,17 @@ def _sets(blocks: list[pa.Array], arrow: pa.DataType, values_max: int) -> pa.Rec
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), type=pa.int32())
     mask = pa.array([values_of_block is None for values_of_block in sets])
     return pa.record_batch({"values": pa.ListArray.from_arrays(offsets, flat, mask=mask)})
+
+
+def _distinct(values: pa.Array) -> pa.Array:
+    """Return the distinct values; tuples are grouped by their elements, as Arrow has no hash of
+    structs."""
+    if not pa.types.is_struct(values.type):
+        return pc.unique(values)
+    names = [str(number) for number in range(values.type.num_fields)]
+    groups = pa.table(values.flatten(), names=names).group_by(names).aggregate([]).combine_chunks()
+    arrays = [groups.column(name).chunk(0) for name in names]
+    return pa.StructArray.from_arrays(arrays, fields=list(values.type))
 
 
 def _filters(filters: Iterable[tuple[bytes, int]]) -> pa.RecordBatch:

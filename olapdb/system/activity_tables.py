@@ -46,6 +46,10 @@ def _settings_text(settings: Mapping[str, object]) -> dict[str, str]:
     return {name: str(int(v) if isinstance(v, bool) else v) for name, v in settings.items()}
 
 
+_USER = "default"
+"""The one user that there is, as currentUser() gives it."""
+
+
 def _processes(context: SystemContext) -> Iterator[Row]:
     """List the statements that run in this process."""
     for query in context.services.activity.running():
@@ -65,6 +69,8 @@ def _processes(context: SystemContext) -> Iterator[Row]:
             _settings_text(query.settings),
             query.query_id,
             statistics.memory_peak_bytes,
+            _USER,
+            _USER,
         )
 
 
@@ -94,6 +100,8 @@ def _query_log(context: SystemContext) -> Iterator[Row]:
             1,
             query.query_id,
             moment(query.started_ms),
+            _USER,
+            _USER,
         )
 
 
@@ -237,7 +245,7 @@ TABLES = (
         """is_initial_query UInt8, query_id String, elapsed Float64, is_cancelled UInt8,
         read_rows UInt64, read_bytes UInt64, written_rows UInt64, peak_memory_usage Int64,
         query String, query_kind String, current_database String, Settings Map(String, String),
-        initial_query_id String, memory_usage Int64""",
+        initial_query_id String, memory_usage Int64, user String, initial_user String""",
         _processes,
     ),
     SystemTable(
@@ -247,7 +255,8 @@ TABLES = (
         written_rows UInt64, memory_usage UInt64, current_database String, query String,
         query_kind String, exception_code Int32, exception String, query_id String,
         Settings Map(String, String), query_start_time_microseconds DateTime64(6),
-        is_initial_query UInt8, initial_query_id String, initial_query_start_time DateTime""",
+        is_initial_query UInt8, initial_query_id String, initial_query_start_time DateTime,
+        user String, initial_user String""",
         _query_log,
     ),
     SystemTable(

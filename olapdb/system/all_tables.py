@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from olapdb.system import (
+    absent_tables,
     activity_tables,
     catalog_tables,
     cluster_tables,
@@ -25,6 +26,7 @@ from olapdb.system.registry import SystemTable
 SYSTEM_TABLES: Mapping[str, SystemTable] = {
     table.name: table
     for module in (
+        absent_tables,
         activity_tables,
         catalog_tables,
         cluster_tables,

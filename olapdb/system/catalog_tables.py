@@ -13,6 +13,8 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import columns_of
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.sql.nodes import Identifier
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
@@ -20,7 +22,7 @@ from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.projection_reader import stored_projection
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore
-from olapdb.system.ddl import create_statement, engine_full, key_list
+from olapdb.system.ddl import create_statement, engine_full, key_list, view_engine
 from olapdb.system.information_schema import DATABASE, information_tables
 from olapdb.system.part_tables import live_parts
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
@@ -141,7 +143,7 @@ def _engine_full(item: SchemaObject) -> str:
     """Return the engine with its clauses, "" for a view."""
     if isinstance(item, Table):
         return engine_full(item)
-    return item.merges if isinstance(item, View) else ""
+    return view_engine(item) if isinstance(item, View) else ""
 
 
 def _names_in(key: str) -> frozenset[str]:
@@ -269,10 +271,30 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
                 index.name,
                 index.type,
                 index.type_full,
-                index.expression,
+                _expression_list(index.expression),
                 index.granularity,
                 "Explicit",
             )
+
+
+def _expression_list(text: str) -> str:
+    """Return an index's expression as ClickHouse lists it: a tuple's elements without the tuple."""
+    match parse_expression(text):
+        case nodes.TupleLiteral(elements):
+            return ", ".join(to_sql(element) for element in elements)
+        case nodes.Function("tuple", arguments):
+            return ", ".join(to_sql(argument) for argument in arguments)
+    return text
+
+
+def _constraints(context: SystemContext) -> Iterator[Row]:
+    """List the constraints of all tables, in the order of each table."""
+    for item in context.objects("table"):
+        if not isinstance(item, Table):
+            continue
+        for name, condition in item.constraints:
+            kind = "ASSUME" if name in item.assumed else "CHECK"
+            yield item.database, item.name, name, kind, condition
 
 
 def _projections(context: SystemContext) -> Iterator[Row]:
@@ -375,6 +397,11 @@ TABLES = (
         """database String, table String, name String, type String, type_full String, expr String,
         granularity UInt64, creation String""",
         _indexes,
+    ),
+    SystemTable(
+        "constraints",
+        "database String, table String, name String, type String, expression String",
+        _constraints,
     ),
     SystemTable(
         "projections",

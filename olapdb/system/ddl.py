@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from olapdb.bind.analysis import referenced_tables
 from olapdb.bind.dictionary_definition import definition_of
 from olapdb.config import SESSION_SETTINGS
 from olapdb.model.schema import (
@@ -19,11 +20,23 @@ from olapdb.model.schema import (
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot, columns_of
 from olapdb.sql.format import to_sql
-from olapdb.sql.nodes import TableName
-from olapdb.sql.parser import parse_refresh
+from olapdb.sql.nodes import Literal, TableName
+from olapdb.sql.parser import parse_query, parse_refresh
 from olapdb.storage.codec import codec_clause
 from olapdb.system.dictionary_ddl import current_statement
 from olapdb.types import quote_identifier
+
+
+def view_engine(item: View) -> str:
+    """Return the engine of a table that stores no rows, `Dictionary` with its dictionary's name."""
+    if item.engine_name != "Dictionary":
+        return item.merges
+    ((database, name),) = {
+        (table.database or item.database, table.name)
+        for table in referenced_tables(parse_query(item.query))
+    }
+    shown = name if database == item.database else f"{database}.{name}"
+    return f"Dictionary({to_sql(Literal(shown))})"
 
 
 def qualified(database: str, name: str) -> str:
@@ -50,7 +63,7 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
             listed = _columns(columns_of(snapshot, item))
             head = f"CREATE TABLE {qualified(item.database, item.name)}"
             head += f" ({listed})" if listed else ""  # the table of an Alias may be gone
-            return f"{head} ENGINE = {item.merges}{_comment(item.comment)}"
+            return f"{head} ENGINE = {view_engine(item)}{_comment(item.comment)}"
         case View():
             columns = f" ({_columns(item.columns)})" if item.columns else ""
             head = f"CREATE VIEW {qualified(item.database, item.name)}"

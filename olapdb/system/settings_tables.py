@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from olapdb.bind.special_calls import SPECIAL_CALLS
 from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingDefinition, SettingValue
+from olapdb.config.setting_types import SESSION_TYPES, TABLE_TYPES
 from olapdb.functions.aggregates.name_parts import aggregate_descriptions
 from olapdb.functions.registry import function_descriptions
 from olapdb.functions.windows import window_names
@@ -15,8 +16,10 @@ from olapdb.system.registry import Row, SystemContext, SystemTable
 
 
 def _text(value: SettingValue) -> str:
-    """Return a setting's value as text; booleans as "0" and "1"."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
+    """Return a setting's value as text; booleans as "0" and "1", floats without ".0"."""
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return str(value)
 
 
 def _minimum(definition: SettingDefinition) -> str | None:
@@ -34,7 +37,7 @@ def _settings(context: SystemContext) -> Iterator[Row]:
             _text(definition.default),
             int(name in changed),
             definition.description,
-            definition.type,
+            SESSION_TYPES.get(name, definition.type),
             int(definition.neutral),
             _minimum(definition),
             None,
@@ -53,7 +56,7 @@ def _table_settings(context: SystemContext) -> Iterator[Row]:
             name,
             default,
             definition.description,
-            definition.type,
+            TABLE_TYPES.get(name, definition.type),
             default,
             0,
             _minimum(definition),

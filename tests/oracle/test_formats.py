@@ -30,6 +30,10 @@ _QUERIES = {
     "some rows": "SELECT number AS n, toString(number) AS s, number * 1.5 AS f,"
     " if(number = 1, NULL, number) AS x FROM numbers(3)",
     "no rows": "SELECT number AS n FROM numbers(0)",
+    "extremes": "SELECT number % 2 AS k, count() AS c, if(k = 1, NULL, k + 1) AS a FROM numbers(3)"
+    " GROUP BY k WITH TOTALS ORDER BY k SETTINGS extremes = 1",
+    "extremes of objects": "SELECT CAST((number, 2), 'Tuple(x UInt8, y Int64)') AS t, map('a', t.1) AS m,"
+    " [number, 1] AS a, NULL AS n FROM numbers(3) SETTINGS extremes = 1",
     "totals": "SELECT k, count() AS c FROM values('k UInt8', 1, 1, 2) GROUP BY k WITH TOTALS ORDER BY k",
     "large numbers": "SELECT 2000000 AS a, number * 1000000 AS b FROM numbers(3)",
     "a large number": "SELECT 12345678 AS big",

@@ -71,9 +71,9 @@ def test_what_clients_send_is_accepted_and_what_would_be_ignored_is_refused() ->
     with olapdb.connect() as connection:
         connection.execute(
             "SELECT 1 SETTINGS log_comment = 'daily', join_algorithm = 'grace_hash',"
-            " max_query_size = 1000000, max_result_bytes = 0, extremes = 0"
+            " max_query_size = 1000000, max_result_bytes = 0, read_overflow_mode = 'throw'"
         )
-        for setting in ("extremes = 1", "group_by_overflow_mode = 'any'"):
+        for setting in ("validate_polygons = 0", "group_by_overflow_mode = 'any'"):
             with pytest.raises(NotSupportedError, match=setting.split()[0]):
                 connection.execute(f"SELECT 1 SETTINGS {setting}")
         with pytest.raises(olapdb.Error, match="Unknown setting"):

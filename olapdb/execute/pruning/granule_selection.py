@@ -36,6 +36,7 @@ from olapdb.model.part import ColumnBounds, Part
 from olapdb.plan.conditions import conjuncts
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Scan
+from olapdb.plan.tuples import tuple_elements
 from olapdb.storage.reader import PartReader
 from olapdb.types import DataType
 
@@ -269,14 +270,18 @@ class Selector:
     def _in_scan_names(self, expression: Expression) -> Expression | None:
         """Return an expression over the table's columns with the scan's unique names.
 
-        Returns None if the condition does not read all these columns."""
+        Returns None if the condition does not read all these columns; of a tuple, those of at least
+        one element. Columns that are not read get names that no condition has."""
         unique = {column: u for u, (column, _) in self._names.items()}
-        if not columns_of(expression) <= unique.keys():
+        items = tuple_elements(expression) or (expression,)
+        if not any(columns_of(item) <= unique.keys() for item in items):
             return None
 
         def rename(part: Expression) -> Expression | None:
             """Return the column reference under its unique name; None for other expressions."""
-            return ColumnRef(part.type, unique[part.name]) if isinstance(part, ColumnRef) else None
+            if not isinstance(part, ColumnRef):
+                return None
+            return ColumnRef(part.type, unique.get(part.name, f"\0{part.name}"))
 
         return transform(expression, rename)
 

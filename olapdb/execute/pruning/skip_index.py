@@ -37,7 +37,8 @@ from olapdb.plan.expressions import (
     transform,
     walk,
 )
-from olapdb.storage.skip_indexes import bloom_contains, indexed_type
+from olapdb.plan.tuples import tuple_elements
+from olapdb.storage.skip_indexes import bloom_contains, element_of, indexed_type
 from olapdb.storage.text_index import blocks_of
 from olapdb.types.arrow_values import FALSE, to_numpy
 
@@ -55,24 +56,34 @@ def conditions_on(
     expression, replaced by one column, or what its preprocessor makes of it, replaced by another."""
     column = ColumnRef(index_expression.type, INDEXED)
     processed = preprocessed_column(index, index_expression)
+    elements = tuple_elements(index_expression)
+    columns = [ColumnRef(element.type, _element(n)) for n, element in enumerate(elements)]
 
     def replaced(part: Expression) -> Expression | None:
         """Return a column for the index's expression, preprocessed or not, else None."""
         if part == processed and part != index_expression:
             return ColumnRef(processed.type, PREPROCESSED)
-        return column if part == index_expression else None
+        if part in elements:
+            return columns[elements.index(part)]
+        return column if part == index_expression and not elements else None
 
     conditions = (
         transform(asked_of_map(conjunct, index_expression), replaced) for conjunct in conjuncts
     )
+    known = {INDEXED, PREPROCESSED, *(column.name for column in columns)}
     return tuple(
         condition
         for condition in conditions
         if columns_of(condition)
-        and columns_of(condition) <= {INDEXED, PREPROCESSED}
+        and columns_of(condition) <= known
         and all(e.function.volatility == "pure" for e in walk(condition) if isinstance(e, Call))
         and not any(hasattr(e, "plan") for e in walk(condition))
     )
+
+
+def _element(number: int) -> str:
+    """Return the name of the column that stands for an element of the index's tuple, from 0."""
+    return f"{INDEXED}.{number}"
 
 
 @dataclass(frozen=True)
@@ -117,26 +128,47 @@ def _by_bounds(
     batch: pa.RecordBatch, condition: Expression, environment: Environment
 ) -> np.ndarray:
     """Return a mask of the blocks for which the condition can be true within their bounds."""
+    names = sorted(columns_of(condition))
+    columns = {name: _part_of(batch, name) for name in names}
+    candidates = Candidates(
+        batch.num_rows, {name: _interval(bounds) for name, bounds in columns.items()}
+    )
+    floats = {n: b.column("low").type for n, b in columns.items() if _is_float(b.column("low"))}
+    if floats and (len(names) > 1 or _holds_for_nan(condition, *floats.popitem(), environment)):
+        return np.ones(batch.num_rows, bool)  # NaN is within no bounds
+    return keep_candidates(condition, candidates, environment)
+
+
+def _part_of(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """Return the index of what the column of this name stands for: the whole, or an element."""
+    number = name.removeprefix(INDEXED).removeprefix(".")
+    return element_of(batch, int(number)) if number.isdigit() else batch
+
+
+def _is_float(values: pa.Array) -> bool:
+    """Return whether the values are floats, among which NaN may be."""
+    return bool(pa.types.is_floating(values.type))
+
+
+def _interval(batch: pa.RecordBatch) -> ValueInterval:
+    """Return the bounds of each block as a minmax index has them."""
     low, high = batch.column("low"), batch.column("high")
     has_values = to_numpy(pc.is_valid(low))
     known = np.ones(batch.num_rows, bool)
-    if pa.types.is_floating(low.type):
+    if _is_float(low):
         known &= has_values  # no bounds may mean NaN
     filler = pc.drop_null(low)
     if len(filler):
         low, high = pc.fill_null(low, filler[0]), pc.fill_null(high, filler[0])
     nulls = to_numpy(pc.greater(batch.column("nulls"), 0))
-    interval = ValueInterval(low, high, known, has_values, nulls)
-    candidates = Candidates(batch.num_rows, {INDEXED: interval})
-    keep = keep_candidates(condition, candidates, environment)
-    if pa.types.is_floating(low.type) and _holds_for_nan(condition, low.type, environment):
-        return np.ones(batch.num_rows, bool)  # NaN is within no bounds
-    return keep
+    return ValueInterval(low, high, known, has_values, nulls)
 
 
-def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Environment) -> bool:
-    """Return whether the condition is true for NaN, or its evaluation raises."""
-    row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[INDEXED])
+def _holds_for_nan(
+    condition: Expression, name: str, arrow: pa.DataType, environment: Environment
+) -> bool:
+    """Return whether the condition is true for NaN in the column `name`, or raises."""
+    row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[name])
     try:
         answer = evaluate_array(condition, row, environment)
     except Error:  # the filter will raise it, if a row is read
@@ -157,6 +189,10 @@ def _by_values(
     if not len(values):
         return unknown
     rows = pa.RecordBatch.from_arrays([values], names=[INDEXED])
+    if pa.types.is_struct(values.type):
+        elements = values.flatten()
+        names = [_element(number) for number in range(len(elements))]
+        rows = pa.RecordBatch.from_arrays(elements, names=names)
     try:
         answers = evaluate_array(condition, rows, environment)
     except Error:  # the filter will raise it, if a row is read
@@ -197,9 +233,11 @@ def _may_have_value(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
             if isinstance(column, ColumnRef) and isinstance(constant, Constant):
                 is_list = pa.types.is_list(column.type.arrow)
                 if is_list == (condition.name == "has") and constant.value.is_valid:
-                    return _looked_up(batch, column, columns.single(constant.value))
+                    return _looked_up(
+                        _part_of(batch, column.name), column, columns.single(constant.value)
+                    )
         case InValues(argument=ColumnRef() as column, values=values, negated=False):
-            return _looked_up(batch, column, single_chunk(values))
+            return _looked_up(_part_of(batch, column.name), column, single_chunk(values))
     return np.ones(batch.num_rows, bool)
 
 

@@ -22,7 +22,7 @@ from olapdb.types.indented import indented_name
 def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toTypeName(x): the name of the argument's type, a constant."""
     shown = pa.scalar(indented_name(arguments[0].type))
-    return ScalarCall(name, STRING, lambda v, r, e: shown)
+    return ScalarCall(name, STRING, lambda v, r, e: shown, reads_values=False)
 
 
 def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -12,7 +12,8 @@ from olapdb.sql.nodes.definitions import ColumnDefinition, ConstraintDefinition,
 
 @dataclass(frozen=True, slots=True)
 class Optimize(Statement):
-    """OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]."""
+    """OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]], or OPTIMIZE TABLE t DRY
+    RUN PARTS `rehearsed` …."""
 
     table: TableName
     partition: PartitionReference | None = None
@@ -21,6 +22,7 @@ class Optimize(Statement):
     deduplicate: bool = False
     deduplicate_by: tuple[Expression, ...] = ()
     settings: tuple[Setting, ...] = ()
+    rehearsed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

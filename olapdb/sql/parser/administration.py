@@ -12,13 +12,18 @@ from olapdb.sql.parser.objects import parse_object_kind
 
 
 def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
-    """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]`."""
+    """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]`, and with `DRY
+    RUN PARTS 'p', …` in place of PARTITION and FINAL."""
     position = cursor.position(cursor.advance())
     cursor.expect("TABLE")
     table = cursor.table_name()
     clauses.refuse_on_cluster(cursor)
+    rehearsed: tuple[str, ...] = ()
+    if cursor.take("DRY", "RUN"):
+        cursor.expect("PARTS")
+        rehearsed = cursor.comma_separated(lambda names: names.string("the name of a part"))
     partition = storage.parse_partition(cursor) if cursor.key == "PARTITION" else None
-    final = cursor.take("FINAL")
+    final = not rehearsed and cursor.take("FINAL")
     cleanup = cursor.take("CLEANUP")
     deduplicate = cursor.take("DEDUPLICATE")
     final = cursor.take("FINAL") or final
@@ -33,6 +38,7 @@ def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
         deduplicate,
         deduplicate_by,
         clauses.parse_settings_clause(cursor),
+        rehearsed,
         position=position,
     )
 

@@ -72,7 +72,7 @@ def _parse_element(
     elif key == "CONSTRAINT" and cursor.key_after(2) in ("CHECK", "ASSUME"):
         cursor.advance()
         elements.constraints.append(parse_constraint(cursor))
-    elif key == "PROJECTION" and cursor.key_after(2) == "(":
+    elif key == "PROJECTION" and cursor.key_after(2) in ("(", "INDEX"):
         cursor.advance()
         elements.projections.append(parse_projection(cursor))
     elif cursor.take("PRIMARY", "KEY"):
@@ -214,6 +214,10 @@ def parse_projection(cursor: TokenCursor) -> nodes.ProjectionDefinition:
     """Parse `name (SELECT …)` behind PROJECTION. Raises SyntaxError if it is no one SELECT."""
     position = cursor.position()
     name = cursor.identifier("the name of a projection")
+    if cursor.key == "INDEX":
+        raise cursor.refused(
+            "PROJECTION … INDEX … TYPE", "A projection is (SELECT columns ORDER BY expressions)."
+        )
     cursor.expect("(")
     query = queries.parse_query(cursor)
     if not isinstance(query, nodes.Select):

@@ -21,6 +21,7 @@ from olapdb.sql.parser.lookahead import call_follows, query_follows, query_is_ne
 
 _REFUSED = {
     "NAMED": "Write the arguments out.",
+    "HYPOTHETICAL": "ADD INDEX makes a true one; EXPLAIN indexes = 1 shows what it excludes.",
     "LIVE": "Use CREATE MATERIALIZED VIEW.",
     "WINDOW": "Use CREATE MATERIALIZED VIEW with a time bucket in its GROUP BY.",
     "WORKLOAD": "Use the setting max_threads.",

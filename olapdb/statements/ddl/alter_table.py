@@ -82,7 +82,7 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
         setting.name: setting.value for setting in action.settings
     }
     for name in (*changes, *action.reset):
-        if name in FIXED_SETTINGS:
+        if name in FIXED_SETTINGS and changes.get(name) != table.setting(name):
             raise ReadonlySetting(
                 f"Setting {name} is fixed when the table is made.",
                 hint="CREATE a new table with it, INSERT … SELECT the rows, and EXCHANGE TABLES.",

@@ -36,6 +36,7 @@ from olapdb.statements.context import StatementContext, refuse_dependents, unkno
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.alias_tables import build_alias, is_alias
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
+from olapdb.statements.ddl.derived_tables import build_derived, is_derived
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.replace import (
     broken_views,
@@ -65,10 +66,10 @@ def _create_table(
     existing = _object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
-    if is_merge_table(statement) or is_alias(statement):
-        build = build_alias if is_alias(statement) else build_merge_table
-        commit_object(build(statement, context, snapshot), existing, context, snapshot)
-        return Result()
+    for is_kind, build in _STORED_AS_VIEWS:
+        if is_kind(statement):
+            commit_object(build(statement, context, snapshot), existing, context, snapshot)
+            return Result()
     table = build_table(statement, context, snapshot)
     if statement.clone:
         table = with_columns_of(table, template_table(statement, context, snapshot))
@@ -82,6 +83,14 @@ def _create_table(
         return _create_clone(statement, table, existing, context, snapshot)
     commit_object(table, existing, context, snapshot)
     return Result()
+
+
+_STORED_AS_VIEWS = (
+    (is_merge_table, build_merge_table),
+    (is_alias, build_alias),
+    (is_derived, build_derived),
+)
+"""Engines without rows of their own: whether a statement creates one, and what builds it."""
 
 
 def exchange_rows(statement: nodes.CreateTable, table_id: str, context: StatementContext) -> Result:

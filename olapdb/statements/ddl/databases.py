@@ -23,7 +23,7 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 
-_ENGINES = ("Atomic", "Ordinary", "Memory")
+_ENGINES = ("Atomic", "Memory")
 """Engines of databases that are one here: a database of the warehouse."""
 
 _OTHER_ENGINES = (
@@ -62,6 +62,12 @@ def _check_engine(statement: nodes.CreateDatabase) -> None:
     engine = statement.engine
     if engine is None:
         return
+    if engine.name == "Ordinary":
+        raise UnknownDatabaseEngine(
+            "Ordinary database engine is deprecated.",
+            hint="Leave ENGINE out, or say Atomic.",
+            position=statement.position,
+        )
     if engine.name in _OTHER_ENGINES:
         raise NotSupportedError(
             f"Database engine {engine.name} is not supported.",

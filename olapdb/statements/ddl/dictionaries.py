@@ -16,6 +16,7 @@ from olapdb.bind.dictionary_definition import (
 )
 from olapdb.bind.dictionary_rows import find_dictionary
 from olapdb.bind.qualify import qualify
+from olapdb.bind.syntax import rewrite
 from olapdb.execute.operators.dictionaries import KEPT
 from olapdb.model.changes import PutObject
 from olapdb.model.requirements import RevisionIs
@@ -31,7 +32,7 @@ from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_confli
 from olapdb.statements.ddl.create import commit_object
 from olapdb.statements.query import select
 
-_OTHER_LAYOUTS = ("IP_TRIE", "REGEXP_TREE", "POLYGON", "POLYGON_SIMPLE", "POLYGON_INDEX_EACH")
+_OTHER_LAYOUTS = ("REGEXP_TREE", "POLYGON", "POLYGON_SIMPLE", "POLYGON_INDEX_EACH")
 _COMPLEX = "COMPLEX_KEY_"
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _SOURCE_PARAMETERS = frozenset(
@@ -196,10 +197,16 @@ def _check_layout(statement: nodes.CreateDictionary) -> None:
             hint=f"There are {', '.join(LAYOUTS)}, and these with COMPLEX_KEY_.",
             position=statement.layout.position,
         )
-    if kind not in LAYOUTS or written == "COMPLEX_KEY_FLAT":
+    if kind not in LAYOUTS or written in ("COMPLEX_KEY_FLAT", "COMPLEX_KEY_IP_TRIE"):
         raise errors.UnknownElementInConfig(
             f"Unknown layout of dictionaries: {written}.",
             hint=f"There are {', '.join(LAYOUTS)}, and these with COMPLEX_KEY_.",
+            position=statement.layout.position,
+        )
+    if statement.layout.parameter("ACCESS_TO_KEY_FROM_ATTRIBUTES") is not None:
+        raise errors.NotSupportedError(
+            "ACCESS_TO_KEY_FROM_ATTRIBUTES is not supported.",
+            hint="Give the dictionary a further attribute that is a copy of the key.",
             position=statement.layout.position,
         )
     if kind == "DIRECT" and statement.lifetime is not None:
@@ -231,6 +238,11 @@ def _check_types(definition: DictionaryDefinition) -> None:
             raise errors.BadArguments(
                 f"The key column {key.name} cannot be Nullable.", position=key.position
             )
+    if definition.has_prefixes and [key.type for key in definition.keys] != [types.STRING]:
+        raise errors.BadArguments(
+            "The key of LAYOUT(IP_TRIE) is one column of type String: the text of a network.",
+            position=definition.keys[0].position,
+        )
     bounds = {types.plain(bound.type) for bound in definition.bounds}
     if len(bounds) > 1 or not all(isinstance(bound, _BOUNDS) for bound in bounds):
         raise errors.BadArguments(
@@ -304,6 +316,31 @@ def _refuse_expressions(definition: DictionaryDefinition) -> None:
             )
 
 
+_ADDRESS = "arrayElement(splitByChar('/', p), 1)"
+_LENGTH = (
+    f"if(isIPv4String({_ADDRESS}), 96, 0) + if(position(p, '/') = 0,"
+    f" if(isIPv4String({_ADDRESS}), 32, 128), toUInt8(arrayElement(splitByChar('/', p), 2)))"
+)
+_NETWORK = (
+    f"concat(toString(tupleElement(IPv6CIDRToRange(toIPv6({_ADDRESS}), toUInt8({_LENGTH})), 1)),"
+    f" '/', toString({_LENGTH}))"
+)
+
+
+def network_text(prefix: nodes.Expression) -> nodes.Expression:
+    """Return the text of the same network that LAYOUT(IP_TRIE) keeps: `::ffff:10.0.0.0/104` for
+    `10.1.2.3/8`, so that networks are equal whose texts are. It raises for a text that is none."""
+    column = nodes.Identifier(("p",))
+
+    def replaced(node: nodes.Node) -> nodes.Node | None:
+        """Return the prefix in place of `p`; None for other nodes."""
+        return prefix if node == column else None
+
+    network = rewrite(parse_expression(_NETWORK), replaced)
+    assert isinstance(network, nodes.Expression)
+    return network
+
+
 def _columns(definition: DictionaryDefinition, *, by_name: bool) -> Iterator[nodes.Expression]:
     """Yield the columns of the query: the source's by their names, or any value of their type."""
     open_ends = dict(zip([b.name for b in definition.bounds], ("lowest", "highest"), strict=False))
@@ -314,6 +351,8 @@ def _columns(definition: DictionaryDefinition, *, by_name: bool) -> Iterator[nod
             value = nodes.Function("arrayElement", (no_values, nodes.Literal(1, "1")))
         elif column.expression is not None:
             value = column.expression
+        if definition.has_prefixes and column is definition.keys[0]:
+            value = network_text(value)
         if column.name in open_ends and types.is_nullable(column.type):
             end = _end(data_type, highest=open_ends[column.name] == "highest")
             value = nodes.Function("ifNull", (value, end))

@@ -26,7 +26,7 @@ ENGINES = (
     *LOG_ENGINES,
     "Null",
 )
-_UNSUPPORTED = ("GraphiteMergeTree", "Buffer", "Dictionary")
+_UNSUPPORTED = ("GraphiteMergeTree", "Buffer")
 _EXTERNAL = (
     "Distributed",
     "Kafka",
@@ -44,7 +44,6 @@ _INSTEAD: Mapping[str, str] = {
     "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'.",
     "Buffer": "INSERT into the table itself: small blocks wait in the catalog for a merge, and are "
     "neither lost in a crash nor unknown to views.",
-    "Dictionary": "CREATE DICTIONARY makes a dictionary, which SELECT reads by its name.",
 }
 """What to use for an engine that is not supported."""
 _USES: Mapping[str, str] = {
@@ -225,6 +224,8 @@ def _has_key(storage: nodes.StorageClause) -> bool:
 
 def refuse_clauses(engine: str, storage: nodes.StorageClause) -> None:
     """Raise BadArguments for clauses that an engine outside the MergeTree family does not take."""
+    if engine == "Memory":
+        _check_memory_settings(storage)
     for clause, is_given in (
         ("ORDER BY", storage.order_by is not None),
         ("PRIMARY KEY", storage.primary_key is not None),
@@ -242,10 +243,39 @@ def refuse_clauses(engine: str, storage: nodes.StorageClause) -> None:
             )
 
 
+def _check_memory_settings(storage: nodes.StorageClause) -> None:
+    """Raise UnknownSetting for a setting that Memory does not have, NotSupportedError for limits, by
+    which old rows would leave."""
+    for setting in storage.settings:
+        if setting.name not in _MEMORY_SETTINGS:
+            raise errors.UnknownSetting(
+                f"Unknown setting '{setting.name}': for storage Memory.",
+                hint=f"There are {', '.join(_MEMORY_SETTINGS)}.",
+                position=setting.position,
+            )
+        if setting.name != "compress" and setting.value != 0:
+            raise errors.NotSupportedError(
+                f"Setting {setting.name} of Memory tables is not supported: all rows are kept.",
+                hint="DELETE is for MergeTree tables, whose TTL removes old rows.",
+                position=setting.position,
+            )
+
+
+_MEMORY_SETTINGS = (
+    "compress",
+    "min_rows_to_keep",
+    "max_rows_to_keep",
+    "min_bytes_to_keep",
+    "max_bytes_to_keep",
+)
+
+
 def _has_neutral_settings(engine: str, storage: nodes.StorageClause) -> bool:
     """Return whether the settings may stand beside the engine: those of a Null table are about
     deduplication only (it stores nothing, but drops redelivered rows before its views read them),
-    those of a Set or a Join say what holds anyway."""
+    those of a Set, a Join or a Memory table say what holds anyway."""
+    if engine == "Memory":
+        return True
     if engine in ("Set", "Join"):
         return all(_AS_IT_IS.get(s.name, None) == s.value for s in storage.settings)
     return engine == "Null" and all(is_deduplication(setting.name) for setting in storage.settings)

@@ -19,6 +19,7 @@ from olapdb.errors import (
 from olapdb.model.schema import IndexType, SkipIndex, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, Expression, columns_of, walk
+from olapdb.plan.tuples import tuple_elements
 from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
@@ -84,7 +85,8 @@ def skip_index(
     if kind == "text":
         return text_index(definition, bound)
     if kind == "bloom_filter":
-        _check_hashed(definition, bound.type)
+        for element in tuple_elements(bound) or (bound,):
+            _check_hashed(definition, element.type)
     if kind in _PARAMETERS:
         _check_text(definition, bound.type)
     if definition.granularity < 1:
@@ -209,17 +211,23 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
             hint="Write out what the ALIAS stands for.",
             position=definition.position,
         )
-    if isinstance(types.plain(bound.type), types.AggregateFunction | types.Map | types.Tuple):
+    for element in tuple_elements(bound) or (bound,):
+        _check_type(definition, element.type)
+
+
+def _check_type(definition: nodes.IndexDefinition, data_type: types.DataType) -> None:
+    """Raise IllegalColumn if the index cannot be over values of this type."""
+    plain = types.plain(data_type)
+    if isinstance(plain, types.AggregateFunction | types.Map | types.Tuple):
         raise IllegalColumn(
-            f"An index cannot be over {bound.type}.",
+            f"An index cannot be over {data_type}.",
             hint="Declare an index for each of the expressions, or over an element of it.",
             position=definition.position,
         )
-    if isinstance(types.plain(bound.type), types.Array) and _TYPES[
-        definition.type.name.lower()
-    ] in ("minmax", "set"):
+    kind = _TYPES[definition.type.name.lower()]
+    if isinstance(plain, types.Array) and kind in ("minmax", "set"):
         raise IllegalColumn(
-            f"An index {definition.type.name} cannot be over {bound.type}.",
+            f"An index {definition.type.name} cannot be over {data_type}.",
             hint="bloom_filter can; it serves has().",
             position=definition.position,
         )

@@ -56,7 +56,7 @@ def build_table(
     changes: dict[str, SettingValue | None] = {
         setting.name: setting.value
         for setting in storage.settings
-        if engine.name not in ("Set", "Join")  # theirs say what holds anyway
+        if engine.name not in ("Set", "Join", "Memory")  # theirs say what holds anyway
     }
     settings = table_settings(changes) if storage.settings else (like.settings if like else ())
     if not engine.is_merge_tree:

@@ -58,13 +58,11 @@ def deduplicate(
 ) -> None:
     """Run OPTIMIZE … DEDUPLICATE [BY …]: keep the first of equal rows in each partition. The commit
     invalidates the view slices computed from removed rows."""
-    step = DeduplicateStep(
-        _deduplication_columns(statement, table, context, snapshot), partition_id
-    )
+    step = DeduplicateStep(deduplication_columns(statement, table, context, snapshot), partition_id)
     mutate(context.origin("DEDUPLICATE"), table.id, step, parameters=context.parameters)
 
 
-def _deduplication_columns(
+def deduplication_columns(
     statement: nodes.Optimize, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[str, ...]:
     """Return the columns to compare: those of BY, or all stored ones without BY. Raise

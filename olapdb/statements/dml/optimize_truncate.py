@@ -6,22 +6,32 @@ from dataclasses import fields
 
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.dml.delete import delete_rows, require_condition
+from olapdb.dml.part_selection import PartSelection
 from olapdb.dml.truncate import truncate as truncate_table
 from olapdb.dml.truncate import truncate as truncate_tables
 from olapdb.dml.ttl import apply_ttl
 from olapdb.engine.expiry import ttl_rules
-from olapdb.errors import BadArguments, NotSupportedError, UnsupportedMethod
+from olapdb.errors import (
+    BadArguments,
+    CannotAssignOptimize,
+    Error,
+    NotSupportedError,
+    SupportIsDisabled,
+    UnsupportedMethod,
+)
 from olapdb.maintenance.backup import back_up, restore
 from olapdb.maintenance.merge_planner import optimize as optimize_table
 from olapdb.maintenance.merge_planner import recompress
+from olapdb.maintenance.merger import rehearse_merge
 from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_database
 from olapdb.statements.ddl import dictionaries, refreshable_views
 from olapdb.statements.ddl.drop import drop_all
-from olapdb.statements.dml.mutations import deduplicate
+from olapdb.statements.dml.mutations import deduplicate, deduplication_columns
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.statements.dml.quarantine import quarantine
 from olapdb.statements.introspect.show_filters import matches
@@ -98,15 +108,16 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
 
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """Run OPTIMIZE TABLE t [PARTITION p] [FINAL] [DEDUPLICATE]: remove duplicates and expired rows,
-    then merge, and return when the merges are done. Raise UnsupportedMethod outside the MergeTree
-    family. Also raises NotSupportedError."""
-    if statement.cleanup:
-        raise NotSupportedError(
-            "OPTIMIZE … CLEANUP is not supported yet.", position=statement.position
-        )
+    then merge, and return when the merges are done. DRY RUN merges the parts and keeps nothing.
+
+    Raises UnsupportedMethod outside the MergeTree family, SupportIsDisabled for CLEANUP."""
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "OPTIMIZE")
+    if statement.cleanup:
+        raise _refused_cleanup(statement, table)
+    if statement.rehearsed:
+        return _rehearse(statement, table, context, snapshot)
     if not table.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"OPTIMIZE needs a table of the MergeTree family, not {table.engine.name}.",
@@ -130,6 +141,48 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
         apply_ttl(context.origin("TTL"), table.id, partition_id=partition)
     if expires:
         recompress(context.origin("TTL"), table.id, partition_id=partition)
+    return Result()
+
+
+def _refused_cleanup(statement: nodes.Optimize, table: Table) -> Error:
+    """Return the error for CLEANUP, which is for ReplacingMergeTree."""
+    if table.engine.name != "ReplacingMergeTree":
+        return CannotAssignOptimize(
+            f"Cannot OPTIMIZE with CLEANUP: only ReplacingMergeTree has it, not {table.engine.name}.",
+            position=statement.position,
+        )
+    return SupportIsDisabled(
+        "Merges with CLEANUP are not allowed.",
+        hint="FINAL leaves out deleted rows; DELETE FROM t WHERE is_deleted removes them.",
+        position=statement.position,
+    )
+
+
+def _rehearse(
+    statement: nodes.Optimize, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Result:
+    """Run OPTIMIZE TABLE t DRY RUN PARTS …: merge these parts, and keep nothing of it.
+
+    Raises BadArguments outside the MergeTree family and for parts of several partitions,
+    BadDataPartName, NoSuchDataPart, and for the columns of BY what `deduplication_columns` does."""
+    if not table.engine.is_merge_tree:
+        raise BadArguments(
+            "OPTIMIZE DRY RUN is only supported for MergeTree family tables.",
+            position=statement.position,
+        )
+    live = snapshot.parts(table.id)
+    parts = [
+        part
+        for name in dict.fromkeys(statement.rehearsed)
+        for part in PartSelection(part=name).choose(table, live)
+    ]
+    if len({part.partition_id for part in parts}) > 1:
+        raise BadArguments(
+            "OPTIMIZE DRY RUN needs parts of one partition.", position=statement.position
+        )
+    if statement.deduplicate:
+        deduplication_columns(statement, table, context, snapshot)
+    rehearse_merge(context.origin("OPTIMIZE"), snapshot, table, parts)
     return Result()
 
 

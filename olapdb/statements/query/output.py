@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from olapdb.execute.extremes import Extremes
 from olapdb.lazy import lazy_modules
 from olapdb.result import Output, Result
 from olapdb.sql import nodes
@@ -56,11 +57,15 @@ def _text(
     header = base.Header(result.names, result.types, context.settings, context.environment)
     writer = registry.writer_of(name or DEFAULT_FORMAT, header)
     started = time.monotonic()
+    extremes = Extremes(result.types) if context.settings.boolean("extremes") else None
+    if extremes is not None:
+        batches = extremes.through(batches)
 
     def end(rows: int) -> base.Ending:
         """Return what is known when all rows are written."""
         elapsed = max(time.time() - context.environment.now_seconds, time.monotonic() - started)
-        return base.Ending(result.totals, rows, result.statistics, elapsed)
+        ends = None if extremes is None else extremes.rows(result.schema)
+        return base.Ending(result.totals, rows, result.statistics, elapsed, ends)
 
     return base.write_all(writer, batches, end)
 

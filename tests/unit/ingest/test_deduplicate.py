@@ -24,6 +24,7 @@ from olapdb.errors import (
     NoSuchColumn,
     NotSupportedError,
     SettingOutOfRange,
+    UnknownSetting,
 )
 from olapdb.ingest.block_stager import stage_insert
 from olapdb.ingest.trigger import TriggerContext
@@ -217,7 +218,7 @@ def test_a_rule_that_makes_no_sense_is_refused(
 
 
 def test_engines_that_cannot(connection: Connection) -> None:
-    with pytest.raises(BadArguments, match="Engine Memory has no SETTINGS"):
+    with pytest.raises(UnknownSetting, match="for storage Memory"):
         connection.execute(
             "CREATE TABLE t (id Int64) ENGINE = Memory SETTINGS deduplicate_by = 'id'"
         )

@@ -236,7 +236,7 @@ def test_show_lists_what_the_system_tables_hold(connection: olapdb.Connection) -
     assert [row[at] for row in cursor.fetchall()] == ["SHOW PROCESSLIST"]
     connection.execute("SET max_threads = 1")
     changed = rows(connection, "SHOW CHANGED SETTINGS")
-    assert changed == [("max_threads", "UInt64", "1")]
+    assert changed == [("max_threads", "MaxThreads", "1")]
     assert refused(connection, "SHOW SETTING nope")[0] == "UNKNOWN_SETTING"
 
 
