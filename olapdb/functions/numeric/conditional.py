@@ -14,7 +14,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
-from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
+from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, low_cardinality_result
 from olapdb.functions.numeric import comparison
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal
 from olapdb.types import (
@@ -65,6 +65,13 @@ def _common(arguments: Sequence[Argument]) -> DataType:
     if alike and not all(t == types[0] for t in types):
         types = [make_nullable(plain(t)) if is_nullable(t) else plain(t) for t in types]
     return common_type(types)
+
+
+def _hinted(result: DataType, arguments: Sequence[Argument]) -> DataType:
+    """Return `result` as LowCardinality if that is what the only argument that is no constant
+    is."""
+    fixed = [a.constant is not None for a in arguments]
+    return low_cardinality_result(result, [a.type for a in arguments], fixed)
 
 
 def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) -> Column:
@@ -196,7 +203,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
     subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(2, len(arguments) - 1, 2)), arguments[-1]]
     equals = [comparison.resolve_comparison("isNotDistinctFrom", [subject, key]) for key in keys]
-    result = _common(branches)
+    result = _hinted(_common(branches), arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Choose for each row the value of the first equal key; NULL equals NULL."""
@@ -230,6 +237,7 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
     candidates = [arguments[i] for i in used]
     result = _common([Argument(without_null(a.type), a.constant) for a in candidates])
+    result = _hinted(plain_lc(result), candidates)
     if is_nullable(candidates[-1].type):
         result = make_nullable(result)
     target = make_nullable(result)
@@ -256,6 +264,7 @@ def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = make_nullable(arguments[0].type)
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return ScalarCall(name, result, lambda v, r, e: v[0])
+    result = _hinted(plain_lc(result), arguments)
     equals = comparison.comparison_resolver("equals")("equals", arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
