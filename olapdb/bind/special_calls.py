@@ -1,5 +1,5 @@
 """Calls whose value the binder knows, or which are another form of an expression: getSetting,
-hasColumnInTable, in(x, set), dictGet, joinGet, formatRow."""
+hasColumnInTable, in(x, set), dictGet, joinGet, formatRow, formatQuery."""
 
 from __future__ import annotations
 
@@ -23,9 +23,16 @@ from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 
 if TYPE_CHECKING:
-    from olapdb.bind import dictionaries, format_row
+    from olapdb.bind import dictionaries, format_row, query_formatting
 else:
-    dictionaries, format_row = lazy_modules("olapdb.bind", "dictionaries", "format_row")
+    dictionaries, format_row, query_formatting = lazy_modules(
+        "olapdb.bind", "dictionaries", "format_row", "query_formatting"
+    )
+
+FORMAT_QUERY = frozenset(
+    {"formatQuery", "formatQueryOrNull", "formatQuerySingleLine", "formatQuerySingleLineOrNull"}
+)
+"""The functions that write statements as ClickHouse does."""
 
 
 def special_call(binder: Binder, node: sql.Function) -> Expression | None:
@@ -36,6 +43,8 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
         return dictionaries.bind_dictionary_call(binder, node)
     if node.name in ("formatRow", "formatRowNoNewline"):
         return format_row.bind_format_row(binder, node)
+    if node.name in FORMAT_QUERY:
+        return query_formatting.bind_format_query(binder, node)
     bind = _CALLS.get(node.name)
     return None if bind is None else bind(binder, node)
 

@@ -62,8 +62,7 @@ _REASONS = {
         runningConcurrency showCertificate transactionID transactionLatestSnapshot
         transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
         chdb""",
-    "its answer is ClickHouse's own form of a query": """formatQuery formatQueryFromJSON
-        formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
+    "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
