@@ -68,7 +68,7 @@ _REASONS = {
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
     "128-bit hashes are not there yet": "xxh3_128",
-    "it is not there yet": """getSubcolumn partitionId partitionID seriesDecomposeSTL
+    "it is not there yet": """partitionId partitionID seriesDecomposeSTL
         sqid sqidDecode sqidEncode timeSeriesFromGrid timeSeriesRange inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",
