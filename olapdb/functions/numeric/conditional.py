@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
 
 import numpy as np
@@ -26,6 +26,7 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
+    Decimal,
     Enum,
     ExactFloat,
     FixedString,
@@ -317,7 +318,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
         wide = result = _common([arguments[i] for i in used])
-        if isinstance(plain(wide), WideInteger):
+        if isinstance(plain(wide), Decimal | WideInteger):
             result = _narrowed([arguments[i].type for i in used], wide, largest)
         if len(used) < len(arguments):
             wide, result = make_nullable(wide), make_nullable(result)
@@ -350,11 +351,28 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
 def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
     """Return the result type of greatest or least; `wide` is the arguments' common type.
 
-    It is `wide`, but of UInt64 and Int64 greatest is UInt64 and least is Int64."""
-    if {plain(t) for t in types} != {INT64, UINT64}:
+    It is `wide`, but of UInt64 and Int64 greatest is UInt64 and least is Int64, and a Decimal that
+    holds the integers beside it stays."""
+    kinds = {plain(t) for t in types}
+    if isinstance(plain(wide), Decimal):
+        narrower = _decimal_that_holds(kinds) or wide
+        return make_nullable(narrower) if is_nullable(wide) else narrower
+    if kinds != {INT64, UINT64}:
         return wide
     narrow = UINT64 if largest else INT64
     return make_nullable(narrow) if is_nullable(wide) else narrow
+
+
+def _decimal_that_holds(kinds: Collection[DataType]) -> Decimal | None:
+    """Return the only Decimal among the types if the integers beside it fit its digits."""
+    decimals = [kind for kind in kinds if isinstance(kind, Decimal)]
+    if len(decimals) != 1:
+        return None
+    (decimal,) = decimals
+    least = Decimal(max(decimal.scale, 1), decimal.scale)
+    needed = common_type([least if kind == decimal else kind for kind in kinds])
+    fits = isinstance(needed, Decimal) and needed.precision <= decimal.precision
+    return decimal if fits else None
 
 
 def _better(
