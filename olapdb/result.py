@@ -173,6 +173,8 @@ class Result:
         self._totals = totals
         self._source: Iterator[pa.RecordBatch] | None = iter(batches)
         self._callbacks: list[Callable[[], None]] = []
+        self.zone: str | None = None
+        """The zone of the query where it is not the warehouse's: Python's values have it."""
         self.output: Output | None = None
         """How the rows are written as text; None for statements without such a form."""
         self.failures: list[BaseException] = []
@@ -274,7 +276,7 @@ class Result:
         rows: list[tuple[object, ...]] = []
         for batch in self.batches():
             columns = [
-                python_values(column, data_type)
+                python_values(column, data_type, self.zone)
                 for column, data_type in zip(batch.columns, self.types, strict=True)
             ]
             rows.extend(zip(*columns, strict=True))
@@ -325,14 +327,18 @@ def _chain(
         _close_iterator(source)
 
 
-def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[object]:
+def python_values(
+    column: pa.Array | pa.ChunkedArray, data_type: DataType, zone: str | None = None
+) -> list[object]:
     """Return a column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date,
     timedelta for Time.
 
-    A DateTime without a zone of its own is a naive datetime in the warehouse's zone, one with a
-    zone an aware one.  Nanoseconds are truncated to microseconds, datetime's precision.  A String
+    A DateTime without a zone of its own is a naive datetime in `zone`, None for the warehouse's, one
+    with a zone an aware one.  Nanoseconds are truncated to microseconds, datetime's precision.  A String
     that is not UTF-8 is bytes; within an array or a tuple it raises CannotConvertType.
     """
+    if zone is not None and (shown := _in_zone(data_type, zone)) != data_type:
+        column = column.cast(shown.arrow)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     try:
@@ -346,6 +352,25 @@ def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> li
         ) from error
     convert = _converter(data_type)
     return values if convert is None else [None if v is None else convert(v) for v in values]
+
+
+def _in_zone(data_type: DataType, zone: str) -> DataType:
+    """Return the type with this zone in each DateTime without one."""
+    match data_type:
+        case DateTime(None):
+            return DateTime(zone)
+        case DateTime64(precision, None):
+            return DateTime64(precision, zone)
+        case Nullable(inner) | LowCardinality(inner) | Array(inner):
+            return type(data_type)(_in_zone(inner, zone))
+        case SimpleAggregateFunction(function, inner):
+            return SimpleAggregateFunction(function, _in_zone(inner, zone))
+        case Map(key, value):
+            return Map(_in_zone(key, zone), _in_zone(value, zone))
+        case Tuple(elements, names):
+            return Tuple(tuple(_in_zone(element, zone) for element in elements), names)
+        case _:
+            return data_type
 
 
 def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -> list[object]:

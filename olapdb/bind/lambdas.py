@@ -15,7 +15,6 @@ from olapdb import errors
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.functions import is_aggregate, registry
-from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.plan.expressions import (
     AggregateCall,
     Expression,
@@ -24,7 +23,7 @@ from olapdb.plan.expressions import (
     free_parameters,
 )
 from olapdb.sql import nodes as sql
-from olapdb.types import Tuple
+from olapdb.types import Tuple, without_low_cardinality
 
 _SEPARATOR = "\0"
 """Separates a parameter's name from its depth; no column's name has it."""
@@ -99,8 +98,10 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     if definition is None:
         raise _no_lambda_function(node.name)
     arguments = binder.bind_all(node.arguments[1:])
-    types = [a.type for a in arguments]
-    parameter_types = definition.parameters(definition.name, types)
+    of_maps = definition.name.startswith("map")  # they keep LowCardinality in their result
+    plains = [without_low_cardinality(a.type) for a in arguments]
+    types = [a.type for a in arguments] if of_maps else plains
+    parameter_types = definition.parameters(definition.name, plains)
     if len(set(argument.arguments)) < len(argument.arguments):
         raise errors.BadArguments("The arguments of a lambda need different names.")
     unpacked = _names_elements(argument, parameter_types)
@@ -123,7 +124,7 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     scope = dict(zip(argument.arguments, values, strict=True))
     with binder.lambdas.within(scope), binder.without_unnesting():
         body = binder.bind(argument.body)
-    if body.type != (plain_type := plain_lc(body.type)):
+    if not of_maps and body.type != (plain_type := without_low_cardinality(body.type)):
         body = binder.cast(body, plain_type)
     call = definition.resolve(definition.name, body.type, types)
     bound = LambdaFunction(call.type, definition.name, parameters, body, arguments, call)

@@ -1,5 +1,5 @@
 """Calls whose value the binder knows, or which are another form of an expression: getSetting,
-hasColumnInTable, in(x, set), dictGet, joinGet, formatRow."""
+hasColumnInTable, in(x, set), dictGet, joinGet, formatRow, formatQuery."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from olapdb import errors, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
 from olapdb.bind.join_tables import JOIN_GET, bind_join_get
+from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SESSION_SETTINGS
 from olapdb.functions.base import ScalarCall
@@ -23,9 +24,16 @@ from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 
 if TYPE_CHECKING:
-    from olapdb.bind import dictionaries, format_row
+    from olapdb.bind import dictionaries, format_row, json_text, query_formatting
 else:
-    dictionaries, format_row = lazy_modules("olapdb.bind", "dictionaries", "format_row")
+    dictionaries, format_row, json_text, query_formatting = lazy_modules(
+        "olapdb.bind", "dictionaries", "format_row", "json_text", "query_formatting"
+    )
+
+FORMAT_QUERY = frozenset(
+    {"formatQuery", "formatQueryOrNull", "formatQuerySingleLine", "formatQuerySingleLineOrNull"}
+)
+"""The functions that write statements as ClickHouse does."""
 
 
 def special_call(binder: Binder, node: sql.Function) -> Expression | None:
@@ -36,6 +44,10 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
         return dictionaries.bind_dictionary_call(binder, node)
     if node.name in ("formatRow", "formatRowNoNewline"):
         return format_row.bind_format_row(binder, node)
+    if node.name in FORMAT_QUERY:
+        return query_formatting.bind_format_query(binder, node)
+    if node.name == "toJSONString":
+        return json_text.bind_json_text(binder, node)
     bind = _CALLS.get(node.name)
     return None if bind is None else bind(binder, node)
 
@@ -132,12 +144,33 @@ def _answer(answer: pa.Scalar, _: object, __: int, ___: object) -> pa.Scalar:
     return answer
 
 
+def _subcolumn(binder: Binder, node: sql.Function) -> Expression:
+    """Bind getSubcolumn(x, 'a.b'): the part of a value that x.a.b names.
+
+    Raises NumberOfArgumentsDoesntMatch, and IllegalColumn where there is none of that name."""
+    if len(node.arguments) != 2:
+        raise errors.NumberOfArgumentsDoesntMatch(
+            f"Function {node.name} takes 2 argument(s), {len(node.arguments)} given."
+        )
+    value, path = (binder.bind(argument) for argument in node.arguments)
+    name = path.value.as_py() if isinstance(path, Constant) else None
+    if not isinstance(name, str):
+        raise errors.IllegalColumn(
+            f"The second argument of {node.name} is the name of a subcolumn, a constant text."
+        )
+    part = subcolumn(binder, value, name.split("."))
+    if part is None:
+        raise errors.IllegalColumn(f"There is no subcolumn {name} in type {value.type}.")
+    return part
+
+
 _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {
     **dict.fromkeys(("in", "notIn", "globalIn", "globalNotIn"), _in_set),
     **dict.fromkeys(("nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"), _null_in_set),
     "getSetting": _setting,
     "getSettingOrDefault": _setting_or_default,
     "hasColumnInTable": _has_column,
+    "getSubcolumn": _subcolumn,
 }
-SPECIAL_CALLS = frozenset(_CALLS)
+SPECIAL_CALLS = FORMAT_QUERY.union(_CALLS, ("formatRow", "formatRowNoNewline"))
 """The names that system.functions lists beside those of the registry."""

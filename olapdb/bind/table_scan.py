@@ -10,6 +10,7 @@ from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.sampling import Sample
+from olapdb.bind.session_zone import computed_columns, unlike_stored
 from olapdb.errors import InternalError
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
@@ -89,16 +90,32 @@ class TableScan:
         """Return the reference to a column that an ALIAS expression reads, adding it."""
         return self.read(column.name, column.type)()
 
+    def _unlike_stored(self) -> dict[str, ColumnRef]:
+        """Return what the scan calls the columns that expressions of the table's keys read, if the
+        query's zone is not the one in which these were computed; see `session_zone`."""
+        if self.queries.scope.environment.stored_zone is None:
+            return {}
+        computed = computed_columns(self.table)
+        return {
+            name: ColumnRef(reference.type, self.queries.names.unique(name))
+            for name, reference in self.used.items()
+            if name in computed
+        }
+
     def build(self) -> plan.Node:
         """Return the scan of the columns read so far, in table order, with ALIAS columns."""
         order = {c.name: i for i, c in enumerate(self.table.columns)}
         used = sorted(self.used.items(), key=lambda item: order.get(item[0], len(order)))
+        unlike = self._unlike_stored()
         node: plan.Node = plan.Scan(
             self.table,
-            tuple((reference.name, name) for name, reference in used),
+            tuple((unlike.get(name, reference).name, name) for name, reference in used),
             tuple(reference.type for _, reference in used),
             final=self.final,
         )
+        if unlike:
+            read = ((r, unlike_stored(unlike[n]) if n in unlike else r) for n, r in used)
+            node = plan.Project(node, tuple((r.name, expression) for r, expression in read))
         if self.sampled is not None:
             node = plan.Filter(node, self.sampled)
         if self.aliases:

@@ -37,7 +37,17 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.sql import nodes as sql
-from olapdb.types import Date, Date32, DateTime, DateTime64, Decimal, Float, Integer, plain
+from olapdb.types import (
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    plain,
+    without_low_cardinality,
+)
 
 _OFFSET_MAX = 2**31 - 1
 
@@ -111,7 +121,10 @@ def _function(
     Raises UnknownAggregateFunction if the name is neither a window nor an aggregate function,
     NotSupportedError for RESPECT NULLS on an aggregate other than first and last value.
     Also raises BadArguments."""
-    typed = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
+    typed = [
+        Argument(without_low_cardinality(a.type), a.value if isinstance(a, Constant) else None)
+        for a in arguments
+    ]
     edge = edge_definition(name, node.nulls == "RESPECT")
     if edge is not None:
         if len(typed) != 1:

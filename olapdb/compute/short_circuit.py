@@ -33,10 +33,6 @@ _SAFE = frozenset(
         "and",
         "or",
         "not",
-        "plus",
-        "minus",
-        "multiply",
-        "divide",
         "isNull",
         "isNotNull",
         "if",
@@ -45,8 +41,6 @@ _SAFE = frozenset(
         "coalesce",
         "empty",
         "notEmpty",
-        "negate",
-        "abs",
         "length",
         "assumeNotNull",
         "toNullable",
@@ -58,7 +52,10 @@ _SAFE = frozenset(
         "toHour",
     }
 )
-"""Functions that cannot fail on numbers and cost less than selecting rows."""
+"""Functions that cannot fail and cost less than selecting rows."""
+
+_SAFE_OF_NUMBERS = frozenset({"plus", "minus", "multiply", "divide", "negate", "abs"})
+"""Functions that are safe too of integers and floats: a Decimal overflows, or is divided by 0."""
 
 
 def needs_laziness(call: expressions.Call) -> bool:
@@ -84,8 +81,11 @@ def is_safe(expression: expressions.Expression) -> bool:
                 and is_safe(argument)
             )
         case expressions.Call(name=name, arguments=arguments):
+            safe = name in _SAFE or (
+                name in _SAFE_OF_NUMBERS and all(_is_simple(a.type) for a in arguments)
+            )
             return (
-                name in _SAFE
+                safe
                 and all(is_safe(argument) for argument in arguments)
                 and len({_comparison_kind(operand.type) for operand in arguments}) <= 1
             )

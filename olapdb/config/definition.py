@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +25,8 @@ class SettingDefinition:
     below: float | None = None
     only: tuple[SettingValue, ...] | None = None
     neutral: bool = False
+    check: Callable[[str], object] | None = None
+    """Raise an error for a text that the setting cannot have."""
 
     @property
     def type(self) -> str:
@@ -50,6 +52,8 @@ class SettingDefinition:
                 f"Setting {self.name} = {parsed!r} is not supported; olapdb has {choices}.",
                 hint=self.description,
             )
+        if self.check is not None and isinstance(parsed, str):
+            self.check(parsed)
         return parsed
 
     def _convert(self, value: object) -> SettingValue:

@@ -10,6 +10,7 @@ from olapdb.config.fixed_settings import FIXED_AT_DEFAULT
 from olapdb.config.formats import FORMAT_SETTINGS
 from olapdb.config.neutral import NEUTRAL_SETTINGS
 from olapdb.config.server_settings import SERVER_SETTINGS
+from olapdb.types import known_zone_or_none
 
 
 def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDefinition]:
@@ -339,7 +340,10 @@ _DEFINED = (
         "lock_acquire_timeout_ms", 30_000, "How long a commit waits for the catalog.", minimum=1
     ),
     SettingDefinition(
-        "session_timezone", "", "Another zone than the warehouse's.", only=("", "UTC")
+        "session_timezone",
+        "",
+        "The zone of times without one in queries and INSERTs; '' is the warehouse's.",
+        check=known_zone_or_none,
     ),
     SettingDefinition(
         "snapshot",

@@ -108,9 +108,9 @@ class Cursor:
         """The row that WITH TOTALS adds, which is not among the rows to fetch; None without it."""
         if self._result is None or self._result.totals is None:
             return None
-        columns = self._result.totals.columns
+        columns, zone = self._result.totals.columns, self._result.zone
         pairs = zip(columns, self._result.types, strict=True)
-        return tuple(python_values(column, data_type)[0] for column, data_type in pairs)
+        return tuple(python_values(column, data_type, zone)[0] for column, data_type in pairs)
 
     def fetchone(self) -> Row | None:
         """Return the next row. None if there are no more."""

@@ -83,7 +83,7 @@ def _draw(drawing: _Drawing) -> Iterator[tuple[Any, ...]]:
     texts = [_text if isinstance(plain(t), FixedString) else None for t in types]
     for batch in drawing.source():
         columns = [
-            _converted(python_values(column, data_type), text)
+            _converted(python_values(column, data_type, drawing.result.zone), text)
             for column, data_type, text in zip(batch.columns, types, texts)
         ]
         drawing.drawn, drawing.pending = batch, zip(*columns)

@@ -79,7 +79,7 @@ class DefaultColumns:
         table: Table, snapshot: Snapshot, environment: Environment, cache: Remembers
     ) -> DefaultColumns:
         """Return the defaults of a table from the cache; they are bound once for each version."""
-        key = ("defaults", table.id, table.version, environment.zone)
+        key = ("defaults", table.id, table.version, environment.of_warehouse.zone)
         return cache.get_or_make(key, lambda: bind_defaults(table, snapshot, environment))
 
     def complete(
@@ -133,7 +133,8 @@ class DefaultColumns:
 
 def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) -> DefaultColumns:
     """Bind the default expressions and constraints of a table."""
-    scope = BindScope(snapshot=snapshot, database=table.database, environment=environment)
+    own = environment.of_warehouse
+    scope = BindScope(snapshot=snapshot, database=table.database, environment=own)
     columns = []
     for column in table.columns:
         if column.default_kind == "ALIAS":
@@ -220,7 +221,7 @@ def cached_defaults(
     """Return the defaults of a table from the store's cache.
 
     The key has the columns too: an ALTER reads through versions that may never be committed."""
-    key = (table.id, table.version, table.columns, environment.zone)
+    key = (table.id, table.version, table.columns, environment.of_warehouse.zone)
     defaults = cache.get(key)
     if not isinstance(defaults, DefaultColumns):
         defaults = bind_defaults(table, snapshot, environment)
@@ -258,6 +259,7 @@ def _value(
     else:
         batch = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_rows"])
     try:
+        environment = environment.of_warehouse  # a part that lacks the column has the same values
         value = evaluate_array(column.expression, batch, environment)
         source = column.expression.type
         if storing:

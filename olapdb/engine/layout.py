@@ -48,7 +48,7 @@ class TableLayout:
 
     def __init__(self, table: Table, environment: Environment | None = None) -> None:
         self.table = table
-        self._environment = environment or Environment()
+        self._environment = (environment or Environment()).of_warehouse
 
     # --- keys
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -35,6 +35,20 @@ class Environment:
     opened_seconds: float = 0.0
     """When this process opened the warehouse, in seconds since the epoch; uptime() counts from it."""
     warehouse_id: str = ""
+    stored_zone: str | None = None
+    """The warehouse's zone where `zone` is another one, that of the setting session_timezone."""
+
+    @property
+    def of_warehouse(self) -> Environment:
+        """The same values in the warehouse's zone, in which keys, indexes and defaults are computed."""
+        if self.stored_zone is None:
+            return self
+        return replace(self, zone=self.stored_zone, stored_zone=None)
+
+    def in_zone(self, zone: str) -> Environment:
+        """Return the same values for a query in another zone; '' is the warehouse's."""
+        own = self.of_warehouse
+        return replace(own, zone=zone, stored_zone=own.zone) if zone not in ("", own.zone) else own
 
 
 @dataclass(frozen=True)

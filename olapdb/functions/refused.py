@@ -62,14 +62,13 @@ _REASONS = {
         runningConcurrency showCertificate transactionID transactionLatestSnapshot
         transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
         chdb""",
-    "its answer is ClickHouse's own form of a query": """formatQuery formatQueryFromJSON
-        formatQueryOrNull formatQuerySingleLine formatQuerySingleLineOrNull fuzzQuery highlightQuery
+    "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
     "128-bit hashes are not there yet": "xxh3_128",
-    "it is not there yet": """getSubcolumn partitionId partitionID seriesDecomposeSTL
+    "it is not there yet": """partitionId partitionID seriesDecomposeSTL
         sqid sqidDecode sqidEncode timeSeriesFromGrid timeSeriesRange inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",

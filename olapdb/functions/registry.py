@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,13 +20,37 @@ from olapdb.functions.refused import REFUSED
 from olapdb.functions.scalar import ScalarDefinition, standard_call
 from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
-from olapdb.types import Nothing, plain
+from olapdb.types import Nothing, plain, without_inner_low_cardinality
 
 if TYPE_CHECKING:
     from olapdb.functions.arrays import lambda_functions
     from olapdb.functions.arrays.lambdas import LambdaDefinition
 else:
     lambda_functions = LazyModule("olapdb.functions.arrays.lambda_functions")
+
+_KEEPS_LOW_CARDINALITY = frozenset(
+    [
+        "array",
+        "tuple",
+        "map",
+        "materialize",
+        "identity",
+        "emptyArrayToSingle",
+        "tupleElement",
+        "mapFromArrays",
+        "mapSort",
+        "mapReverseSort",
+        "mapPartialSort",
+        "mapPartialReverseSort",
+        "CAST",
+        "accurateCast",
+        "accurateCastOrNull",
+        "accurateCastOrDefault",
+        "toTypeName",
+        "toColumnTypeName",
+    ]
+)
+"""Functions to whose results the LowCardinality inside of an argument's type passes on."""
 
 
 @cache
@@ -122,6 +147,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise NotSupportedError(f"Function {name} is not supported: {REFUSED[name]}.")
     if definition is None:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
+    if definition.name not in _KEEPS_LOW_CARDINALITY:
+        arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
     try:
         return definition.resolve(name, arguments)
     except IllegalTypeOfArgument:

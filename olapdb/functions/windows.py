@@ -8,15 +8,16 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, NoCommonType, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.decimal_width import decimal_class
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.scalar import require
 from olapdb.functions.series_windows import SERIES
 from olapdb.functions.window_definitions import Frames, WindowDefinition, WindowFunction
-from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
+from olapdb.types import FLOAT64, UINT64, DataType, Decimal, Integer, is_nullable, plain
 
 
 def find_window(name: str) -> WindowDefinition | None:
@@ -163,13 +164,7 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
             if constant is not None and (not constant.is_valid or constant.as_py() < 0):
                 raise BadArguments(f"The offset of {spelt} must be a non-negative integer.")
         if len(arguments) > 2:
-            shared = common_type([value_type, arguments[2].type])
-            if shared != value_type:
-                raise BadArguments(
-                    f"The default of {spelt} is {arguments[2].type}, which does not fit the column's"
-                    f" type {value_type}.",
-                    hint=f"Cast the column to {shared}.",
-                )
+            _require_default(spelt, value_type, arguments[2].type)
 
         def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
             """Return for each row the value `offset` rows later or earlier, or the default."""
@@ -184,6 +179,31 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
         return WindowFunction(spelt, value_type, kernel, not in_frame)
 
     return WindowDefinition(name, resolve, 1, 3)
+
+
+def _require_default(name: str, value_type: DataType, default: DataType) -> None:
+    """Raise BadArguments unless the common type with the default is the type of the values; of
+    Decimals, only the digits behind the point and the width must be the same."""
+    try:
+        shared = common_type([value_type, default])
+    except NoCommonType as error:
+        raise BadArguments(
+            f"The default of {name} is {default}, which has no supertype with the column's type"
+            f" {value_type}."
+        ) from error
+    kinds = plain(shared), plain(value_type)
+    if is_nullable(shared) == is_nullable(value_type) and all(
+        isinstance(kind, Decimal) for kind in kinds
+    ):
+        shared_class, own_class = (decimal_class(kind.arrow) for kind in kinds)
+        if shared_class == own_class:
+            return
+    if shared != value_type:
+        raise BadArguments(
+            f"The default of {name} is {default}, which does not fit the column's type"
+            f" {value_type}.",
+            hint=f"Cast the column to {shared}.",
+        )
 
 
 def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:

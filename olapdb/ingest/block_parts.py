@@ -27,7 +27,7 @@ hold more, so they are not counted."""
 
 def layout_of(table: Table, context: TriggerContext) -> TableLayout:
     """Return the table's layout from the context's cache, under the zone of the warehouse."""
-    return shared_layout(table, context.cache, context.environment.zone)
+    return shared_layout(table, context.cache, context.environment.of_warehouse.zone)
 
 
 PLACEHOLDER_PARTITION = ""

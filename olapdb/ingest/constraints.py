@@ -28,6 +28,7 @@ def check_constraints(
 
     The error shows the row's values in the columns that the condition names.  `first_row` is the
     number of the first row, from 0."""
+    environment = environment.of_warehouse
     for constraint in constraints:
         names = sorted(columns_of(constraint.condition))
         arrays = [columns[name] for name in names] or [pa.nulls(rows)]

@@ -157,7 +157,7 @@ class StatementContext:
             self.query_id,
             self.text,
             self.settings,
-            self.environment,
+            self.environment.of_warehouse,
             self.cancelled,
         )
 
@@ -234,6 +234,25 @@ class StatementContext:
             self.settings.refuse_engine(changes)
         self.settings.refuse_if_readonly(changes)
         return replace(self, settings=self.settings.with_changes(changes))
+
+    def in_session_zone(self) -> StatementContext:
+        """Return this context for a statement that computes rows in the zone of the setting
+        session_timezone. All others, such as mutations and definitions, use the warehouse's."""
+        environment = self.environment.in_zone(self.settings.text("session_timezone"))
+        return self if environment == self.environment else replace(self, environment=environment)
+
+    def require_warehouse_zone(self, what: str, position: errors.Position | None) -> None:
+        """Raise NotSupportedError if the setting session_timezone names another zone than the
+        warehouse's, in which alone `what` is computed: times that a SELECT shows would be others."""
+        zone = self.settings.text("session_timezone")
+        if zone in ("", self.engine.services.zone):
+            return
+        raise errors.NotSupportedError(
+            f"{what} in the zone {zone} of the setting session_timezone is not supported: it is"
+            f" computed in the warehouse's zone, {self.engine.services.zone}.",
+            hint="Run it with session_timezone = '', and name zones: toDateTime('…', 'Asia/Tokyo').",
+            position=position,
+        )
 
     def scope(self, snapshot: Snapshot) -> BindScope:
         """Return the scope in which the binder resolves names at the snapshot."""

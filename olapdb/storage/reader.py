@@ -87,7 +87,7 @@ class PartReader:
         self._snapshot = snapshot
         self._part = part
         self._table = table
-        self._environment = environment or Environment()
+        self._environment = (environment or Environment()).of_warehouse
         self._columns = {column.name: column for column in table.stored_columns}
         self._caches = caches
         self._cache_path = part.path

@@ -141,6 +141,27 @@ def plain(data_type: DataType) -> DataType:
     return data_type
 
 
+def without_low_cardinality(data_type: DataType) -> DataType:
+    """Return the type without LowCardinality, also inside of arrays, tuples and maps."""
+    match data_type:
+        case LowCardinality(inner):
+            return without_low_cardinality(inner)
+        case Array(inner):
+            return Array(without_low_cardinality(inner))
+        case Map(key, value):
+            return Map(without_low_cardinality(key), without_low_cardinality(value))
+        case Tuple(elements, names):
+            return Tuple(tuple(map(without_low_cardinality, elements)), names)
+        case _:
+            return data_type
+
+
+def without_inner_low_cardinality(data_type: DataType) -> DataType:
+    """Return the type without LowCardinality inside of arrays, tuples and maps."""
+    nested = isinstance(data_type, Array | Map | Tuple)
+    return without_low_cardinality(data_type) if nested else data_type
+
+
 def make_nullable(data_type: DataType) -> DataType:
     """Return Nullable(T); as given if T may be NULL already, or never can (Array, Map, states).
 

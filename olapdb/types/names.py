@@ -157,6 +157,11 @@ def known_zone(zone: str) -> str:
     return zone
 
 
+def known_zone_or_none(zone: str) -> str:
+    """Return `zone` if it is empty or names a time zone; raise BadArguments otherwise."""
+    return known_zone(zone) if zone else zone
+
+
 def parse_type(text: str, state_of: StateOf) -> DataType:
     """Return the type that a ClickHouse type name denotes.
 

@@ -26,20 +26,21 @@ def answer(connection: olapdb.Connection, sql: str) -> tuple[str, ...]:
         table = result.read_all()
     except olapdb.Error as error:
         return (error.name,)
-    rows = _texts(table, result.types)
+    zone = result.zone or "UTC"
+    rows = _texts(table, result.types, zone)
     if result.totals is not None:  # behind an empty line, as in TabSeparated
         totals = pa.Table.from_batches([result.totals])
-        rows += [("",), *_texts(totals, result.types)]
+        rows += [("",), *_texts(totals, result.types, zone)]
     types = tuple(str(data_type) for data_type in result.types)
     return answer_lines(result.names, types, rows)
 
 
-def _texts(table: pa.Table, types: Sequence[DataType]) -> list[tuple[str | None, ...]]:
-    """Return the rows as texts, NULL as None."""
+def _texts(table: pa.Table, types: Sequence[DataType], zone: str) -> list[tuple[str | None, ...]]:
+    """Return the rows as texts in the zone, NULL as None."""
     columns = []
     for chunked, data_type in zip(table.columns, types, strict=True):
         column = chunked.combine_chunks()
-        texts = zip(display(column, data_type), column.is_valid().to_pylist(), strict=True)
+        texts = zip(display(column, data_type, zone), column.is_valid().to_pylist(), strict=True)
         columns.append([text if valid else None for text, valid in texts])
     return list(zip(*columns, strict=True))
 

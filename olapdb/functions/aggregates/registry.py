@@ -49,6 +49,7 @@ from olapdb.types import (
     is_nullable,
     make_nullable,
     plain,
+    without_inner_low_cardinality,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +104,11 @@ def resolve_aggregate(
         for data_type in argument_types
     )
     _refuse_wide(base, types)
-    return _resolve(name, tuple(parameters), types)
+    aggregate = _resolve(name, tuple(parameters), types)
+    inside = tuple(map(without_inner_low_cardinality, types))
+    if inside == types or isinstance(aggregate.result_type, AggregateFunction):
+        return aggregate
+    return _resolve(name, tuple(parameters), inside)
 
 
 def _refuse_wide(base: str, types: tuple[DataType, ...]) -> None:

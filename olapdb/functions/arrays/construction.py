@@ -14,7 +14,6 @@ from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import common_type
-from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.types import NOTHING, Array, DataType, Map, Tuple, is_nullable, plain
 
 
@@ -61,7 +60,7 @@ def _casting_call(
 def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve array(…): values become the elements of one array, in their common type."""
     types = [a.type for a in arguments]
-    inner = common_type([plain_lc(t) for t in types]) if types else NOTHING
+    inner = common_type(types) if types else NOTHING
     return _casting_call(
         Array(inner),
         lambda cast_arguments, rows: interleave_lists(cast_arguments, rows, inner),
@@ -72,8 +71,8 @@ def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve tuple(…): one element for each argument, LowCardinality removed."""
-    types = tuple(plain_lc(a.type) for a in arguments)
+    """Resolve tuple(…): one element for each argument."""
+    types = tuple(a.type for a in arguments)
     result = Tuple(types)
 
     def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
@@ -90,8 +89,8 @@ def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]
-    key_type = common_type([plain_lc(a.type) for a in keys]) if keys else NOTHING
-    value_type = common_type([plain_lc(a.type) for a in values]) if values else NOTHING
+    key_type = common_type([a.type for a in keys]) if keys else NOTHING
+    value_type = common_type([a.type for a in values]) if values else NOTHING
     if keys and is_nullable(key_type):
         raise BadArguments(
             f"Map cannot have a key of type {key_type}.", hint="Use ifNull or assumeNotNull on it."

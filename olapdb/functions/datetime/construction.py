@@ -173,11 +173,12 @@ def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
 
 
 def _time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve timezone(): the zone of the query."""
+    """Resolve timezone(), the zone of the query, or serverTimezone(), that of the warehouse."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Return the query's zone as a constant."""
-        return pa.scalar(environment.zone)
+        """Return the zone as a constant."""
+        whose = environment if name == "timezone" else environment.of_warehouse
+        return pa.scalar(whose.zone)
 
     return ScalarCall(name, STRING, kernel, "query")
 

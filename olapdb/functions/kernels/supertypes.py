@@ -164,14 +164,11 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
         case (Integer(bits), Float(width)) if bits < 64:
             return FLOAT32 if width == 32 and bits <= 16 else FLOAT64
         case (Decimal(), Decimal()):
-            scale = max(left.scale, right.scale)
-            whole = max(left.precision - left.scale, right.precision - right.scale)
-            widest = max(left.precision, right.precision)
-            return Decimal(max(widest, decimal_precision(min(whole + scale, widest))), scale)
+            return _decimals(left, right)
         case (Decimal(), Integer(bits, signed)):
             digits = 19 if bits == 64 and signed else _DIGITS_OF_BITS[bits]
-            least = decimal_precision(digits + left.scale)
-            return Decimal(max(left.precision, least), left.scale)
+            least = max(left.precision, digits + left.scale)
+            return Decimal(decimal_precision(least), left.scale)
         case (String(), FixedString()) | (FixedString(), FixedString()):
             return STRING
         case (Date(), Date32()):
@@ -238,6 +235,16 @@ def _common_element(left: DataType, right: DataType) -> DataType:
     """
     typed = [t for t in (left, right) if not isinstance(t, Nothing)]
     return common_type(typed or [NOTHING])
+
+
+def _decimals(left: Decimal, right: Decimal) -> Decimal:
+    """Return the common type of two Decimals: all digits of the wider one's width, the larger
+    scale. Of one width and scale it is the one with more digits."""
+    digits = max(left.precision, right.precision)
+    alike = decimal_precision(left.precision) == decimal_precision(right.precision)
+    if not alike or left.scale != right.scale:
+        digits = decimal_precision(digits)
+    return Decimal(digits, max(left.scale, right.scale))
 
 
 def _integers(left: Integer, right: Integer) -> Integer | WideInteger:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
 
 import numpy as np
@@ -14,7 +14,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
-from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
+from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, low_cardinality_result
 from olapdb.functions.numeric import comparison
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal
 from olapdb.types import (
@@ -26,6 +26,7 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
+    Decimal,
     Enum,
     ExactFloat,
     FixedString,
@@ -65,6 +66,13 @@ def _common(arguments: Sequence[Argument]) -> DataType:
     if alike and not all(t == types[0] for t in types):
         types = [make_nullable(plain(t)) if is_nullable(t) else plain(t) for t in types]
     return common_type(types)
+
+
+def _hinted(result: DataType, arguments: Sequence[Argument]) -> DataType:
+    """Return `result` as LowCardinality if that is what the only argument that is no constant
+    is."""
+    fixed = [a.constant is not None for a in arguments]
+    return low_cardinality_result(result, [a.type for a in arguments], fixed)
 
 
 def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) -> Column:
@@ -196,7 +204,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
     subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(2, len(arguments) - 1, 2)), arguments[-1]]
     equals = [comparison.resolve_comparison("isNotDistinctFrom", [subject, key]) for key in keys]
-    result = _common(branches)
+    result = _hinted(_common(branches), arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Choose for each row the value of the first equal key; NULL equals NULL."""
@@ -230,6 +238,7 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
     candidates = [arguments[i] for i in used]
     result = _common([Argument(without_null(a.type), a.constant) for a in candidates])
+    result = _hinted(plain_lc(result), candidates)
     if is_nullable(candidates[-1].type):
         result = make_nullable(result)
     target = make_nullable(result)
@@ -256,6 +265,7 @@ def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = make_nullable(arguments[0].type)
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return ScalarCall(name, result, lambda v, r, e: v[0])
+    result = _hinted(plain_lc(result), arguments)
     equals = comparison.comparison_resolver("equals")("equals", arguments)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -308,7 +318,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         if not used:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
         wide = result = _common([arguments[i] for i in used])
-        if isinstance(plain(wide), WideInteger):
+        if isinstance(plain(wide), Decimal | WideInteger):
             result = _narrowed([arguments[i].type for i in used], wide, largest)
         if len(used) < len(arguments):
             wide, result = make_nullable(wide), make_nullable(result)
@@ -341,11 +351,28 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
 def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
     """Return the result type of greatest or least; `wide` is the arguments' common type.
 
-    It is `wide`, but of UInt64 and Int64 greatest is UInt64 and least is Int64."""
-    if {plain(t) for t in types} != {INT64, UINT64}:
+    It is `wide`, but of UInt64 and Int64 greatest is UInt64 and least is Int64, and a Decimal that
+    holds the integers beside it stays."""
+    kinds = {plain(t) for t in types}
+    if isinstance(plain(wide), Decimal):
+        narrower = _decimal_that_holds(kinds) or wide
+        return make_nullable(narrower) if is_nullable(wide) else narrower
+    if kinds != {INT64, UINT64}:
         return wide
     narrow = UINT64 if largest else INT64
     return make_nullable(narrow) if is_nullable(wide) else narrow
+
+
+def _decimal_that_holds(kinds: Collection[DataType]) -> Decimal | None:
+    """Return the only Decimal among the types if the integers beside it fit its digits."""
+    decimals = [kind for kind in kinds if isinstance(kind, Decimal)]
+    if len(decimals) != 1:
+        return None
+    (decimal,) = decimals
+    least = Decimal(max(decimal.scale, 1), decimal.scale)
+    needed = common_type([least if kind == decimal else kind for kind in kinds])
+    fits = isinstance(needed, Decimal) and needed.precision <= decimal.precision
+    return decimal if fits else None
 
 
 def _better(

@@ -87,6 +87,8 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
     if any(isinstance(action, nodes.ModifyRefresh) for action in actions):
         return modify_refresh(statement, context)
     context = context.with_settings(statement.settings)
+    if any(isinstance(action, nodes.DeleteWhere | nodes.UpdateWhere) for action in actions):
+        context.require_warehouse_zone("A mutation", statement.position)
     for action in actions:
         _require_supported(action, context, alone=len(actions) == 1)
     if any(isinstance(action, nodes.PartitionAction) for action in actions):

@@ -27,6 +27,7 @@ def create_materialized_view(
     gap until a backfill. With REFRESH it is no trigger: see `refreshable_views`."""
     refuse_added_filters(statement.query)
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
+    context.require_warehouse_zone("A materialized view", statement.position)
     if statement.refresh is not None:
         return refreshable_views.create_refreshable_view(statement, context)
     creation = create_view(
@@ -117,6 +118,7 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     (action,) = statement.actions
     assert isinstance(action, nodes.ModifyQuery)
     context = context.with_settings(statement.settings)
+    context.require_warehouse_zone("The query of a view", statement.position)
     if isinstance(context.find(context.snapshot(), statement.table), RefreshableView):
         return refreshable_views.modify_query(statement, context)
     view = context.require_view(context.snapshot(), statement.table)

@@ -62,7 +62,7 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     """Bind the INSERT, compute its rows and commit them, without a retry.
 
     Raises TableAltered if a concurrent ALTER changed the table."""
-    context = context.with_settings(statement.settings)
+    context = context.with_settings(statement.settings).in_session_zone()
     reads_rows = statement.query is not None
     snapshot = (context.of_the_present() if reads_rows else context).snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
@@ -99,7 +99,7 @@ def run_insert_many(
 
     Runs again, up to ALTER_RETRIES_MAX times, if a concurrent ALTER changed the table.
     """
-    context = context.with_settings(statement.settings)
+    context = context.with_settings(statement.settings).in_session_zone()
     return retry_on_alter(lambda: _run_insert_many(statement, rows, sets, context))
 
 

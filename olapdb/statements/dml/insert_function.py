@@ -46,7 +46,7 @@ def run_insert_function(statement: nodes.Insert, context: StatementContext) -> R
 
     Raises UnknownFunction, and NotSupportedError for a function that is only read or not there."""
     assert statement.function is not None
-    context = context.with_settings(statement.settings)
+    context = context.with_settings(statement.settings).in_session_zone()
     name = statement.function.name.lower()
     if name not in _TARGETS:
         raise unknown_function(

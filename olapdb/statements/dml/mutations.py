@@ -34,6 +34,7 @@ def update(statement: nodes.Update, context: StatementContext) -> Result:
     Raises IncorrectQuery without a WHERE.
     """
     context = context.with_settings(statement.settings)
+    context.require_warehouse_zone("An UPDATE", statement.position)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "UPDATE")
     if statement.where is None:

@@ -42,6 +42,7 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
     """Run DELETE FROM t [IN PARTITION p] WHERE …: one commit removes the rows, and invalidates the
     view slices computed from them."""
     context = context.with_settings(statement.settings)
+    context.require_warehouse_zone("A DELETE", statement.position)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "DELETE")
     partition = None

@@ -39,6 +39,7 @@ def run_replace(statement: nodes.Insert, context: StatementContext) -> Result:
     text.
     """
     context = context.with_settings(statement.settings)
+    context.require_warehouse_zone("INSERT … REPLACE", statement.position)
     present = context.of_the_present()
     for setting in ("insert_deduplication_token", "source_offsets"):
         if context.settings.text(setting):

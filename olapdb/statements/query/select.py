@@ -95,6 +95,8 @@ def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext)
         unpin()
         raise
     result.on_close(unpin)
+    if context.environment.stored_zone is not None:
+        result.zone = context.environment.zone
     return _with_result_limits(result, settings)
 
 
@@ -212,9 +214,9 @@ def _is_volatile(query: nodes.Query) -> bool:
 
 
 def with_query_settings(query: nodes.Query, context: StatementContext) -> StatementContext:
-    """Return the context with the settings of the query's SETTINGS clause."""
+    """Return the context with the settings of the query's SETTINGS clause, in the session's zone."""
     settings = getattr(query, "settings", ())
-    return context.with_settings(settings)
+    return context.with_settings(settings).in_session_zone()
 
 
 def _with_result_limits(result: Result, settings: Settings) -> Result:

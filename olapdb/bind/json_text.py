@@ -1,0 +1,47 @@
+"""toJSONString where a setting of JSON formats, or of times, is not at its default.
+
+The writers of formats lie above the functions, so that the binder makes these calls."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from olapdb.bind import constants
+from olapdb.bind.contracts import Binder
+from olapdb.config import Settings
+from olapdb.formats.base import Header
+from olapdb.formats.json_values import JsonStyle, json_texts
+from olapdb.functions.base import Argument, Column
+from olapdb.functions.kernels import columns
+from olapdb.functions.registry import resolve_scalar
+from olapdb.functions.scalar import Invocation, standard_call
+from olapdb.plan.expressions import Call, Constant, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import STRING
+
+
+def bind_json_text(binder: Binder, node: sql.Function) -> Expression | None:
+    """Bind toJSONString(x) as the settings of JSON formats say; None where all are at their
+    defaults, which the function itself follows. Raises the errors of the function."""
+    settings = Settings.of(binder.context.settings)
+    names = [
+        name
+        for name in settings.changed
+        if name.startswith("output_format_json_") or name == "date_time_output_format"
+    ]
+    if not any(settings[name] != Settings()[name] for name in names):
+        return None
+    argument = binder.bind(node.arguments[0]) if len(node.arguments) == 1 else None
+    if argument is None:
+        return None
+    given = Argument(argument.type, argument.value if isinstance(argument, Constant) else None)
+    resolve_scalar(node.name, [given])  # raises for what has no text
+
+    def kernel(arrays: list[Column], call: Invocation) -> pa.Array:
+        """Write the values of the column."""
+        style = JsonStyle(Header((), (), settings, call.environment))
+        return json_texts(columns.as_array(arrays[0], call.rows), call.types[0], style)
+
+    function = standard_call(node.name, [given], STRING, kernel)
+    bound = Call(function.type, node.name, (argument,), function)
+    return constants.fold(bound, binder.queries.scope.environment)
