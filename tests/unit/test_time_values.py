@@ -115,7 +115,8 @@ def test_arrow_files_have_times_of_day_and_other_files_refuse_times() -> None:
     sql = "SELECT toTime(5) AS a, [toTime64(1.5, 2)] AS b, toTime64(2, 9) AS c"
     data = connection.execute(sql).fetch_text("Arrow")
     table = pa.ipc.open_file(data).read_all()
-    assert table.schema.types == [pa.time32("s"), pa.list_(pa.time32("ms")), pa.time64("ns")]
+    element = pa.field("item", pa.time32("ms"), nullable=False)
+    assert table.schema.types == [pa.time32("s"), pa.list_(element), pa.time64("ns")]
     assert table.to_pylist() == [
         {"a": time(0, 0, 5), "b": [time(0, 0, 1, 500_000)], "c": time(0, 0, 2)}
     ]
