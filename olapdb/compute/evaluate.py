@@ -225,8 +225,15 @@ def _call(
             environment,
             lambda argument, rows: evaluate(argument, rows, environment, subqueries),
         )
-    operands = call.arguments if call.function.reads_values else ()
-    arguments = [evaluate(operand, batch, environment, subqueries) for operand in operands]
+    reads_values = call.function.reads_values
+    arguments = [
+        evaluate(operand, batch, environment, subqueries)
+        for operand in call.arguments
+        # A constant is computed anyway: its error is that of the query.
+        if reads_values or not expressions.columns_of(operand)
+    ]
+    if not reads_values:
+        arguments = []
     if call.function.volatility == "row" and environment.random_seed:
         environment = replace(environment, random_seed=seed_of(batch, environment.random_seed))
     value = call.function.kernel(arguments, batch.num_rows, environment)

@@ -354,18 +354,19 @@ def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataT
     It is `wide`, but of UInt64 and Int64 greatest is UInt64 and least is Int64, and a Decimal that
     holds the integers beside it stays."""
     kinds = {plain(t) for t in types}
-    if isinstance(plain(wide), Decimal):
-        narrower = _decimal_that_holds(kinds) or wide
-        return make_nullable(narrower) if is_nullable(wide) else narrower
-    if kinds != {INT64, UINT64}:
+    narrow: DataType | None = None
+    if kinds == {INT64, UINT64}:
+        narrow = UINT64 if largest else INT64
+    elif type(plain(wide)) is Decimal:  # no integer of many bits, which Arrow holds as one
+        narrow = _decimal_that_holds(kinds)
+    if narrow is None:
         return wide
-    narrow = UINT64 if largest else INT64
     return make_nullable(narrow) if is_nullable(wide) else narrow
 
 
 def _decimal_that_holds(kinds: Collection[DataType]) -> Decimal | None:
     """Return the only Decimal among the types if the integers beside it fit its digits."""
-    decimals = [kind for kind in kinds if isinstance(kind, Decimal)]
+    decimals = [kind for kind in kinds if type(kind) is Decimal]
     if len(decimals) != 1:
         return None
     (decimal,) = decimals
