@@ -172,7 +172,13 @@ def test_a_stale_slice_that_is_dropped_stays_stale() -> None:
         assert connection.execute(status).fetchall() == [
             ("stale", "SYSTEM REPLAY VIEW default.w STALE")
         ]
+        # The block is a gap as well: what a replay leaves out, the next command brings.
         connection.execute("SYSTEM REPLAY VIEW w STALE")
+        assert connection.execute(status).fetchall() == [
+            ("partial", "SYSTEM BACKFILL VIEW default.w")
+        ]
+        connection.execute("SYSTEM BACKFILL VIEW w")
+        assert connection.execute(status).fetchall()[0][0] == "covered"
         assert connection.execute("SELECT * FROM kinds").fetchall() == [("a", 5)]
 
 
