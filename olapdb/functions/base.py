@@ -80,7 +80,8 @@ class ScalarCall:
     """Non-decreasing in its only non-constant argument, so that it can prune by keys."""
     lazy: bool = False
     reads_values: bool = True
-    """Whether the kernel looks at its arguments; else it gets none, and they are not computed."""
+    """Whether the kernel takes its arguments. Otherwise it gets none; only constants are computed, whose
+    errors are the query's."""
 
 
 MergeClass: TypeAlias = Literal["exact", "ordered", "float", "sketch"]

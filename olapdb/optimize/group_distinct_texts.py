@@ -11,6 +11,7 @@ than groups.  NULL is a group of its own, which count(x) leaves out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from olapdb import functions
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
@@ -56,11 +57,11 @@ def _grouped(node: Node) -> Node:
     if None in outer.values():
         return node
     column = _free_name("__distinct", [name for name, _ in (*node.keys, *node.aggregates)])
-    inner = Aggregate(node.child, (*node.keys, (column, text)), tuple(partial))
+    inner = Aggregate(node.child, (*node.keys, (column, text)), tuple(partial), limited=False)
     counts = _call("count", ColumnRef(text.type, column))
     aggregates = tuple((name, outer.get(name) or counts) for name, _ in node.aggregates)
     keys = tuple((name, ColumnRef(key.type, name)) for name, key in node.keys)
-    return Aggregate(inner, keys, aggregates, empty_without_rows=node.empty_without_rows)
+    return replace(node, child=inner, keys=keys, aggregates=aggregates)
 
 
 def _is_count_of_texts(call: AggregateCall) -> bool:

@@ -257,6 +257,7 @@ class Aggregate(Node):
 
     `empty_without_rows`: GROUP BY over constants only, where no input row gives no group.
     `totals`: WITH TOTALS, the row over all groups, which a `TotalsRow` reads afterwards.
+    `limited`: max_rows_to_group_by counts the groups; those of a rule are no groups of the query.
     With `sets` (ROLLUP, CUBE, GROUPING SETS) it groups by each set of key names; keys that are not
     in a row's set have their type's default, or NULL with `nullable_keys`.
     Schema: keys, then aggregates, then the number of the row's set where there are sets.
@@ -270,6 +271,7 @@ class Aggregate(Node):
     set_name: str = ""
     nullable_keys: bool = False
     totals: Totals | None = None
+    limited: bool = True
 
     @cached_property
     def schema(self) -> Schema:

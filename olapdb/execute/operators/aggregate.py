@@ -63,7 +63,9 @@ def aggregate_batches(
                 for partial in results
                 for batch in cut(finalized(node, partial, positions), context.batch_rows)
             )
-            yield from limited(groups, "max_rows_to_group_by", context)
+            yield from (
+                limited(groups, "max_rows_to_group_by", context) if node.limited else groups
+            )
 
 
 def totals_batches(

@@ -162,7 +162,7 @@ class _Computed:
         self.computing = threading.Lock()
         """Held by the thread that computes values of codes."""
         self._flags: tuple[int, np.ndarray] | None = None
-        """What `flags` returned, and for how many values."""
+        """The number of values and the flags that `flags` made of them; None before its first call."""
 
     def add(self, codes: np.ndarray, values: pa.Array) -> None:
         """Add the values of codes, unless another thread did."""

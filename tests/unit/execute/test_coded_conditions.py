@@ -151,6 +151,11 @@ def test_codes_change_no_aggregate(
             assert sorted(map(str, connection.execute(sql).fetchall())) == expected
 
 
+def test_distinct_texts_are_no_groups_of_the_query(connection: olapdb.Connection) -> None:
+    sql = "SELECT count(DISTINCT t) FROM rows SETTINGS max_rows_to_group_by = 3"
+    assert connection.execute(sql).fetchall() == [(TEXTS,)]
+
+
 def test_an_aggregate_takes_each_text_of_a_group_once(connection: olapdb.Connection) -> None:
     sql = (
         "SELECT n % 2 AS odd, groupUniqArray(t), min(upper(t)) FROM rows GROUP BY odd ORDER BY odd"
