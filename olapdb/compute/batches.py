@@ -10,6 +10,8 @@ import pyarrow as pa
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.functions.base import Column
 from olapdb.functions.kernels.columns import as_array, true_positions
+from olapdb.native.library import library
+from olapdb.native.selection import kept_values
 from olapdb.plan.nodes import Node, Schema
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
@@ -17,6 +19,10 @@ from olapdb.types.arrow_values import from_numpy
 _FILTERED_SHARE = 0.85
 """Where more of the rows are kept, Arrow's filter copies them in runs: at 0.9 in 0.7 of the time that
 positions take, at 0.98 in 0.2 to 0.5 (131,072 rows, kept at random)."""
+
+
+_KEPT_SHARE = 0.2
+"""Where fewer of the rows are kept, their positions are found once for all columns."""
 
 
 def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
@@ -108,6 +114,19 @@ def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
         return batch.slice(0, 0)
     if not batch.num_columns:
         return rows_only(rows)
+    columns: list[pa.Array | None] = [None] * batch.num_columns
+    if library() is not None and not keep.null_count and rows >= batch.num_rows * _KEPT_SHARE:
+        columns = [kept_values(column, keep, rows) for column in batch.columns]
+    others = [at for at, column in enumerate(columns) if column is None]
+    if others:
+        found = _filtered(batch.select(others), keep, rows)
+        for at, column in zip(others, found.columns, strict=True):
+            columns[at] = column
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _filtered(batch: pa.RecordBatch, keep: pa.BooleanArray, rows: int) -> pa.RecordBatch:
+    """Return the `rows` rows where `keep` is true, by Arrow."""
     if rows >= batch.num_rows * _FILTERED_SHARE:
         return batch.filter(keep)
     return batch.take(from_numpy(true_positions(keep)))

@@ -19,6 +19,7 @@ from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.errors import Error
 from olapdb.functions import cast_column
 from olapdb.functions.base import Argument, Environment
+from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.functions.numeric.comparison import comparison_type
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
 from olapdb.types import (
@@ -43,6 +44,7 @@ _MIRRORED = {
 }
 """The comparisons that keep a range, and the same with the operands exchanged."""
 
+_INT64 = np.iinfo(np.int64)
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _INTEGER_BITS_MAX = 64
 _DECIMAL_DIGITS_MAX = 38
@@ -233,6 +235,9 @@ def bounds_as_stored(
             for bound in (bounds.low, bounds.high)
         )
         return low, high
+    if is_short(arrow):
+        least, largest = max(bounds.low, _INT64.min), min(bounds.high, _INT64.max)
+        return None if least > largest else (np.array([least]), np.array([largest]))
     number_type = (
         arrow.to_pandas_dtype()
         if pa.types.is_floating(arrow) or pa.types.is_integer(arrow)

@@ -172,8 +172,8 @@ def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Some row groups of a part (`numbers` None: all), and their number of rows; `shared` names text
-    columns that may come as codes of one dictionary of the file."""
+    """Some row groups of a part (`numbers` None: all), and their number of rows; `shared` names the
+    columns that may come in the compact form of the column cache."""
 
     reader: PartReader
     numbers: Sequence[int] | None

@@ -16,7 +16,7 @@ from olapdb.compute.batches import checked
 from olapdb.compute.context import ExecutionContext
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
-from olapdb.execute.operators.coded_inputs import shared_texts
+from olapdb.execute.operators.coded_inputs import shared_texts, short_decimals
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
 from olapdb.execute.operators.known_extremes import known_extremes
@@ -256,7 +256,7 @@ def _input(
     elif (counted := counted_batch(child, context)) is not None:
         return context.watched(iter((counted,)), child)
     coded = coded_keys(node)
-    shared = shared_texts(node)
+    shared = shared_texts(node) | short_decimals(node)
     if not coded and not shared:
         return run_child(child, context)
     if coded:

@@ -195,6 +195,11 @@ class Aggregate(ABC):
         """Return whether `state` takes a text argument as a dictionary, too."""
         return False
 
+    @property
+    def takes_short_decimals(self) -> bool:
+        """Return whether `state` takes decimals of at most 18 digits in their short form of 64 bits, too."""
+        return False
+
     @abstractmethod
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return one state for each group, of `state_type.arrow`, shape (groups.count,)."""

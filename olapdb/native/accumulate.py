@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
-from olapdb.native.values import Values, validity_of
+from olapdb.native.values import Values, validity_of, values_of
 
 _SUM_BITS_MAX = 63
 """The bits of an int64 besides its sign."""
@@ -64,10 +64,24 @@ def sum_decimals128(array: pa.Array, codes: np.ndarray | None, groups: int) -> n
     column = (data.address + 16 * array.offset, *validity_of(array))
     bits = kernels().olapdb_decimal_bits(*column, len(array))
     if bits + len(array).bit_length() <= _SUM_BITS_MAX:
-        kernels().olapdb_sum_short_decimals(*column, codes, len(array), groups, sums)
+        kernels().olapdb_sum_narrow_decimals(*column, codes, len(array), groups, sums)
     else:
         kernels().olapdb_sum_decimals128(*column, codes, len(array), sums)
     return sums
+
+
+def sum_short_decimals(array: pa.Array, codes: np.ndarray | None, groups: int) -> np.ndarray | None:
+    """Return the sum of each group of 64-bit decimals; uint64, shape (groups, 2), the low half first. None where
+    a sum may exceed 64 bits."""
+    values = values_of(array)
+    assert values is not None
+    _check_rows(codes, values.rows)
+    low = np.zeros(groups, np.uint64)
+    _, *column = values.column
+    bits = kernels().olapdb_sum_short_decimals(*column, codes, values.rows, groups, low)
+    if bits + values.rows.bit_length() > _SUM_BITS_MAX:
+        return None
+    return np.stack([low, (low.view(np.int64) >> _SUM_BITS_MAX).view(np.uint64)], axis=1)
 
 
 def extremes(

@@ -1,6 +1,6 @@
-"""Calls of the kernel of decimal arithmetic. It needs the library.
+"""Calls of the kernels of decimals. Each needs the library.
 
-The form in numpy and Arrow is in `functions/numeric/decimals.py`."""
+The forms in numpy and Arrow are in `functions/numeric/decimals.py` and `functions/kernels/decimal_width.py`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,44 @@ from olapdb.native.memory import empty
 from olapdb.native.values import DECIMAL128, FLOATS_FROM, values_of
 
 _OPERATIONS = {"plus": 0, "minus": 1, "multiply": 2}
+COLUMN, CONSTANT, SCALE = 3, 4, 5
+"""The operations of `compute` besides those three."""
+DEPTH_MAX = 8
+"""The most values that a program of `compute` may have at a time."""
+
+
+def operation_of(name: str) -> int | None:
+    """Return the number of plus, minus and multiply; None for other functions."""
+    return _OPERATIONS.get(name)
+
+
+def shorten(address: int, values: np.ndarray) -> None:
+    """Fill `values` (int64) from 128-bit decimals that fit 64 bits, which begin at the address."""
+    kernels().olapdb_shorten_decimals(address, len(values), values)
+
+
+def lengthen(values: np.ndarray, words: np.ndarray) -> None:
+    """Fill `words` with the two halves of each of the int64 `values`, the lower one first."""
+    kernels().olapdb_lengthen_decimals(values, len(values), words)
+
+
+def compute(steps: np.ndarray, inputs: Sequence[pa.Array], rows: int) -> np.ndarray | None:
+    """Return the values, int64, of an expression over columns of `rows` rows, those of nulls included.
+
+    `steps` is the program, int64 of shape (steps, 3), see `olapdb_compute_decimals`. Returns None where the
+    type of a column has no kernel, or a value does not fit its width."""
+    described = [_described(column) for column in inputs]
+    table = np.empty((len(described), 2), np.int64)
+    for at, column in enumerate(described):
+        if column is None:
+            return None
+        kind, place = column
+        address = place if isinstance(place, int) else place.__array_interface__["data"][0]
+        table[at] = kind, address
+    values = empty(rows, np.int64)
+    if not kernels().olapdb_compute_decimals(steps, len(steps), table, rows, values):
+        return None
+    return values
 
 
 def combine(

@@ -39,6 +39,12 @@ static inline int is_valid(const uint8_t *validity, int64_t bit, int64_t row) {
     return validity == NULL || (validity[at >> 3] >> (at & 7)) & 1;
 }
 
+/* Bit w is the highest one that is set where a 64-bit integer needs w bits besides the sign, none for 0: the
+ * bits that differ from the one below. The bits of many values together tell what the widest one needs. */
+#define SIGN_ENDS(value) ((uint64_t)(value) ^ ((uint64_t)(value) << 1))
+
+static inline int bits_of_sign_ends(uint64_t ends) { return ends ? 63 - __builtin_clzll(ends) : 0; }
+
 /* Compare texts by their bytes: below 0, 0 or above 0. */
 static inline int compare_texts(const uint8_t *left, int64_t left_bytes, const uint8_t *right,
                                 int64_t right_bytes) {

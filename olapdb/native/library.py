@@ -58,7 +58,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sum_floats": (None, (*_COLUMN, _POINTER, _LONG, _POINTER)),
     "olapdb_sum_decimals128": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_decimal_bits": (_LONG, (_POINTER, _POINTER, _LONG, _LONG)),
-    "olapdb_sum_short_decimals": (
+    "olapdb_sum_narrow_decimals": (
         None,
         (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER),
     ),
@@ -72,6 +72,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         _INT,
         (_INT, *[_INT, _POINTER, _INT, _LONG] * 2, _LONG, _INT, _POINTER),
     ),
+    "olapdb_compute_decimals": (_INT, (_POINTER, _LONG, _POINTER, _LONG, _POINTER)),
+    "olapdb_lengthen_decimals": (None, (_POINTER, _LONG, _POINTER)),
+    "olapdb_shorten_decimals": (None, (_POINTER, _LONG, _POINTER)),
+    "olapdb_sum_short_decimals": (
+        _LONG,
+        (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER),
+    ),
+    "olapdb_keep_values": (None, (_INT, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
     "olapdb_keep_between": (_LONG, (*_COLUMN, _LONG, _POINTER, _POINTER, _POINTER)),
     "olapdb_keep_flagged": (None, (*_COLUMN, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_texts_within": (
@@ -104,7 +112,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 15
+ABI = 16
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -26,6 +26,50 @@ EXPORT int64_t olapdb_positions(const uint8_t *mask, const uint8_t *validity, in
     return count;
 }
 
+typedef struct { uint64_t words[2]; } two_words_t;
+
+/* From so many rows of 64 on, all values are written, the next one over one that is not kept: no branch is
+ * mispredicted. */
+enum { DENSE_ROWS_MIN = 24 };
+
+/* Write the values of the rows whose bit is 1 in `mask`, in their order. `bytes` is the width of a value; row
+ * 0 has the bit `bit`, a multiple of 8. `kept` has room for one value more than are kept. */
+EXPORT void olapdb_keep_values(int bytes, const void *values, const uint8_t *mask, int64_t bit, int64_t rows,
+                               void *kept) {
+    int64_t count = 0, row = 0;
+    switch (bytes) {
+#define CASE(BYTES, T)                                                                              \
+    case BYTES: {                                                                                   \
+        const T *typed = values;                                                                    \
+        T *out = kept;                                                                              \
+        for (; row + 64 <= rows; row += 64) {                                                       \
+            uint64_t word = word_at(mask, bit + row);                                               \
+            const T *from = typed + row;                                                            \
+            if (word == ~(uint64_t)0) {                                                             \
+                memcpy(out + count, from, 64 * sizeof(T));                                          \
+                count += 64;                                                                        \
+            } else if (__builtin_popcountll(word) >= DENSE_ROWS_MIN) {                              \
+                for (int at = 0; at < 64; at++, word >>= 1) {                                       \
+                    out[count] = from[at];                                                          \
+                    count += (int64_t)(word & 1);                                                   \
+                }                                                                                   \
+            } else {                                                                                \
+                for (; word; word &= word - 1) out[count++] = from[__builtin_ctzll(word)];          \
+            }                                                                                       \
+        }                                                                                           \
+        for (; row < rows; row++)                                                                   \
+            if (is_valid(mask, bit, row)) out[count++] = typed[row];                                \
+        return;                                                                                     \
+    }
+        CASE(1, uint8_t)
+        CASE(2, uint16_t)
+        CASE(4, uint32_t)
+        CASE(8, uint64_t)
+        CASE(16, two_words_t)
+#undef CASE
+    }
+}
+
 /* Write the positions of the rows whose value does not come after `bound` in an order, ascending; return
  * their number. `first` says whether NULL and NaN come before all values: these rows are kept, too.
  * `positions` has room for all rows. */

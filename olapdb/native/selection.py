@@ -13,6 +13,8 @@ from olapdb.native.memory import empty
 from olapdb.native.values import DECIMAL128, validity_of, values_of
 
 _WORD_BITS = 64
+_WIDTHS = (1, 2, 4, 8, 16)
+"""The bytes of a value that `kept_values` takes."""
 
 
 def positions(mask: pa.BooleanArray) -> np.ndarray:
@@ -23,6 +25,27 @@ def positions(mask: pa.BooleanArray) -> np.ndarray:
         validity, _ = validity_of(mask)
         kernels().olapdb_positions(address, validity, mask.offset, len(mask), kept)
     return kept
+
+
+def kept_values(column: pa.Array, mask: pa.BooleanArray, count: int) -> pa.Array | None:
+    """Return the values of the `count` rows that are true in a mask without NULL. Returns None for columns with
+    NULL, for types of no fixed width of whole bytes, and for masks that begin within a byte."""
+    if isinstance(column, pa.DictionaryArray):
+        codes = kept_values(column.indices, mask, count)
+        if codes is None:
+            return None
+        return pa.DictionaryArray.from_arrays(codes, column.dictionary, safe=False)
+    arrow = column.type
+    if mask.offset % 8 or not (pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow)):
+        return None
+    width = arrow.bit_width // 8
+    data = column.buffers()[1]
+    if width not in _WIDTHS or data is None or column.null_count:
+        return None
+    kept = empty((count + 1) * width, np.uint8)
+    address, bits = data.address + width * column.offset, mask.buffers()[1].address
+    kernels().olapdb_keep_values(width, address, bits, mask.offset, len(mask), kept)
+    return pa.Array.from_buffers(arrow, count, [None, pa.py_buffer(kept)], 0)
 
 
 def positions_within(

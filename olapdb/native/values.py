@@ -17,6 +17,7 @@ _TYPES = {
     pa.time64("us").id: _INT64,
     pa.timestamp("s").id: _INT64,
     pa.duration("s").id: _INT64,
+    pa.decimal64(1).id: _INT64,
     pa.float32().id: 8,
     pa.float64().id: 9,
 }
@@ -56,7 +57,7 @@ class Values:
 
 
 def values_of(array: pa.Array) -> Values | None:
-    """Return the values of an array of numbers, dates or times; None for other types."""
+    """Return the values of an array of numbers, dates, times or 64-bit decimals; None for other types."""
     number = _TYPES.get(array.type.id)
     if number is None:
         return None

@@ -18,7 +18,14 @@ import pyarrow.parquet as pq
 from olapdb.errors import CorruptedData, InternalError, OperationalError, SnapshotTooOld
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.decimal_width import with_precision
+from olapdb.functions.kernels.decimal_width import (
+    has_short_form,
+    is_short,
+    lengthened,
+    short_form,
+    shortened,
+    with_precision,
+)
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
@@ -43,7 +50,7 @@ from olapdb.storage.shared_codes import share_codes, shared_column
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.threads import refuse_if_ending
-from olapdb.types import Float, plain
+from olapdb.types import Float, String, plain
 
 
 class InlineRows(Protocol):
@@ -128,8 +135,9 @@ class PartReader:
         """Return the named columns of the row groups (None: all) in order, with the table's types.
 
         Text columns named in `coded` come as dictionaries where the part has them so, which is much
-        faster: no text is made for each row. Those in `shared` come as codes of one dictionary of
-        the file, where the column cache has them so (see `shared_codes`).
+        faster: no text is made for each row. Those in `shared` come in a compact form where the column
+        cache has them so: texts as codes of one dictionary of the file (see `shared_codes`), Decimals of
+        at most 18 digits as Decimal64.
 
         Columns that the part lacks are left out. If no column is left, so is the number of rows;
         take it from `part.rows` or `row_groups`. Raises FileDoesntExist, ChecksumDoesntMatch or
@@ -297,7 +305,8 @@ class PartReader:
             )
             for names in dictionaries
         )
-        shared = self._shared(may_share, groups)
+        texts = frozenset(c.id for c, _ in stored if isinstance(plain(c.type), String))
+        shared = self._shared(may_share & texts, groups)
         cached = {
             s.id: self._cached(ChunkKey(s.id, 0, s.id in as_dictionaries), groups)
             for _, s in stored
@@ -317,6 +326,7 @@ class PartReader:
                 chunks = iter(decoded[column.id])
                 whole = cached[column.id]
                 cached[column.id] = [next(chunks) if c is None else c for c in whole]
+        compact = frozenset(c.name for c, s in stored if s.id in may_share)
         return self._with_table_names(
             [
                 (
@@ -329,7 +339,8 @@ class PartReader:
                     s.type_name,
                 )
                 for c, s in stored
-            ]
+            ],
+            compact,
         )
 
     def _chunked(
@@ -405,6 +416,8 @@ class PartReader:
         chunks = {}
         for column in columns:
             values = _as_named(rows.column(column.name), column.type_name)
+            if has_short_form(values.type):
+                values = pa.chunked_array(map(shortened, values.chunks), short_form(values.type))
             chunks[column.id] = split_column(values, sizes)
             if self._caches:
                 coded = column.id in as_dictionaries
@@ -462,10 +475,17 @@ class PartReader:
         pairs = zip([parse_type(type_name), *types], types, strict=False)
         return all(bounds_hold(before, after) for before, after in pairs)
 
-    def _with_table_names(self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]]) -> pa.Table:
+    def _with_table_names(
+        self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]], compact: Collection[str] = ()
+    ) -> pa.Table:
         """Return (column, values, type name in the file) triples as a table with the columns'
-        present names and types."""
-        arrays = [self._typed(column, values, name) for column, values, name in columns]
+        present names and types; Decimals of the columns `compact` may be short."""
+        arrays = [
+            values
+            if column.name in compact and is_short(values.type)
+            else self._typed(column, _long(values), name)
+            for column, values, name in columns
+        ]
         return pa.table(arrays, names=[column.name for column, _, _ in columns])
 
     def _typed(self, column: Column, values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
@@ -533,6 +553,14 @@ def _as_named(values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
         return values
     arrow = parse_type(type_name).arrow
     return values if values.type == arrow else _cast(values, arrow)
+
+
+def _long(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return Decimals that the cache has in their short form with 128 bits; other values unchanged."""
+    if not is_short(values.type):
+        return values
+    arrow = pa.decimal128(values.type.precision, values.type.scale)
+    return pa.chunked_array(map(lengthened, values.chunks), arrow)
 
 
 def _cast(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:

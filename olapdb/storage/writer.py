@@ -19,7 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
-from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import (
+    decimal_class,
+    has_short_form,
+    short_form,
+    shortened,
+    with_precision,
+)
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Column, Table
@@ -321,6 +327,10 @@ def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table, *, owne
     for column in table.stored_columns:
         keys = [ChunkKey(column.id, group, False) for group in range(len(sizes))]
         values = rows.column(column.name)
+        if has_short_form(values.type):
+            short = pa.chunked_array(map(shortened, values.chunks), short_form(values.type))
+            cache.keep(path, keys, split_column(short, sizes))
+            continue
         whole = whole_array(values) if owned else None
         if whole is not None:
             cache.keep_whole(path, keys, cut_array(whole, sizes))
@@ -362,6 +372,7 @@ def _writer_options(table: Table, rows: pa.Table, default_codec: str) -> dict[st
         "write_statistics": True,
         "write_page_index": True,
         "write_page_checksum": True,
+        "store_decimal_as_integer": True,  # of up to 18 digits: they are read twice as fast
     }
     if levels:
         options["compression_level"] = levels

@@ -13,7 +13,8 @@ import pyarrow as pa
 from olapdb.compute.batches import rows_only
 from olapdb.compute.context import ExecutionContext
 from olapdb.config import tuning
-from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text
+from olapdb.execute.operators.coded_texts import TextValues, is_over_one_text
+from olapdb.execute.operators.compact_columns import decoded
 from olapdb.execute.operators.row_filter import RowFilter
 from olapdb.native import selection
 from olapdb.native.library import library

@@ -1,7 +1,8 @@
-"""Keys and arguments of a GROUP BY in the code domain.
+"""Keys and arguments of a GROUP BY over columns in compact form.
 
 An expression over one text column is computed once for each text of its dictionary. An aggregate that
-repeats do not change takes each text of a group once.
+repeats do not change takes each text of a group once. Sums take Decimals with 64 bits, and what is computed
+of such.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +19,14 @@ import pyarrow as pa
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
-from olapdb.execute.operators.coded_texts import TextValues, decoded, is_over_one_text
+from olapdb.compute.short_decimals import ShortProgram, program_of
+from olapdb.config import tuning
+from olapdb.execute.operators.coded_texts import TextValues, is_over_one_text
+from olapdb.execute.operators.compact_columns import decoded, is_compact
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Groups
+from olapdb.functions.kernels.decimal_width import has_short_form, is_short, lengthened
+from olapdb.native.library import library
 from olapdb.plan.expressions import (
     AggregateCall,
     Call,
@@ -49,6 +56,24 @@ def shared_texts(node: Aggregate) -> frozenset[str]:
             else:
                 served |= _served(argument, texts)
     return frozenset(served)
+
+
+def short_decimals(node: Aggregate) -> frozenset[str]:
+    """Return the unique names of the child's Decimals that the aggregation takes with 64 bits, at least where no
+    value overflows: nothing reads them with 128."""
+    fields = {field.name for field in node.child.schema if has_short_form(field.type.arrow)}
+    if not fields or library() is None:
+        return frozenset()
+    taken, others = set[str](), set[str]()
+    for _, key in node.keys:
+        others |= columns_of(key)
+    for _, call in node.aggregates:
+        for argument in call.arguments:
+            is_short = call.aggregate.takes_short_decimals and (
+                isinstance(argument, ColumnRef) or program_of(argument) is not None
+            )
+            (taken if is_short else others).update(columns_of(argument))
+    return frozenset(taken & fields - others)
 
 
 def _served(expression: Expression, texts: frozenset[str]) -> frozenset[str]:
@@ -81,7 +106,7 @@ class CodedInputs:
             if isinstance(values, pa.DictionaryArray):
                 return values
         values = self._of_texts(expression, batch)
-        return self._evaluated(expression, batch) if values is None else values
+        return lengthened(self._evaluated(expression, batch)) if values is None else values
 
     def arguments(self, call: AggregateCall, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the arguments of a call; one is a dictionary only if `state_of` takes it."""
@@ -92,7 +117,11 @@ class CodedInputs:
         values = []
         for argument in call.arguments:
             coded = self._of_texts(argument, batch)
-            values.append(self._evaluated(argument, batch) if coded is None else coded)
+            if coded is None:
+                coded = self._evaluated(argument, batch)
+                if not call.aggregate.takes_short_decimals:
+                    coded = lengthened(coded)
+            values.append(coded)
         if len(values) == 1 and call.aggregate.ignores_repeats:
             return values
         return [v.dictionary_decode() if isinstance(v, pa.DictionaryArray) else v for v in values]
@@ -108,53 +137,61 @@ class CodedInputs:
         return self._values.of(expression, column)
 
     @cached_property
-    def _shared(self) -> dict[Expression, ColumnRef]:
-        """The arguments that are computed once for each batch: those that occur in other places too, as in
-        `sum(a * b), sum(a * b * c)`. Each is computed for all rows anyway, so none fails for it."""
+    def _inputs(self) -> dict[int, _Input]:
+        """How each key and argument is computed, by the expression's `id`.
+
+        Arguments that occur in other places too, as in `sum(a * b), sum(a * b * c)`, are computed once for each
+        batch. Each is computed for all rows anyway, so none fails for it."""
         arguments = [a for _, call in self._node.aggregates for a in call.arguments]
         times = Counter(e for a in arguments for e in set(walk(a)))
-        shared = [e for e in dict.fromkeys(arguments) if times[e] > 1 and _may_be_shared(e)]
-        return {e: ColumnRef(e.type, f"#shared{at}") for at, e in enumerate(shared)}
+        repeated = [e for e in dict.fromkeys(arguments) if times[e] > 1 and _may_be_shared(e)]
+        names = {e: ColumnRef(e.type, f"#shared{at}") for at, e in enumerate(repeated)}
+        made: dict[Expression, _Input] = {}
 
-    @cached_property
-    def _rewritten(self) -> dict[Expression, Expression]:
-        """The keys and arguments with the names of shared arguments within them."""
-        if not self._shared:
-            return {}
-        return {
-            argument: self._with_names(argument)
-            for _, call in self._node.aggregates
-            for argument in call.arguments
-        }
+        def make(expression: Expression) -> _Input:
+            """Return the input, made once for equal expressions."""
+            if expression not in made:
+                computed = transform(
+                    expression, lambda inner: None if inner == expression else names.get(inner)
+                )
+                read = columns_of(computed)
+                within = [make(e) for e, name in names.items() if name.name in read]
+                name = names[expression].name if expression in names else ""
+                made[expression] = _Input(computed, name, tuple(within))
+            return made[expression]
 
-    def _with_names(self, argument: Expression) -> Expression:
-        """Return an argument with the names of the shared arguments within it, but not its own."""
-        return transform(
-            argument, lambda inner: None if inner == argument else self._shared.get(inner)
-        )
+        keys = [key for _, key in self._node.keys]
+        return {id(expression): make(expression) for expression in [*keys, *arguments]}
 
     def _evaluated(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
-        """Return the values of the expression over the batch without dictionaries."""
-        if not self._shared:
-            return self._computed(expression, batch)
-        known = self._last.values(batch)
-        if expression in known:
-            return known[expression]
-        rewritten = self._rewritten.get(expression, expression)
-        inner = [e for e, name in self._shared.items() if name.name in columns_of(rewritten)]
-        rows = batch
-        if inner:
-            columns = [*batch.columns, *(self._evaluated(e, batch) for e in inner)]
-            names = [*batch.schema.names, *(self._shared[e].name for e in inner)]
-            rows = pa.RecordBatch.from_arrays(columns, names)
-        values = self._computed(rewritten, rows)
-        if expression in self._shared:
-            known[expression] = values
-        return values
+        """Return the values of the expression over the batch: no dictionary, but maybe Decimals of 64 bits."""
+        return self._values_of(self._inputs[id(expression)], batch)
 
-    def _computed(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
-        """Return the values of the expression over the batch without dictionaries."""
-        if _has_dictionaries(batch):
+    def _values_of(self, source: _Input, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of an input, computed once for a batch if they are shared."""
+        if not source.name:
+            return self._computed(source, batch)
+        known = self._last.values(batch)
+        if source.name not in known:
+            known[source.name] = self._computed(source, batch)
+        return known[source.name]
+
+    def _computed(self, source: _Input, batch: pa.RecordBatch) -> pa.Array:
+        """Return the values of an input over the batch."""
+        expression = source.expression
+        if isinstance(expression, ColumnRef):
+            column = batch.column(expression.name)
+            if is_short(column.type):
+                return column
+        if source.within:
+            columns = [*batch.columns, *(self._values_of(one, batch) for one in source.within)]
+            names = [*batch.schema.names, *(one.name for one in source.within)]
+            batch = pa.RecordBatch.from_arrays(columns, names)
+        program = source.program if batch.num_rows >= tuning.RANGE_ROWS_MIN else None
+        values = None if program is None else program.run(batch)
+        if values is not None:
+            return values
+        if is_compact(batch):
             read = columns_of(expression)
             if read:
                 batch = decoded(batch.select([n for n in batch.schema.names if n in read]))
@@ -163,14 +200,29 @@ class CodedInputs:
         )
 
 
+@dataclass(frozen=True)
+class _Input:
+    """A key or an argument: the expression with names of shared arguments in place of those `within` it, and the
+    name under which its own values are kept for a batch ("": they are not)."""
+
+    expression: Expression
+    name: str
+    within: tuple[_Input, ...]
+
+    @cached_property
+    def program(self) -> ShortProgram | None:
+        """The expression compiled for Decimals of 64 bits; None if it cannot be."""
+        return program_of(self.expression)
+
+
 class _LastBatch(threading.local):
     """The values that a thread has computed over the batch that it works on."""
 
     def __init__(self) -> None:
         self._batch: pa.RecordBatch | None = None
-        self._values: dict[Expression, pa.Array] = {}
+        self._values: dict[str, pa.Array] = {}
 
-    def values(self, batch: pa.RecordBatch) -> dict[Expression, pa.Array]:
+    def values(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         """Return the values for the batch, of which the caller adds more; none for another batch."""
         if self._batch is not batch:
             self._batch, self._values = batch, {}

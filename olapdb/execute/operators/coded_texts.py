@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
 from typing import TypeAlias
 
 import numpy as np
@@ -208,20 +207,6 @@ class _Computed:
         # Clipping changes no position, and is the one mode of take that checks none.
         numbers = np.take(arrow_columns.numpy_values(values), positions, mode="clip")
         return arrow_columns.from_values(numbers, pa.uint8())
-
-
-def decoded(batch: pa.RecordBatch, keep: Collection[str] = ()) -> pa.RecordBatch:
-    """Return the batch with texts in place of dictionaries, except for the columns in `keep`."""
-    names = batch.schema.names
-    if not any(pa.types.is_dictionary(arrow) for arrow in batch.schema.types):
-        return batch
-    arrays = [
-        column.dictionary_decode()
-        if isinstance(column, pa.DictionaryArray) and name not in keep
-        else column
-        for name, column in zip(names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names)
 
 
 def is_over_one_text(expression: Expression, texts: frozenset[str]) -> bool:

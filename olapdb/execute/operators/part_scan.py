@@ -15,6 +15,7 @@ from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, RowGroups, cached_defaults, read_filled
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
+from olapdb.functions.kernels.decimal_width import is_short, lengthened
 from olapdb.model.schema import Table
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
@@ -22,8 +23,9 @@ from olapdb.types.arrow_values import from_numpy
 
 @dataclass(frozen=True)
 class Source:
-    """A column of a scan: its unique name in the plan, its name in the table, its type. `shared`: a
-    text column that may come as codes of one dictionary of its part's file."""
+    """A column of a scan: its unique name in the plan, its name in the table, its type. `shared`: it may come
+    in the compact form of the column cache, texts as codes of one dictionary of its part's file, Decimals of
+    at most 18 digits with 64 bits."""
 
     unique: str
     name: str
@@ -218,7 +220,11 @@ def _ascending_numbers(bits: int) -> pa.Array:
 
 def _bytes_of_rows(column: pa.Array) -> int:
     """Return the size of a column, without its dictionary."""
-    return int((column.indices if isinstance(column, pa.DictionaryArray) else column).nbytes)
+    values = column.indices if isinstance(column, pa.DictionaryArray) else column
+    arrow = values.type
+    if not values.null_count and pa.types.is_primitive(arrow):
+        return len(values) * int(arrow.bit_width) // 8  # `nbytes` takes ten times as long
+    return int(values.nbytes)
 
 
 def _joined(chunks: list[pa.Array]) -> pa.Array:
@@ -227,11 +233,14 @@ def _joined(chunks: list[pa.Array]) -> pa.Array:
 
 
 def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
-    """Return the arrays, with dictionaries decoded if the arrays differ in type, or have more values
-    in their dictionaries than rows.
+    """Return the arrays, without their compact forms if the arrays differ in type, or have more values in their
+    dictionaries than rows.
 
-    Parts in the catalog have no dictionaries.
+    Parts in the catalog have no compact forms.
     """
+    if any(is_short(array.type) for array in arrays):
+        is_same = len({array.type for array in arrays}) == 1
+        return arrays if is_same else [lengthened(array) for array in arrays]
     dictionaries = [array.dictionary for array in arrays if isinstance(array, pa.DictionaryArray)]
     # Arrow joins dictionaries by hashing their values.
     texts = sum(map(len, dictionaries)) if len(dictionaries) == len(arrays) else 0

@@ -20,6 +20,7 @@ from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.compute.short_circuit import is_safe
 from olapdb.compute.value_ranges import ValueRange, bounds_as_stored, intersected, range_of
 from olapdb.config import tuning
+from olapdb.execute.operators.compact_columns import decoded, is_compact
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.native import selection
 from olapdb.native.library import library
@@ -137,6 +138,9 @@ class RowFilter:
                 masks = [one._by_ranges(rows, None) for one in alternatives]
                 return reduce(pc.or_, [mask for mask in masks if mask is not None])
         context = self._context
+        if is_compact(rows):
+            used = self._inputs[id(condition)]
+            rows = decoded(rows.select([n for n in rows.schema.names if n in used]))
         meets = evaluate_predicate(condition, rows, context.environment, context.subqueries)
         return meets.fill_null(FALSE) if meets.null_count else meets
 

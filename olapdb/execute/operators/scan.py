@@ -23,7 +23,7 @@ from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import Error, InternalError
 from olapdb.execute.operators.coded_conditions import CodedConditions
-from olapdb.execute.operators.coded_texts import decoded
+from olapdb.execute.operators.compact_columns import decoded
 from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
@@ -37,6 +37,7 @@ from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, l
 from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
+from olapdb.functions.kernels.decimal_width import has_short_form
 from olapdb.lazy import LazyModule
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, columns_of
@@ -57,8 +58,8 @@ def scan_batches(
 
     The rows are those of the context's block for the table, if there is one, else those of the
     snapshot's parts (with FINAL, combined). Text columns in `coded`, which no condition may read,
-    come as dictionaries where the parts or the block have them so, those in `shared` where the column
-    cache has the codes of a part."""
+    come as dictionaries where the parts or the block have them so. Columns in `shared` come in the compact
+    form of the column cache where it has them so: texts as codes of a part, Decimals with 64 bits."""
     block = context.blocks.get(node.table.id)
     if block is not None:
         return _block_batches(node, block, context, coded)
@@ -175,7 +176,10 @@ class TaskReader:
         ]
         for conditions, _ in steps:
             coded_texts |= conditions.columns
-        self._all = [replace(s, shared=s.unique in coded_texts) for s in sources]
+        self._all = [
+            replace(s, shared=s.unique in coded_texts or has_short_form(s.type.arrow))
+            for s in sources
+        ]
         self._steps = [
             # A row's position in the task is that among all of its rows: it is read at first.
             _Step(conditions, [s for s in self._all if s.unique in used or _is_row(s, at)])

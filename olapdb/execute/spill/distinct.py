@@ -14,7 +14,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.compute.seen_rows import SeenRows
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
-from olapdb.execute.operators.coded_texts import decoded
+from olapdb.execute.operators.compact_columns import decoded
 from olapdb.types.arrow_values import from_numpy
 
 Item = tuple[bool, pa.RecordBatch]

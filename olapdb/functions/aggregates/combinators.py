@@ -54,6 +54,11 @@ class SharedStateCombinator(Combinator):
 class If(SharedStateCombinator):
     """-If: aggregate only the rows where the last argument is true (neither 0 nor NULL)."""
 
+    @property
+    def takes_short_decimals(self) -> bool:
+        """Return whether the inner aggregate takes them."""
+        return self.inner.takes_short_decimals
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the inner states over the rows where the condition is true.
 
@@ -133,6 +138,11 @@ class SeenRowsCombinator(SharedStateCombinator):
     counts: bool = False
     """Count rows that the inner -If drops as seen: countIfOrNull is 0 and avgIfOrDefault is NaN if no
     row matched, as in ClickHouse."""
+
+    @property
+    def takes_short_decimals(self) -> bool:
+        """Return whether the inner aggregate takes them."""
+        return self.inner.takes_short_decimals
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the states Tuple(seen, state) of the groups, over rows without NULLs."""

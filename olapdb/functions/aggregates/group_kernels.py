@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.decimal_width import is_short, lengthened, with_precision
 from olapdb.native import accumulate, distinct
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library
@@ -103,10 +104,19 @@ def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
 
 
 def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
-    """Return the exact sum of each group as decimals of the array's type, modulo its width.
+    """Return the exact sum of each group as decimals of the array's type, modulo its width; of the short form
+    as Decimal128 of 38 digits.
 
     Nulls are skipped. Without the kernel for 128 bits, it adds limbs of 32 bits and carries between
     them."""
+    if is_short(array.type):
+        arrow = pa.decimal128(38, array.type.scale)
+        short = None
+        if library() is not None:
+            short = accumulate.sum_short_decimals(array, groups.kernel_codes, groups.count)
+        if short is not None:
+            return pa.Array.from_buffers(arrow, groups.count, [None, pa.py_buffer(short)])
+        array = with_precision(lengthened(array), arrow)
     if library() is not None and pa.types.is_decimal128(array.type):
         sums = accumulate.sum_decimals128(array, groups.kernel_codes, groups.count)
         return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(sums)])

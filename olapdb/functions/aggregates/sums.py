@@ -18,7 +18,13 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups, MergeClass
 from olapdb.functions.kernels import columns, wide_numbers
-from olapdb.functions.kernels.decimal_width import decimal_class, floats_of_decimals, with_precision
+from olapdb.functions.kernels.decimal_width import (
+    decimal_class,
+    floats_of_decimals,
+    is_short,
+    lengthened,
+    with_precision,
+)
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
 from olapdb.types import (
     FLOAT64,
@@ -82,7 +88,10 @@ def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
 
 
 def _widened(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return decimals with the digits of their sum's type; a view if the width is the same."""
+    """Return decimals with the digits of their sum's type; a view if the width is the same, and the short form as
+    it is if the sum has 128 bits."""
+    if is_short(array.type):
+        return array if pa.types.is_decimal128(arrow) else lengthened(array).cast(arrow)
     same_width = pa.types.is_decimal(array.type) and array.type.bit_width == arrow.bit_width
     if same_width and array.type.scale == arrow.scale:
         return with_precision(array, arrow)
@@ -97,6 +106,11 @@ class Sum(Aggregate):
 
     @property
     def skips_nulls(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
+    def takes_short_decimals(self) -> bool:
         """Return True."""
         return True
 
@@ -134,6 +148,11 @@ class Average(Aggregate):
 
     @property
     def skips_nulls(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
+    def takes_short_decimals(self) -> bool:
         """Return True."""
         return True
 

@@ -1,5 +1,5 @@
-"""Decimals with more digits than their precision, up to the width of ClickHouse's integer below
-them.
+"""Decimals with more digits than their precision, up to the width of ClickHouse's integer below them;
+and their short form of 64 bits, in which the column cache and some operators have those of at most 18 digits.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 
 from olapdb.functions.base import Column
 from olapdb.functions.kernels import columns
+from olapdb.native import decimals as compiled
+from olapdb.native.library import library
+from olapdb.native.memory import empty
 
 
 def floats_of_decimals(column: Column) -> Column:
@@ -61,6 +64,74 @@ def decimals_of_integers(unscaled: np.ndarray, arrow: pa.DataType) -> pa.Array:
     """Return the decimals of the 128-bit type `arrow` whose unscaled integers are these int64."""
     halves = np.stack([unscaled, unscaled >> 63], axis=1)
     return pa.Array.from_buffers(arrow, len(unscaled), [None, pa.py_buffer(halves)])
+
+
+SHORT_DIGITS = 18
+"""The most digits of a type that has a short form. Its values may have more, if they fit 64 bits."""
+
+
+def has_short_form(arrow: pa.DataType) -> bool:
+    """Return whether the type is that of 128-bit decimals whose values fit 64 bits."""
+    return bool(pa.types.is_decimal128(arrow)) and arrow.precision <= SHORT_DIGITS
+
+
+def short_form(arrow: pa.DataType) -> pa.DataType:
+    """Return the type of the short form of decimals of a type that `has_short_form`."""
+    return pa.decimal64(arrow.precision, arrow.scale)
+
+
+def is_short(arrow: pa.DataType) -> bool:
+    """Return whether the type is that of the short form. No value that leaves the engine has it."""
+    return bool(pa.types.is_decimal64(arrow))
+
+
+def shortened(column: pa.Array) -> pa.Array:
+    """Return decimals of a type that `has_short_form` as Decimal64."""
+    values = empty(len(column), np.int64)
+    data = column.buffers()[1]
+    if len(column) and data is not None:
+        if library() is not None:
+            compiled.shorten(data.address + 16 * column.offset, values)
+        else:
+            np.copyto(
+                values, np.frombuffer(data, np.int64, 2 * len(column), 16 * column.offset)[::2]
+            )
+    return pa.Array.from_buffers(
+        short_form(column.type),
+        len(column),
+        [_own_validity(column), pa.py_buffer(values)],
+        column.null_count,
+    )
+
+
+def lengthened(column: pa.Array) -> pa.Array:
+    """Return decimals of the short form as 128-bit decimals, and columns of other types as they are."""
+    if not is_short(column.type):
+        return column
+    words = empty(2 * len(column), np.int64)
+    data = column.buffers()[1]
+    if len(column) and data is not None:
+        values = np.frombuffer(data, np.int64, len(column), 8 * column.offset)
+        if library() is not None:
+            compiled.lengthen(values, words)
+        else:
+            np.copyto(words[::2], values)
+            np.right_shift(values, 63, out=words[1::2])
+    return pa.Array.from_buffers(
+        pa.decimal128(column.type.precision, column.type.scale),
+        len(column),
+        [_own_validity(column), pa.py_buffer(words)],
+        column.null_count,
+    )
+
+
+def _own_validity(column: pa.Array) -> pa.Buffer | None:
+    """Return the validity bitmap of a column, its first bit that of row 0; None without nulls."""
+    if not column.null_count:
+        return None
+    return (
+        column.buffers()[0] if not column.offset else columns.mask_buffer(columns.validity(column))
+    )
 
 
 _DECIMAL_CLASSES = (9, 18, 38, 76)
