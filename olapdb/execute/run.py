@@ -33,6 +33,7 @@ from olapdb.execute.operators.sources import (
     values_batches,
 )
 from olapdb.execute.operators.subqueries import RunNode, answer_subqueries
+from olapdb.functions.kernels.decimal_width import has_short_form
 from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
 from olapdb.plan.expressions import columns_of
@@ -242,12 +243,12 @@ def _input(
             pass
         case nodes.Join():
             read = frozenset().union(*map(columns_of, expressions_of(node)))
-            wanted = Wanted(read, coded_keys(node) | shared_texts(node))
+            wanted = Wanted(read, _compact(node))
             return context.watched(_joined(child, wanted, context, run_child), child)
         case nodes.Project(child=nodes.Join() as join):
-            wanted = wanted_by(child, coded_keys(node) | shared_texts(node))
+            wanted = wanted_by(child, _compact(node))
             rows = context.watched(_joined(join, wanted, context, run_child), join)
-            return context.watched(project_batches(child, rows, context, wanted.coded), child)
+            return context.watched(project_batches(child, rows, context, wanted.compact), child)
         case _:
             return run_child(child, context)
     if (block := context.blocks.get(child.table.id)) is not None:
@@ -264,6 +265,11 @@ def _input(
     return context.watched(scan_batches(child, context, coded, shared), child)
 
 
+def _compact(node: nodes.Aggregate) -> frozenset[str]:
+    """Return the columns of its input that an aggregation takes in a compact form."""
+    return coded_keys(node) | shared_texts(node) | short_decimals(node)
+
+
 def _distinct_input(
     node: nodes.Distinct, child: nodes.Node, context: ExecutionContext, run_child: RunNode
 ) -> Iterator[pa.RecordBatch]:
@@ -277,7 +283,7 @@ def _distinct_input(
     if project is None:
         return context.watched(scan_batches(scan, context, (), texts), scan)
     wanted = wanted_by(project, frozenset(name for name, _ in project.expressions))
-    coded = wanted.coded & texts
+    coded = wanted.compact & texts
     rows = context.watched(scan_batches(scan, context, (), coded), scan)
     return context.watched(project_batches(project, rows, context, coded), project)
 
@@ -293,9 +299,15 @@ def _joined(
     def start(plan: nodes.Node) -> Iterator[pa.RecordBatch]:
         """Run the left side, or a plan that stands in for a side."""
         is_left = left_names == {field.name for field in plan.schema}
-        if below.columns is None or not is_left or not isinstance(plan, nodes.Join):
+        if below.columns is None or not is_left:
             return run_child(plan, context)
-        return context.watched(_joined(plan, below, context, run_child), plan)
+        if isinstance(plan, nodes.Join):
+            return context.watched(_joined(plan, below, context, run_child), plan)
+        fields = {f.name for f in plan.schema if has_short_form(f.type.arrow)}
+        if isinstance(plan, nodes.Scan) and below.compact & fields:
+            rows = scan_batches(plan, context, (), below.compact & fields)
+            return context.watched(rows, plan)
+        return run_child(plan, context)
 
     return join.join_batches(node, start, run_child(node.right, context), context, wanted)
 

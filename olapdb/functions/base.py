@@ -105,6 +105,12 @@ class Groups:
         return np.argsort(self.codes, kind="stable")
 
     @cached_property
+    def sums(self) -> dict[Hashable, tuple[pa.Array, pa.Array]]:
+        """Columns of the rows and their sums by group, by a key that `sum_by_group` makes: `sum(x), avg(x)` adds
+        x up once."""
+        return {}
+
+    @cached_property
     def sizes(self) -> np.ndarray:
         """The number of rows of each group; shape (count,)."""
         if self.count == 1:

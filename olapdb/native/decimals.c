@@ -38,8 +38,11 @@ static int widen(int type, const void *values, int64_t row, int64_t rows, int64_
     }
 #undef CASE
     if (power != 1)
-        for (int64_t at = 0; at < rows; at++)
-            lost |= (uint64_t)__builtin_mul_overflow(wide[at], power, &wide[at]);
+        for (int64_t at = 0; at < rows; at++) {
+            int64_t product;
+            lost |= (uint64_t)__builtin_mul_overflow(wide[at], power, &product);
+            wide[at] = product;
+        }
     return lost == 0;
 }
 
@@ -105,8 +108,11 @@ static int multiply(const int64_t *left, const int64_t *right, int64_t rows, int
         for (int64_t at = 0; at < rows; at++) products[at] = left[at] * right[at];
         return 1;
     }
-    for (int64_t at = 0; at < rows; at++)
-        lost |= (uint64_t)__builtin_mul_overflow(left[at], right[at], &products[at]);
+    for (int64_t at = 0; at < rows; at++) {
+        int64_t product;
+        lost |= (uint64_t)__builtin_mul_overflow(left[at], right[at], &product);
+        products[at] = product;
+    }
     return lost == 0;
 }
 
@@ -174,8 +180,11 @@ EXPORT int olapdb_compute_decimals(const int64_t *steps, int64_t count, const in
                     uint64_t lost = 0;
                     const int64_t *value = stack[top];
                     out = memory[top];
-                    for (int64_t at = 0; at < size; at++)
-                        lost |= (uint64_t)__builtin_mul_overflow(value[at], operand, &out[at]);
+                    for (int64_t at = 0; at < size; at++) {
+                        int64_t product;
+                        lost |= (uint64_t)__builtin_mul_overflow(value[at], operand, &product);
+                        out[at] = product;
+                    }
                     if (lost) return 0;
                     break;
                 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -15,7 +15,7 @@ from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, RowGroups, cached_defaults, read_filled
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
-from olapdb.functions.kernels.decimal_width import is_short, lengthened
+from olapdb.functions.kernels.decimal_width import has_short_form, is_short, lengthened
 from olapdb.model.schema import Table
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
@@ -52,6 +52,7 @@ Task = tuple[Piece, ...]
 """Pieces that one thread reads into one batch."""
 
 _VARIABLE_BYTES = 32
+_CODE_BYTES = 4
 
 TASK_ROW = "#task_row"
 """The virtual column of the row's position in its task, from 0. No statement can name it."""
@@ -59,19 +60,19 @@ TASK_ROW = "#task_row"
 
 def tasks_of(
     parts: Sequence[PartSelection],
-    types: Iterable[DataType],
+    row_bytes: int,
     context: ExecutionContext,
     rows_max: int | None = None,
 ) -> Iterator[Task]:
     """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows at first, which grow up to
-    `rows_max` (None: LARGE_TASK_ROWS). `types` are those of the columns that are read.
+    `rows_max` (None: LARGE_TASK_ROWS). `row_bytes` is the size of a row of the columns that are read.
 
     A task has pieces of several parts only where these are small: reading them together copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
     rows_max = min(
         tuning.LARGE_TASK_ROWS,
         tuning.LARGE_TASK_ROWS if rows_max is None else rows_max,
-        tuning.LARGE_TASK_BYTES // max(sum(map(_bytes_of_value, types)), 1),
+        tuning.LARGE_TASK_BYTES // max(row_bytes, 1),
         total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
     )
     size = _TaskSize(rows_max, context.threads)
@@ -109,9 +110,14 @@ class _TaskSize:
             self.rows = max(self.rows, min(2 * self.rows, self._rows_max))
 
 
-def _bytes_of_value(data_type: DataType) -> int:
-    """Return the size of a value in memory, of texts and nested values a guess."""
+def bytes_of_value(data_type: DataType, *, compact: bool = False) -> int:
+    """Return the size of a value in memory, of texts and nested values a guess; of texts in `compact` form that
+    of a code."""
     arrow = data_type.arrow
+    if has_short_form(arrow):
+        return 8
+    if compact and pa.types.is_string(arrow):
+        return _CODE_BYTES
     if pa.types.is_primitive(arrow) or pa.types.is_fixed_size_binary(arrow):
         return max(int(arrow.bit_width) // 8, 1)
     return _VARIABLE_BYTES

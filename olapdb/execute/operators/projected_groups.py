@@ -15,7 +15,7 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.projections import KEY, STATE, BoundProjection, over_columns
-from olapdb.execute.operators.part_scan import Task, tasks_of
+from olapdb.execute.operators.part_scan import Task, bytes_of_value, tasks_of
 from olapdb.execute.operators.partials import Partial
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_sources
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
@@ -61,8 +61,9 @@ def projected_groups(node: Aggregate, context: ExecutionContext) -> KnownGroups 
                 """Return the groups of one piece."""
                 return query.partial(reader.read(task), calls, context)
 
+            row_bytes = sum(map(bytes_of_value, query.scan.types))
             yield from context.parallel(
-                groups, tasks_of([s for s in own if s.group_rows], query.scan.types, context)
+                groups, tasks_of([s for s in own if s.group_rows], row_bytes, context)
             )
 
     return partials

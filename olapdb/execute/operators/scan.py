@@ -28,6 +28,7 @@ from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
     Task,
+    bytes_of_value,
     read_rows,
     read_task,
     tasks_of,
@@ -109,17 +110,23 @@ def _part_batches(
         yield from cut(counted, context.batch_rows)
         return
     reader = TaskReader(node, context, coded, shared)
-    for batch in context.parallel(reader.read, scan_tasks(node, context)):
+    compact = frozenset(coded).union(shared)
+    for batch in context.parallel(reader.read, scan_tasks(node, context, compact=compact)):
         yield from cut(batch, context.batch_rows)
 
 
 def scan_tasks(
-    node: Scan, context: ExecutionContext, later: Scan | None = None, rows_max: int | None = None
+    node: Scan,
+    context: ExecutionContext,
+    later: Scan | None = None,
+    rows_max: int | None = None,
+    compact: Collection[str] = (),
 ) -> Iterator[Task]:
     """Prune parts and row groups by the scan's conditions; return what is left to read, in order, as tasks
     of up to `rows_max` rows (None: `tasks_of` decides).
 
-    The columns of the scan `later` can be read from the tasks too."""
+    The columns of the scan `later` can be read from the tasks too. Texts in `compact` are read as codes where
+    that is possible."""
     layout = TableLayout(node.table, context.environment)
     parts = live_parts(node, context)
     total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
@@ -134,7 +141,8 @@ def scan_tasks(
     )
     granules = sum(p.granules for p in chosen)
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
-    return tasks_of(chosen, [source.type for source in sources], context, rows_max)
+    row_bytes = sum(bytes_of_value(s.type, compact=s.unique in compact) for s in sources)
+    return tasks_of(chosen, row_bytes, context, rows_max)
 
 
 def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bool:

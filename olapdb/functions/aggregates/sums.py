@@ -77,6 +77,16 @@ def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
     """Return the sum of each group as `summed.arrow`, over values that are not null.
 
     Integer sums wrap, decimal sums are exact, float sums are Float64."""
+    addresses = tuple(0 if buffer is None else buffer.address for buffer in array.buffers())
+    key = (addresses, array.offset, len(array), array.type, summed)
+    known = groups.sums.get(key)
+    if known is None:  # the column is kept too: its addresses name nothing else meanwhile
+        known = groups.sums[key] = (array, _sum_by_group(array, summed, groups))
+    return known[1]
+
+
+def _sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
+    """Return the sum of each group, see `sum_by_group`."""
     arrow = summed.arrow
     if isinstance(summed, WideNumber):
         sums = group_kernels.sum_decimals(array, groups)
