@@ -51,6 +51,12 @@ MERGE_ROWS_MIN = 1_000_000
 """Merge the partial states of a GROUP BY when they hold this many rows, and again at twice what was
 left: each row is merged a bounded number of times."""
 
+JOINED_BATCH_ROWS_MAX = 524_288
+JOINED_GROUPS_MIN = 16_384
+ROWS_PER_JOINED_GROUP_MAX = 4
+"""Group batches together, up to so many rows, after one that had so many groups, and at most so many rows a
+group. 3,000,000 rows of 150,000 users: 0.8 of the CPU of batches of 131,072 rows."""
+
 ORDERED_ROWS_TRIED = 1_024
 """Look at so many rows first to see whether rows are in order already."""
 
@@ -220,6 +226,9 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "RENUMBER_RADIX_MAX": 0,
         "INDEXED_VALUES_MIN": _NEVER,
         "MERGE_ROWS_MIN": _NEVER,
+        "JOINED_BATCH_ROWS_MAX": 0,
+        "JOINED_GROUPS_MIN": _NEVER,
+        "ROWS_PER_JOINED_GROUP_MAX": 1,
         "RADIX_SORT_ROWS_MIN": _NEVER,
         "TOP_ROWS_MIN": _NEVER,
         "TOP_SAMPLE_PER_ROW": _NEVER,
@@ -264,6 +273,9 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "INDEXED_VALUES_MIN": 1,
         "HASHED_ROWS": 2,
         "MERGE_ROWS_MIN": 2,
+        "JOINED_BATCH_ROWS_MAX": 7,
+        "JOINED_GROUPS_MIN": 0,
+        "ROWS_PER_JOINED_GROUP_MAX": _NEVER,
         "RADIX_SORT_ROWS_MIN": 2,
         "TOP_ROWS_MIN": 1,
         "TOP_SAMPLE_PER_ROW": 2,

@@ -15,7 +15,9 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.group_codes import Factorised, factorise
+from olapdb.config import tuning
 from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
+from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_form, joined_batches
 from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, totals_row
 from olapdb.execute.operators.partials import Partial, empty_group, finalized
 from olapdb.execute.operators.row_limits import limited
@@ -42,7 +44,7 @@ def aggregate_batches(
         context.memory.account("GROUP BY") as account,
         GroupMerger(calls, len(node.keys), context, account) as merger,
     ):
-        for partial in context.parallel(_Grouping(node, calls, context).partial, child):
+        for partial in _partials(_Grouping(node, calls, context), child, context):
             merger.add(partial)
         for partial in known(calls) if known is not None else ():
             merger.add(partial)
@@ -92,6 +94,52 @@ def coded_keys(node: Aggregate) -> frozenset[str]:
         e.name
         for _, e in node.keys
         if isinstance(e, ColumnRef) and isinstance(plain(e.type), String) and e.name not in read
+    )
+
+
+def _partials(
+    grouping: _Grouping, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[Partial]:
+    """Yield the groups of the child's batches, those of several together where a batch has many: the groups that
+    they share need not be merged later."""
+    joins = False
+
+    def items() -> Iterator[Sequence[pa.RecordBatch]]:
+        """Yield the batches that are grouped together."""
+        waiting: list[pa.RecordBatch] = []
+        for batch in child:
+            if waiting and not (joins and _may_be_joined(waiting, batch)):
+                yield waiting
+                waiting = []
+            waiting.append(batch)
+            if not joins:
+                yield waiting
+                waiting = []
+        if waiting:
+            yield waiting
+
+    def grouped(batches: Sequence[pa.RecordBatch]) -> tuple[Partial, int]:
+        """Return the groups and the number of rows of batches."""
+        batch = joined_batches(batches)
+        return grouping.partial(batch), batch.num_rows
+
+    for partial, rows in context.parallel(grouped, items()):
+        # Views compute their rows from batches that are always cut alike.
+        joins = context.join_filters and partial.groups >= max(
+            tuning.JOINED_GROUPS_MIN, rows // tuning.ROWS_PER_JOINED_GROUP_MAX
+        )
+        yield partial
+
+
+def _may_be_joined(batches: Sequence[pa.RecordBatch], batch: pa.RecordBatch) -> bool:
+    """Return whether a batch may be grouped together with those before: the rows and bytes do not become too
+    many, and the columns have one form."""
+    rows = sum(one.num_rows for one in batches) + batch.num_rows
+    row_bytes = sum(map(bytes_of_rows, batch.columns))
+    return (
+        rows <= tuning.JOINED_BATCH_ROWS_MAX
+        and rows * row_bytes <= tuning.LARGE_TASK_BYTES * batch.num_rows
+        and have_one_form(batches[-1], batch)
     )
 
 

@@ -3,10 +3,11 @@ dictionaries, Decimals of at most 18 digits with 64 bits."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
+from olapdb.compute.batches import rows_only
 from olapdb.functions.kernels.decimal_width import lengthened
 
 _COMPACT = frozenset({pa.DictionaryType, pa.Decimal64Type})
@@ -35,3 +36,44 @@ def plain_column(column: pa.Array) -> pa.Array:
     if isinstance(column, pa.DictionaryArray):
         return column.dictionary_decode()
     return lengthened(column)
+
+
+def bytes_of_rows(column: pa.Array) -> int:
+    """Return the size of a column, without its dictionary."""
+    values = column.indices if isinstance(column, pa.DictionaryArray) else column
+    arrow = values.type
+    if not values.null_count and pa.types.is_primitive(arrow):
+        return len(values) * int(arrow.bit_width) // 8  # `nbytes` takes ten times as long
+    return int(values.nbytes)
+
+
+def have_one_form(left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
+    """Return whether the columns of two batches have the same types, and the same dictionaries in memory."""
+    return left.schema == right.schema and all(
+        not isinstance(a, pa.DictionaryArray)
+        or [_address(x) for x in a.dictionary.buffers()]
+        == [_address(x) for x in b.dictionary.buffers()]
+        for a, b in zip(left.columns, right.columns, strict=True)
+    )
+
+
+def joined_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches that `have_one_form` as one batch."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    if not first.num_columns:
+        return rows_only(sum(batch.num_rows for batch in batches))
+    columns = []
+    for at, column in enumerate(first.columns):
+        if isinstance(column, pa.DictionaryArray):
+            codes = pa.concat_arrays([batch.column(at).indices for batch in batches])
+            columns.append(pa.DictionaryArray.from_arrays(codes, column.dictionary, safe=False))
+        else:
+            columns.append(pa.concat_arrays([batch.column(at) for batch in batches]))
+    return pa.RecordBatch.from_arrays(columns, schema=first.schema)
+
+
+def _address(buffer: pa.Buffer | None) -> int:
+    """Return where a buffer begins; 0 for one that is not there."""
+    return 0 if buffer is None else int(buffer.address)

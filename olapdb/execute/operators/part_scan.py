@@ -14,6 +14,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, RowGroups, cached_defaults, read_filled
 from olapdb.errors import InternalError
+from olapdb.execute.operators.compact_columns import bytes_of_rows
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.functions.kernels.decimal_width import has_short_form, is_short, lengthened
 from olapdb.model.schema import Table
@@ -209,7 +210,7 @@ def read_task(
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
-    context.statistics.add_read(0, sum(map(_bytes_of_rows, arrays)))
+    context.statistics.add_read(0, sum(map(bytes_of_rows, arrays)))
     return batch
 
 
@@ -222,15 +223,6 @@ def _ascending(rows: int) -> pa.Array:
 def _ascending_numbers(bits: int) -> pa.Array:
     """Return the numbers below 2^bits, made once: tasks have about the same numbers of rows."""
     return from_numpy(np.arange(1 << bits, dtype=np.uint64))
-
-
-def _bytes_of_rows(column: pa.Array) -> int:
-    """Return the size of a column, without its dictionary."""
-    values = column.indices if isinstance(column, pa.DictionaryArray) else column
-    arrow = values.type
-    if not values.null_count and pa.types.is_primitive(arrow):
-        return len(values) * int(arrow.bit_width) // 8  # `nbytes` takes ten times as long
-    return int(values.nbytes)
 
 
 def _joined(chunks: list[pa.Array]) -> pa.Array:
