@@ -98,7 +98,8 @@ def _names_without_head(source: Input, data: np.ndarray, layout: Lines) -> tuple
 
 @dataclass(frozen=True)
 class _Fields:
-    """Where each value starts and ends, and whether its line has it; shape (rows, columns)."""
+    """The positions in the data at which each value starts and ends, and whether its line has the value at all;
+    each of shape (rows, columns)."""
 
     starts: np.ndarray
     ends: np.ndarray

@@ -18,14 +18,7 @@ import pyarrow.parquet as pq
 from olapdb.errors import CorruptedData, InternalError, OperationalError, SnapshotTooOld
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.decimal_width import (
-    has_short_form,
-    is_short,
-    lengthened,
-    short_form,
-    shortened,
-    with_precision,
-)
+from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
@@ -49,6 +42,7 @@ from olapdb.storage.part_footer import (
 from olapdb.storage.shared_codes import share_codes, shared_column
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
+from olapdb.storage.stored_values import as_named, as_stored, compact_form, long_form
 from olapdb.threads import refuse_if_ending
 from olapdb.types import Float, String, plain
 
@@ -354,7 +348,7 @@ class PartReader:
         the cache can keep them so."""
         chunks = [chunk for chunk in read[column.id] if chunk is not None]
         if not chunks:
-            return _as_named(pa.chunked_array([], column.type), column.type_name)
+            return as_named(pa.chunked_array([], column.type), column.type_name)
         columns = self._store.cache.columns
         if len(chunks) == 1 or not self._caches or not may_be_joined(chunks):
             return pa.chunked_array(chunks)
@@ -415,10 +409,8 @@ class PartReader:
         sizes = [footer.metadata.row_group(group).num_rows for group in groups]
         chunks = {}
         for column in columns:
-            values = _as_named(rows.column(column.name), column.type_name)
-            if has_short_form(values.type):
-                values = pa.chunked_array(map(shortened, values.chunks), short_form(values.type))
-            chunks[column.id] = split_column(values, sizes)
+            values = as_named(rows.column(column.name), column.type_name)
+            chunks[column.id] = split_column(compact_form(values), sizes)
             if self._caches:
                 coded = column.id in as_dictionaries
                 keys = [ChunkKey(column.id, group, coded) for group in groups]
@@ -483,7 +475,7 @@ class PartReader:
         arrays = [
             values
             if column.name in compact and is_short(values.type)
-            else self._typed(column, _long(values), name)
+            else self._typed(column, long_form(values), name)
             for column, values, name in columns
         ]
         return pa.table(arrays, names=[column.name for column, _, _ in columns])
@@ -495,9 +487,9 @@ class PartReader:
             return values
         if self._is_unchanged(column, type_name):
             same = values.type == column.type.arrow
-            return values if same else _cast(values, column.type.arrow)
+            return values if same else as_stored(values, column.type.arrow)
         stored = parse_type(type_name)
-        values = _as_named(values, type_name)
+        values = as_named(values, type_name)
         arrays = values.chunks or [pa.array([], stored.arrow)]
         before = stored
         for after in (*map(parse_type, self._past.types_in(self._part, column)), column.type):
@@ -544,28 +536,3 @@ class _GroupBounds(Mapping[str, ColumnBounds]):
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
-
-
-def _as_named(values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
-    """Return values of a file in the Arrow type of the ClickHouse type that the file names.
-    Dictionaries, and values of a file that names no types, are returned unchanged."""
-    if type_name == "" or pa.types.is_dictionary(values.type):
-        return values
-    arrow = parse_type(type_name).arrow
-    return values if values.type == arrow else _cast(values, arrow)
-
-
-def _long(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return Decimals that the cache has in their short form with 128 bits; other values unchanged."""
-    if not is_short(values.type):
-        return values
-    arrow = pa.decimal128(values.type.precision, values.type.scale)
-    return pa.chunked_array(map(lengthened, values.chunks), arrow)
-
-
-def _cast(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
-    """Convert values whose Arrow type in files differs from the engine's: seconds stored as
-    milliseconds, decimals stored with the most digits of their width."""
-    if not pa.types.is_decimal(arrow):
-        return values.cast(arrow)
-    return pa.chunked_array([with_precision(chunk, arrow) for chunk in values.chunks], arrow)

@@ -19,13 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
-from olapdb.functions.kernels.decimal_width import (
-    decimal_class,
-    has_short_form,
-    short_form,
-    shortened,
-    with_precision,
-)
+from olapdb.functions.kernels.decimal_width import decimal_class, has_short_form, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Column, Table
@@ -40,6 +34,7 @@ from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.projections import PROJECTION_PREFIX, Appended, write_projection
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, stored_index
 from olapdb.storage.store import Store, storage_error
+from olapdb.storage.stored_values import compact_form
 from olapdb.threads import ThreadPool, cores
 from olapdb.types import (
     AggregateFunction,
@@ -328,8 +323,7 @@ def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table, *, owne
         keys = [ChunkKey(column.id, group, False) for group in range(len(sizes))]
         values = rows.column(column.name)
         if has_short_form(values.type):
-            short = pa.chunked_array(map(shortened, values.chunks), short_form(values.type))
-            cache.keep(path, keys, split_column(short, sizes))
+            cache.keep(path, keys, split_column(compact_form(values), sizes))
             continue
         whole = whole_array(values) if owned else None
         if whole is not None:

@@ -67,7 +67,7 @@ class RowFilter:
 
     @property
     def _has_many_rows(self) -> bool:
-        """Whether so many rows have been filtered that making ranges has paid, or is about to."""
+        """Return whether enough rows have been filtered that the fixed cost of making ranges is worth paying."""
         return library() is not None and self._rows >= tuning.RANGE_ROWS_MIN
 
     def _by_ranges(

@@ -225,7 +225,7 @@ class TaskReader:
 
     @cached_property
     def _has_later_columns(self) -> bool:
-        """Whether columns are read after conditions."""
+        """Whether some columns are read only after a condition has dropped rows."""
         return bool(self._steps) and (bool(self._other_columns) or len(self._steps) > 1)
 
     def _few(
