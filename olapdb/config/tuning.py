@@ -125,6 +125,11 @@ TASKS_PER_THREAD_MIN = 3
 leaves each thread so many tasks. A task costs some 0.3 ms, in which it holds the interpreter's lock: tasks
 of 524,288 rows took 0.7 to 0.95 of the CPU of those of 131,072 for scans of few columns."""
 
+LATE_TASK_FACTOR = 4
+"""Let tasks of so many times those bytes be read where a join's keys are looked up first and leave few rows: most
+bytes are of columns that are read for these alone. A task of TPC-H 19 costs some 20 calls of Arrow for a
+condition, whatever its rows."""
+
 TOP_TASK_ROWS = 131_072
 """The same for ORDER BY … LIMIT, which leaves out tasks that no row of the top can be in."""
 
@@ -229,6 +234,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
         "LARGE_TASK_ROWS": 1 << 16,
+        "LATE_TASK_FACTOR": 1,
         "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
         "JOINED_PIECE_ROWS_MIN": 0,
         "LISTED_VALUES_MAX": 0,
@@ -275,6 +281,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
         "LARGE_TASK_BYTES": 1,
+        "LATE_TASK_FACTOR": 1 << 20,
         "SHARED_DICTIONARY_ROWS_MIN": 1,
         "SHARED_DICTIONARY_ROWS_PER_TEXT_MIN": 0,
         "JOINED_PIECE_ROWS_MIN": _NEVER,

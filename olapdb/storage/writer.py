@@ -25,7 +25,8 @@ from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
-from olapdb.storage.column_cache import ChunkKey, cut_array, split_column, whole_array
+from olapdb.storage.column_cache import ChunkKey
+from olapdb.storage.column_chunks import cut_array, split_column, whole_array
 from olapdb.storage.column_statistics import key_columns, table_bounds
 from olapdb.storage.distinct_counts import METADATA_KEY as DISTINCT_KEY
 from olapdb.storage.distinct_counts import encode_sketches, wants_sketches

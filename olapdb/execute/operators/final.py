@@ -17,7 +17,7 @@ from olapdb.config import Settings
 from olapdb.engine.combine import columns_to_combine, combine
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import visible
-from olapdb.execute.operators.part_scan import Source, Task, read_task, tasks_of
+from olapdb.execute.operators.part_scan import Source, Task, bytes_of_row, read_task, tasks_of
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Expression, columns_of
@@ -86,7 +86,7 @@ def _final(
     with context.memory.account("FINAL") as account:
         batches = []
         for batch in context.parallel(
-            read, tasks_of(parts, [source.type for source in sources], context)
+            read, tasks_of(parts, bytes_of_row(source.type for source in sources), context)
         ):
             batches.append(batch)
             account.grow(batch.nbytes)

@@ -16,6 +16,7 @@ from olapdb.engine.column_defaults import DefaultColumns, RowGroups, cached_defa
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.model.schema import Table
+from olapdb.storage.column_chunks import window_groups
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
 
@@ -57,19 +58,19 @@ TASK_ROW = "#task_row"
 
 def tasks_of(
     parts: Sequence[PartSelection],
-    types: Iterable[DataType],
+    row_bytes: int,
     context: ExecutionContext,
     rows_max: int | None = None,
 ) -> Iterator[Task]:
     """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows at first, which grow up to
-    `rows_max` (None: LARGE_TASK_ROWS). `types` are those of the columns that are read.
+    `rows_max` (None: LARGE_TASK_ROWS). A row is expected to take `row_bytes` of memory.
 
     A task has pieces of several parts only where these are small: reading them together copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
     rows_max = min(
         tuning.LARGE_TASK_ROWS,
         tuning.LARGE_TASK_ROWS if rows_max is None else rows_max,
-        tuning.LARGE_TASK_BYTES // max(sum(map(_bytes_of_value, types)), 1),
+        tuning.LARGE_TASK_BYTES // max(row_bytes, 1),
         total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
     )
     size = _TaskSize(rows_max, context.threads)
@@ -107,6 +108,13 @@ class _TaskSize:
             self.rows = max(self.rows, min(2 * self.rows, self._rows_max))
 
 
+def bytes_of_row(types: Iterable[DataType], late_types: Iterable[DataType] = ()) -> int:
+    """Return about how many bytes a row of a task takes in memory: those of the columns that are read, and a share
+    of those that are read for few rows alone."""
+    late_bytes = sum(map(_bytes_of_value, late_types))
+    return sum(map(_bytes_of_value, types)) + late_bytes // tuning.LATE_TASK_FACTOR
+
+
 def _bytes_of_value(data_type: DataType) -> int:
     """Return the size of a value in memory, of texts and nested values a guess."""
     arrow = data_type.arrow
@@ -119,10 +127,12 @@ def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
     """Yield the selected row groups of a part, neighbours together up to the size of a task."""
     count = len(part.group_rows)
     groups = part.groups if part.groups is not None else tuple(range(count))
+    window = window_groups(part.group_rows[0])
     start = 0
     while start < count:
         stop, rows = start + 1, part.group_rows[start]
-        while stop < count and rows + part.group_rows[stop] <= size.rows:
+        # An array of the column cache ends where a window of it does.
+        while stop < count and rows + part.group_rows[stop] <= size.rows and groups[stop] % window:
             rows += part.group_rows[stop]
             stop += 1
         whole = part.groups is None and start == 0 and stop == count
@@ -167,17 +177,28 @@ def read_rows(
     context: ExecutionContext,
     coded: Collection[str] = (),
 ) -> pa.RecordBatch:
-    """Read the columns of some rows of a task, from the row groups that have them.
+    """Read the columns of some rows of a task, from the row groups that have them: those that follow each other
+    together, which needs no copy of what the column cache has.
 
-    `rows` are ascending positions in the task. `coded` is as in `read_task`."""
+    `rows` are ascending positions in the task, one at least. `coded` is as in `read_task`."""
     sizes = np.array([size for piece in task for size in piece.group_rows], np.int64)
     ends = np.cumsum(sizes)
     owners = np.searchsorted(ends, rows, side="right")
     keep = np.zeros(len(sizes), bool)
     keep[owners] = True
-    skipped = np.cumsum(np.where(keep, 0, sizes))
-    batch = read_task(narrowed(task, keep), sources, table, context, coded)
-    return batch.take(from_numpy(rows - skipped[owners]))
+    starts = np.flatnonzero(keep & ~np.concatenate([[False], keep[:-1]]))
+    stops = np.flatnonzero(keep & ~np.concatenate([keep[1:], [False]])) + 1
+    batches = []
+    for start, stop in zip(starts, stops, strict=True):
+        stretch = np.zeros(len(sizes), bool)
+        stretch[start:stop] = True
+        first, last = np.searchsorted(rows, (ends[start] - sizes[start], ends[stop - 1]))
+        batch = read_task(narrowed(task, stretch), sources, table, context, coded)
+        batches.append(batch.take(from_numpy(rows[first:last] - (ends[start] - sizes[start]))))
+    if len(batches) == 1:
+        return batches[0]
+    columns = [_joined(list(chunks)) for chunks in zip(*(b.columns for b in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
 
 
 def read_task(

@@ -15,7 +15,7 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.projections import KEY, STATE, BoundProjection, over_columns
-from olapdb.execute.operators.part_scan import Task, tasks_of
+from olapdb.execute.operators.part_scan import Task, bytes_of_row, tasks_of
 from olapdb.execute.operators.partials import Partial
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_sources
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
@@ -62,7 +62,8 @@ def projected_groups(node: Aggregate, context: ExecutionContext) -> KnownGroups 
                 return query.partial(reader.read(task), calls, context)
 
             yield from context.parallel(
-                groups, tasks_of([s for s in own if s.group_rows], query.scan.types, context)
+                groups,
+                tasks_of([s for s in own if s.group_rows], bytes_of_row(query.scan.types), context),
             )
 
     return partials

@@ -28,6 +28,7 @@ from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
     Task,
+    bytes_of_row,
     read_rows,
     read_task,
     tasks_of,
@@ -39,7 +40,7 @@ from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.lazy import LazyModule
 from olapdb.plan.conditions import all_of_any, conjuncts
-from olapdb.plan.expressions import Call, Constant, Expression, columns_of
+from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, columns_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
@@ -133,7 +134,19 @@ def scan_tasks(
     )
     granules = sum(p.granules for p in chosen)
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
-    return tasks_of(chosen, [source.type for source in sources], context, rows_max)
+    return tasks_of(chosen, _row_bytes(node, sources, context), context, rows_max)
+
+
+def _row_bytes(node: Scan, sources: Sequence[Source], context: ExecutionContext) -> int:
+    """Return about how many bytes a row of a scan's tasks takes in memory.
+
+    The keys of a join are looked up before other conditions only where few rows are expected to remain."""
+    first = node.prewhere
+    if not isinstance(first, InSubquery) or first.number not in context.subqueries:
+        return bytes_of_row(source.type for source in sources)
+    used = columns_of(first)
+    late = [source.type for source in sources if source.unique not in used]
+    return bytes_of_row((s.type for s in sources if s.unique in used), late)
 
 
 def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bool:
