@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -165,10 +165,14 @@ class Lookup:
         ]
         if not tables:
             return from_numpy(self.find(columns, rows) >= 0)
-        may_be = reduce(pc.and_, (one.find(column) for one, column in tables))
+        (first, column), *others = sorted(tables, key=lambda table: table[0].share)
+        may_be = first.find(column)
         if len(columns) == 1:
             return may_be
         candidates = true_positions(may_be)
+        for one, column in others:
+            kept = one.find(column.take(from_numpy(candidates)))
+            candidates = candidates[true_positions(kept)]
         found = np.zeros(rows, bool)
         if len(candidates):
             taken = [column.take(from_numpy(candidates)) for column in columns]

@@ -83,6 +83,11 @@ class Members:
     numbers: NumberSet
     bits: np.ndarray
 
+    @property
+    def share(self) -> float:
+        """Return about which part of the span's numbers the set has; more where values are there twice."""
+        return len(self.numbers.values) / self.numbers.span
+
     def find(self, column: pa.Array) -> pa.BooleanArray:
         """Return whether the set has each value of a column of the set's type; false for NULL."""
         rows, numbers = len(column), self.numbers

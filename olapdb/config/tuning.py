@@ -124,12 +124,17 @@ TASK_ROWS = 65_536
 """Read row groups and small parts together up to this many rows in the first task of each thread: a
 LIMIT may need no more."""
 
-LARGE_TASK_ROWS = 524_288
-LARGE_TASK_BYTES = 1 << 24
-TASKS_PER_THREAD_MIN = 3
+LARGE_TASK_ROWS = 1_048_576
+LARGE_TASK_BYTES = 1 << 25
+TASKS_PER_THREAD_MIN = 2
 """Let tasks grow up to so many rows, to rows of so many bytes in memory, and to a share of the rows that
-leaves each thread so many tasks. A task costs some 0.3 ms, in which it holds the interpreter's lock: tasks
-of 524,288 rows took 0.7 to 0.95 of the CPU of those of 131,072 for scans of few columns."""
+leaves each thread so many tasks. A task costs some 0.3 ms, in which it holds the interpreter's lock: TPC-H at
+scale factor 1 took 0.86 of the CPU of tasks of half the size."""
+
+LATE_TASK_FACTOR = 4
+"""Let tasks of so many times those bytes be read where a join's keys are looked up first and leave few rows: most
+bytes are of columns that are read for these alone. A task of TPC-H 19 costs some 20 calls of Arrow for a
+condition, whatever its rows."""
 
 TOP_TASK_ROWS = 131_072
 """The same for ORDER BY … LIMIT, which leaves out tasks that no row of the top can be in."""
@@ -238,6 +243,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_ROWS_MAX": -1,
         "ROWS_PER_LATE_ROW_MIN": _NEVER,
         "LARGE_TASK_ROWS": 1 << 16,
+        "LATE_TASK_FACTOR": 1,
         "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
         "JOINED_PIECE_ROWS_MIN": 0,
         "LISTED_VALUES_MAX": 0,
@@ -287,6 +293,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "TASK_ROWS": 2,
         "LARGE_TASK_ROWS": 4,
         "LARGE_TASK_BYTES": 1,
+        "LATE_TASK_FACTOR": 1 << 20,
         "SHARED_DICTIONARY_ROWS_MIN": 1,
         "SHARED_DICTIONARY_ROWS_PER_TEXT_MIN": 0,
         "JOINED_PIECE_ROWS_MIN": _NEVER,

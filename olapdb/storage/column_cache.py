@@ -23,6 +23,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from olapdb import observation
+from olapdb.storage.column_chunks import (
+    cut_array,
+    is_in_window,
+    may_be_joined,
+    neighbours,
+    window_groups,
+)
 
 SHARE_OF_MEMORY = 8
 """The default size is the machine's memory divided by this."""
@@ -34,12 +41,6 @@ _USES_MAX = 3
 
 _REMOVED_MAX = 4_096
 """Removed entries whose places the queues may keep."""
-
-_SHARED_BUFFER_RATIO = 1.25
-"""Slices of a column are kept as they are unless its buffers are larger than its values by this."""
-
-_JOINED_BYTES_MAX = 64 << 20
-"""The most bytes of neighbouring chunks that the cache keeps as one array, which leaves it as a whole."""
 
 
 class FileKey(NamedTuple):
@@ -175,20 +176,63 @@ class ColumnCache:
         """Return the chunks of a column, which are the values of `keys`, as one array.
 
         Chunks that lie one after the other in memory are not copied. Others are copied once: the cache
-        then keeps them as parts of the copy."""
+        then keeps them as parts of the copy. Chunks of other arrays are copied with what the window has
+        beside them, so that no later reader copies them again."""
         values = neighbours(chunks)
-        if values is None:
+        if values is not None:
+            return values
+        window = window_groups(len(chunks[0]))
+        around = self._around(file, keys, window)
+        if around is None:
             values = pa.concat_arrays(chunks)
-            self.link(file, keys, cut_array(values, list(map(len, chunks))))
-        return values
+            if is_in_window([key.row_group for key in keys], window):
+                self.link(file, keys, cut_array(values, list(map(len, chunks))))
+            return values
+        keys_around, chunks_around = around
+        sizes = list(map(len, chunks_around))
+        whole = pa.concat_arrays(chunks_around)
+        self.link(file, keys_around, cut_array(whole, sizes))
+        start = sum(sizes[: keys_around.index(keys[0])])
+        return whole.slice(start, sum(map(len, chunks)))
+
+    def _around(
+        self, file: FileKey, keys: Sequence[ChunkKey], window: int
+    ) -> tuple[list[ChunkKey], list[pa.Array]] | None:
+        """Return the chunks that the cache has without a gap in the window of `keys`, which is `window` row groups,
+        where some of `keys` are parts of other arrays. None if none is, or they are too large for one array."""
+        if not is_in_window([key.row_group for key in keys], window):
+            return None
+        entries = self._files.get(file, {})
+        if not any(entry is not None and entry.run for entry in map(entries.get, keys)):
+            return None
+        values: dict[int, pa.Array] = {}
+        for key in keys:
+            entry = entries.get(key)
+            if entry is None or entry.values is None:
+                return None
+            values[key.row_group] = entry.values
+        start = keys[0].row_group // window * window
+        before = range(keys[0].row_group - 1, start - 1, -1)
+        behind = range(keys[-1].row_group + 1, start + window)
+        for row_groups in (before, behind):
+            for row_group in row_groups:
+                entry = entries.get(keys[0]._replace(row_group=row_group))
+                if entry is None or entry.values is None:
+                    break
+                values[row_group] = entry.values
+        found = [keys[0]._replace(row_group=row_group) for row_group in sorted(values)]
+        chunks = [values[key.row_group] for key in found]
+        is_one_type = len({chunk.type for chunk in chunks}) == 1
+        return (found, chunks) if is_one_type and may_be_joined(chunks) else None
 
     def link(self, file: FileKey, keys: Sequence[ChunkKey], parts: Sequence[pa.Array]) -> None:
         """Let the entries of `keys`, if all are there, be these parts of one array, which they leave
-        the cache together with."""
+        the cache together with. Nothing changes if some are parts of an array that has others too."""
         with self._lock:
             entries = self._files.get(file, {})
             run = [entry for key in keys if (entry := entries.get(key)) is not None]
-            if len(run) == len(keys) and not any(entry.run for entry in run):
+            chosen = set(map(id, run))
+            if len(run) == len(keys) and all(id(o) in chosen for e in run for o in e.run):
                 for entry, values in zip(run, parts, strict=True):
                     entry.values = values
                     entry.run = run
@@ -373,75 +417,6 @@ class StoreColumns:
     def forget(self) -> None:
         """Remove the entries of the store."""
         self.shared.forget_store(self.store)
-
-
-def split_column(
-    column: pa.ChunkedArray, sizes: Sequence[int], *, copies: bool = False
-) -> list[pa.Array]:
-    """Return the column cut into arrays of `sizes` rows. An array shares the column's buffers only if
-    they hold little else, which a cache would keep in memory, and never with `copies`."""
-    arrays = []
-    start = 0
-    for rows in sizes:
-        chunks = column.slice(start, rows).chunks
-        is_whole = len(chunks) == 1 and (
-            chunks[0].get_total_buffer_size() <= _SHARED_BUFFER_RATIO * chunks[0].nbytes
-        )
-        arrays.append(chunks[0] if is_whole and not copies else pa.concat_arrays(chunks))
-        start += rows
-    return arrays
-
-
-def whole_array(column: pa.ChunkedArray) -> pa.Array | None:
-    """Return the only array of a column, if the cache may keep it as it is: its buffers hold little else,
-    and it may be joined (see `may_be_joined`). None for others."""
-    if column.num_chunks != 1 or not may_be_joined(column.chunks):
-        return None
-    (values,) = column.chunks
-    holds_little_else = values.get_total_buffer_size() <= _SHARED_BUFFER_RATIO * values.nbytes
-    return values if holds_little_else else None
-
-
-def cut_array(values: pa.Array, sizes: Sequence[int]) -> list[pa.Array]:
-    """Return an array cut into parts of `sizes` rows, which share its memory."""
-    ends = itertools.accumulate(sizes)
-    return [values.slice(end - size, size) for end, size in zip(ends, sizes, strict=True)]
-
-
-def neighbours(chunks: Sequence[pa.Array]) -> pa.Array | None:
-    """Return chunks that lie one after the other in the same memory as one array, without a copy; None
-    for others."""
-    first = chunks[0]
-    if len(chunks) == 1:
-        return first
-    if not _has_one_place(first.type):
-        return None
-    buffers = first.buffers()
-    addresses = _addresses(buffers)
-    stop = first.offset + len(first)
-    for chunk in chunks[1:]:
-        if chunk.offset != stop or chunk.type != first.type:
-            return None
-        if _addresses(chunk.buffers()) != addresses:
-            return None
-        stop += len(chunk)
-    return pa.Array.from_buffers(first.type, stop - first.offset, buffers, offset=first.offset)
-
-
-def may_be_joined(chunks: Sequence[pa.Array]) -> bool:
-    """Return whether chunks of a column are kept as one array: not too many bytes, of a type without
-    children and dictionaries."""
-    return _has_one_place(chunks[0].type) and sum(c.nbytes for c in chunks) <= _JOINED_BYTES_MAX
-
-
-def _has_one_place(arrow: pa.DataType) -> bool:
-    """Return whether an array of the type is its buffers: no children, no dictionary."""
-    return not (pa.types.is_nested(arrow) or pa.types.is_dictionary(arrow))
-
-
-def _addresses(buffers: Sequence[pa.Buffer | None]) -> list[int]:
-    """Return where buffers begin; 0 for those that are not there."""
-    return [0 if buffer is None else buffer.address for buffer in buffers]
 
 
 _stores = itertools.count()

@@ -29,7 +29,8 @@ from olapdb.storage.checksum import (
     verify_inline,
     verify_open,
 )
-from olapdb.storage.column_cache import ChunkKey, may_be_joined, split_column
+from olapdb.storage.column_cache import ChunkKey
+from olapdb.storage.column_chunks import may_be_joined, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.part_footer import (
     FileColumn,

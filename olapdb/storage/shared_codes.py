@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from olapdb.config import tuning
-from olapdb.storage.column_cache import ChunkKey, StoreColumns, may_be_joined, split_column
+from olapdb.storage.column_cache import ChunkKey, StoreColumns
+from olapdb.storage.column_chunks import may_be_joined, split_column
 
 _DICTIONARY = -1
 """The row group of the key of a dictionary."""

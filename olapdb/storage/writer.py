@@ -19,13 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
-from olapdb.functions.kernels.decimal_width import decimal_class, has_short_form, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, is_short, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
-from olapdb.storage.column_cache import ChunkKey, cut_array, split_column, whole_array
+from olapdb.storage.column_cache import ChunkKey
+from olapdb.storage.column_chunks import cut_array, split_column, whole_array
 from olapdb.storage.column_statistics import key_columns, table_bounds
 from olapdb.storage.distinct_counts import METADATA_KEY as DISTINCT_KEY
 from olapdb.storage.distinct_counts import encode_sketches, wants_sketches
@@ -321,11 +322,8 @@ def _keep_columns(store: Store, path: str, table: Table, rows: pa.Table, *, owne
     sizes = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
     for column in table.stored_columns:
         keys = [ChunkKey(column.id, group, False) for group in range(len(sizes))]
-        values = rows.column(column.name)
-        if has_short_form(values.type):
-            cache.keep(path, keys, split_column(compact_form(values), sizes))
-            continue
-        whole = whole_array(values) if owned else None
+        values = compact_form(rows.column(column.name))
+        whole = whole_array(values) if owned or is_short(values.type) else None
         if whole is not None:
             cache.keep_whole(path, keys, cut_array(whole, sizes))
         else:

@@ -53,6 +53,20 @@ def test_codes_and_members(compiled: bool, drawn: tuple[pa.Array, pa.Array]) -> 
     assert members.to_pylist() == (expected >= 0).tolist()
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@given(drawn=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20))
+def test_members_of_pairs(compiled: bool, drawn: list[tuple[int, int]]) -> None:
+    """Pairs are found by the bits of each number first, whichever of the two drops more rows."""
+    columns = [pa.array(numbers, pa.int32()) for numbers in zip(*drawn, strict=True)]
+    pairs = [(first, second) for first in (*range(-1, 8), None) for second in (*range(-1, 8), None)]
+    found = [pa.array(numbers, pa.int32()) for numbers in zip(*pairs, strict=True)]
+    with nullcontext() if compiled else without_kernels():
+        members = Lookup(columns, len(drawn), keeps_rows=True).contains(found, len(pairs))
+        none = Lookup(columns, len(drawn)).contains([c.slice(0, 0) for c in found], 0)
+    assert members.to_pylist() == [pair in drawn for pair in pairs]
+    assert len(none) == 0
+
+
 def test_codes_of_many_distinct_values_in_the_order_of_their_hashes() -> None:
     values = pa.array(np.random.default_rng(3).permutation(40_000).astype(np.int32))
     column = pa.array(np.arange(-5, 45_000), pa.int32())

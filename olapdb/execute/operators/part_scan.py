@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,6 +18,7 @@ from olapdb.execute.operators.compact_columns import bytes_of_rows
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.functions.kernels.decimal_width import has_short_form, is_short, lengthened
 from olapdb.model.schema import Table
+from olapdb.storage.column_chunks import window_groups
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
 
@@ -111,6 +112,13 @@ class _TaskSize:
             self.rows = max(self.rows, min(2 * self.rows, self._rows_max))
 
 
+def bytes_of_row(sizes: Mapping[str, int], first: Collection[str]) -> int:
+    """Return about how many bytes a row of a task takes in memory: the sizes of the columns `first`, and a share of
+    those of the others, which are read for few rows alone."""
+    read = sum(size for name, size in sizes.items() if name in first)
+    return read + (sum(sizes.values()) - read) // tuning.LATE_TASK_FACTOR
+
+
 def bytes_of_value(data_type: DataType, *, compact: bool = False) -> int:
     """Return the size of a value in memory, of texts and nested values a guess; of texts in `compact` form that
     of a code."""
@@ -128,10 +136,12 @@ def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
     """Yield the selected row groups of a part, neighbours together up to the size of a task."""
     count = len(part.group_rows)
     groups = part.groups if part.groups is not None else tuple(range(count))
+    window = window_groups(part.group_rows[0])
     start = 0
     while start < count:
         stop, rows = start + 1, part.group_rows[start]
-        while stop < count and rows + part.group_rows[stop] <= size.rows:
+        # An array of the column cache ends where a window of it does.
+        while stop < count and rows + part.group_rows[stop] <= size.rows and groups[stop] % window:
             rows += part.group_rows[stop]
             stop += 1
         whole = part.groups is None and start == 0 and stop == count
@@ -176,17 +186,28 @@ def read_rows(
     context: ExecutionContext,
     coded: Collection[str] = (),
 ) -> pa.RecordBatch:
-    """Read the columns of some rows of a task, from the row groups that have them.
+    """Read the columns of some rows of a task, from the row groups that have them: those that follow each other
+    together, which needs no copy of what the column cache has.
 
-    `rows` are ascending positions in the task. `coded` is as in `read_task`."""
+    `rows` are ascending positions in the task, one at least. `coded` is as in `read_task`."""
     sizes = np.array([size for piece in task for size in piece.group_rows], np.int64)
     ends = np.cumsum(sizes)
     owners = np.searchsorted(ends, rows, side="right")
     keep = np.zeros(len(sizes), bool)
     keep[owners] = True
-    skipped = np.cumsum(np.where(keep, 0, sizes))
-    batch = read_task(narrowed(task, keep), sources, table, context, coded)
-    return batch.take(from_numpy(rows - skipped[owners]))
+    starts = np.flatnonzero(keep & ~np.concatenate([[False], keep[:-1]]))
+    stops = np.flatnonzero(keep & ~np.concatenate([keep[1:], [False]])) + 1
+    batches = []
+    for start, stop in zip(starts, stops, strict=True):
+        stretch = np.zeros(len(sizes), bool)
+        stretch[start:stop] = True
+        first, last = np.searchsorted(rows, (ends[start] - sizes[start], ends[stop - 1]))
+        batch = read_task(narrowed(task, stretch), sources, table, context, coded)
+        batches.append(batch.take(from_numpy(rows[first:last] - (ends[start] - sizes[start]))))
+    if len(batches) == 1:
+        return batches[0]
+    columns = [_joined(list(chunks)) for chunks in zip(*(b.columns for b in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
 
 
 def read_task(

@@ -28,6 +28,7 @@ from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
     Task,
+    bytes_of_row,
     bytes_of_value,
     read_rows,
     read_task,
@@ -41,7 +42,7 @@ from olapdb.functions.kernels.columns import true_positions
 from olapdb.functions.kernels.decimal_width import has_short_form
 from olapdb.lazy import LazyModule
 from olapdb.plan.conditions import all_of_any, conjuncts
-from olapdb.plan.expressions import Call, Constant, Expression, columns_of
+from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, columns_of
 from olapdb.plan.nodes import Scan
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
@@ -141,8 +142,20 @@ def scan_tasks(
     )
     granules = sum(p.granules for p in chosen)
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
-    row_bytes = sum(bytes_of_value(s.type, compact=s.unique in compact) for s in sources)
-    return tasks_of(chosen, row_bytes, context, rows_max)
+    return tasks_of(chosen, _row_bytes(node, sources, compact, context), context, rows_max)
+
+
+def _row_bytes(
+    node: Scan, sources: Sequence[Source], compact: Collection[str], context: ExecutionContext
+) -> int:
+    """Return about how many bytes a row of a scan's tasks takes in memory, texts in `compact` as codes.
+
+    The keys of a join are looked up before other conditions only where few rows are expected to remain."""
+    sizes = {s.unique: bytes_of_value(s.type, compact=s.unique in compact) for s in sources}
+    first = node.prewhere
+    if not isinstance(first, InSubquery) or first.number not in context.subqueries:
+        return sum(sizes.values())
+    return bytes_of_row(sizes, columns_of(first))
 
 
 def _is_of_another_table(condition: Expression, context: ExecutionContext) -> bool:

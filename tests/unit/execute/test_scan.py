@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -225,6 +226,7 @@ def test_tasks_grow_where_there_are_many_rows(
 ) -> None:
     monkeypatch.setattr(tuning, "TASK_ROWS", 2000)
     monkeypatch.setattr(tuning, "LARGE_TASK_ROWS", 8000)
+    monkeypatch.setattr(tuning, "TASKS_PER_THREAD_MIN", 3)
     monkeypatch.setattr(tuning, "JOINED_TASK_ROWS_MAX", 0)
     read: list[int] = []
 
@@ -252,6 +254,35 @@ def test_tasks_of_wide_rows_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert max(of_numbers) == 4000
     assert max(of_texts) == 2000
+
+
+def test_tasks_end_where_a_window_of_the_column_cache_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_scan, "window_groups", lambda rows: 4)
+    monkeypatch.setattr(tuning, "JOINED_TASK_ROWS_MAX", 0)
+    table = numbers(10_000, 1000)
+    tasks = list(scan.scan_tasks(table.scan("k"), table.context(max_threads=1)))
+    assert [sum(piece.rows for piece in task) for task in tasks] == [4000, 4000, 2000]
+
+
+def test_columns_that_are_read_for_few_rows_make_tasks_little_smaller() -> None:
+    sizes = {"k": 8} | {f"late{at}": 8 for at in range(tuning.LATE_TASK_FACTOR)}
+    assert part_scan.bytes_of_row(sizes, ["k"]) == 16
+    assert part_scan.bytes_of_row(sizes, sizes) == sum(sizes.values())
+
+
+@pytest.mark.parametrize(
+    "kept", [[0], [5], [999, 1000], [3, 1500, 2500, 7001, 7002, 9999], range(0, 10_000, 999)]
+)
+def test_rows_of_a_task_are_read_from_the_row_groups_that_have_them(kept: list[int]) -> None:
+    table = numbers()
+    context = table.context(max_threads=1)
+    node = table.scan("k", "s")
+    (task,) = scan.scan_tasks(node, context)
+    read = part_scan.read_rows(
+        task, np.array(kept, np.int64), scan.scan_sources(node), node.table, context
+    )
+    assert read.to_pydict() == {"k": list(kept), "s": [f"s{row}" for row in kept]}
+    assert context.statistics.rows_read == 0  # the caller counts them
 
 
 def test_a_block_stands_for_its_table_and_parts_can_be_chosen() -> None:

@@ -16,7 +16,8 @@ import pytest
 from olapdb.functions import parse_type
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import Column, Engine, Table
-from olapdb.storage.column_cache import ChunkKey, ColumnCache, FileKey, StoreColumns, split_column
+from olapdb.storage.column_cache import ChunkKey, ColumnCache, FileKey, StoreColumns
+from olapdb.storage.column_chunks import split_column, window_groups
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore
@@ -24,6 +25,7 @@ from olapdb.storage.writer import write_part
 
 pytestmark = pytest.mark.feature("storage")
 
+GROUP_ROWS = 1 << 16
 CHUNK = pa.array(np.zeros(125, np.int64))
 """1,000 bytes."""
 
@@ -295,6 +297,70 @@ def test_chunks_that_are_read_together_are_joined_once() -> None:
     again = cache.join(file, keys[1:], after[1:])
     assert again.equals(pa.concat_arrays(before[1:]))
     assert again.buffers()[1].address == joined.buffers()[1].address
+
+
+def groups_in_cache(count: int) -> tuple[ColumnCache, FileKey, list[ChunkKey]]:
+    """Return a cache with row groups of one column of a file, and their keys."""
+    cache, file = ColumnCache(1 << 28), FileKey(0, "a")
+    keys = [ChunkKey(1, group, False) for group in range(count)]
+    for key in keys:
+        cache.put(file, key, group_values(key))
+    return cache, file, keys
+
+
+def group_values(key: ChunkKey) -> pa.Array:
+    """Return the values of a row group: its number in each row."""
+    return pa.array(np.full(GROUP_ROWS, key.row_group, np.int8))
+
+
+def read(cache: ColumnCache, file: FileKey, keys: list[ChunkKey]) -> pa.Array:
+    """Return the row groups of `keys` as readers do, and check their values."""
+    chunks = [chunk for chunk in cache.get(file, keys) if chunk is not None]
+    assert len(chunks) == len(keys)
+    joined = cache.join(file, keys, chunks)
+    assert joined.to_numpy()[::GROUP_ROWS].tolist() == [key.row_group for key in keys]
+    assert len(joined) == len(keys) * GROUP_ROWS
+    return joined
+
+
+def place(values: pa.Array) -> int:
+    """Return where the memory of an array begins."""
+    return int(values.buffers()[1].address)
+
+
+def test_reads_of_other_groups_together_copy_each_group_once_more_at_most() -> None:
+    cache, file, keys = groups_in_cache(10)
+    read(cache, file, keys[:4])
+    read(cache, file, keys[4:7])
+    whole = place(read(cache, file, keys[3:6]))
+    ways = [keys[:2], keys[1:9], keys[5:], keys, keys[:4], keys[4:7]]
+    assert {place(read(cache, file, way)) for way in ways} == {whole}
+    cache.shrink_to(cache.bytes - 1)
+    assert cache.bytes == 0  # they leave together
+
+
+def test_groups_of_two_windows_are_no_array_of_the_cache() -> None:
+    window = window_groups(GROUP_ROWS)
+    cache, file, keys = groups_in_cache(2 * window)
+    before, behind = keys[window - 4 : window], keys[window : window + 4]
+    first, second = place(read(cache, file, before)), place(read(cache, file, behind))
+    assert place(read(cache, file, before[2:] + behind[:2])) not in (first, second)
+    assert place(read(cache, file, before)) == first
+    assert place(read(cache, file, behind)) == second
+
+
+def test_a_gap_ends_what_is_joined() -> None:
+    _, file, keys = groups_in_cache(10)
+    gapped = ColumnCache(1 << 28)
+    for key in keys:
+        if key.row_group != 2:
+            gapped.put(file, key, group_values(key))
+    read(gapped, file, keys[4:6])
+    whole = place(read(gapped, file, keys[5:7]))
+    assert place(read(gapped, file, keys[3:])) == whole
+    assert place(read(gapped, file, keys[:2])) != whole
+    read(gapped, file, [keys[1], keys[3]])
+    assert place(read(gapped, file, keys[3:])) == whole
 
 
 def test_joined_chunks_leave_the_cache_together() -> None:
