@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
-from dbt_common.exceptions import CompilationError
 
 from .. import (
     incremental_checks,
@@ -124,6 +123,14 @@ class MaterializationMethods(TypeMethods):
         """Return the columns to insert under on_schema_change='ignore'."""
         return schema_changes.ignored(relation, change)
 
+    @available.parse(lambda *a, **k: None)
+    def check_snapshot(self, target: OlapdbRelation, sql: str, config: Mapping[str, Any]) -> None:
+        """Raise CompilationError for columns of a snapshot's config that its query lacks."""
+        columns = self.get_column_schema_from_query(sql)
+        problems = snapshots.missing_columns(target.render(), config, columns)
+        if problems:
+            raise config_error(problems)
+
     @available.parse(lambda *a, **k: "")
     def snapshot_change(
         self,
@@ -138,8 +145,6 @@ class MaterializationMethods(TypeMethods):
         `texts` are its `now`, `current` and `deleted_id`. Adds columns of the query that the
         snapshot lacks."""
         query_columns = self.get_column_schema_from_query(sql)
-        if problem := snapshots.missing_key(target.render(), strategy, query_columns):
-            raise CompilationError(problem)
         actions = snapshots.column_changes(
             self.get_columns_in_relation(target), query_columns, list(meta.values())
         )
