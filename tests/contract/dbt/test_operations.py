@@ -157,6 +157,7 @@ class TestOrphans(OperationsProject):
     def test_models_that_are_renamed_deleted_or_materialized_otherwise(
         self, warehouse: ProjectWarehouse
     ) -> None:
+        """Finding I."""
         schema, models = warehouse.schema, Path(warehouse.root) / "models"
         run_dbt(["run"])
         # The trigger of another project, and one that a person made, are no orphans.
