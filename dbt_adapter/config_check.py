@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from . import incremental_checks
 from .config_reader import maybe
 from .credentials import OlapdbCredentials
 from .incremental_mv import config as mv_config
@@ -155,6 +156,8 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
             if key in node.own | node.inherited and node.values.get(key) not in (None, {}, [])
         ]
         return problems + mv_config.mistakes(node.values, credentials)
+    if node.materialized == "incremental":
+        problems += incremental_checks.mistakes(node.values)
     return problems + (storage_mistakes(node.values) if known >= _STORAGE else [])
 
 

@@ -70,6 +70,10 @@ class Handle:
     def rollback(self) -> None:
         """Do nothing: a failed statement has changed nothing."""
 
+    def newest_commit(self) -> int:
+        """Return the number of the newest commit of the warehouse, by whatever process."""
+        return self.connection.database.services.catalog.snapshot().number
+
     def cancel(self) -> None:
         """End the statement that runs on this connection, from another thread."""
         self.connection.cancel()

@@ -12,7 +12,6 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
-from .column import OlapdbColumn
 from .relation import OlapdbRelation, moment_literal, quote, string_literal
 from .storage_clause import key_expression
 
@@ -82,7 +81,7 @@ def batch_clause(model: Mapping[str, Any], predicates: object) -> str:
         raise CompilationError(
             "incremental_strategy='microbatch' runs in batches: set begin and batch_size."
         )
-    return f"replace{_where([*bounds, *_predicates(predicates)])}"
+    return f"replace{_where([*bounds, *predicates_of(predicates)])}"
 
 
 def batch_rows(model: Mapping[str, Any], sql: str) -> str:
@@ -124,9 +123,7 @@ def _batch_bounds(model: Mapping[str, Any]) -> list[str]:
     return [f"{event_time} >= {moment_literal(start)}", f"{event_time} < {moment_literal(end)}"]
 
 
-def merge_kept(
-    config: Mapping[str, Any], unique_key: object, columns: Sequence[OlapdbColumn]
-) -> list[str]:
+def merge_kept(config: Mapping[str, Any], unique_key: object, names: Sequence[str]) -> list[str]:
     """Return the columns that a merge leaves as they are in rows of a known key: those that are not
     in `merge_update_columns`, or those in `merge_exclude_columns`.
 
@@ -139,7 +136,6 @@ def merge_kept(
         )
     if not keys_of(unique_key):
         return []
-    names = [column.name for column in columns]
     listed = update or exclude or []
     listed = [listed] if isinstance(listed, str) else list(listed)
     by_case = {name.lower(): name for name in names}
@@ -185,11 +181,11 @@ def merged_rows(
 
 def _where(predicates: object) -> str:
     """Return the WHERE clause of predicates; "" without any."""
-    conditions = " and ".join(f"({predicate})" for predicate in _predicates(predicates))
+    conditions = " and ".join(f"({predicate})" for predicate in predicates_of(predicates))
     return f" where ({conditions})" if conditions else ""
 
 
-def _predicates(predicates: object) -> list[str]:
+def predicates_of(predicates: object) -> list[str]:
     """Return the predicates over the table's columns, without dbt's name for the table.
 
     Raises CompilationError for one about the run's rows."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from .config_check import NamedNode, NodeConfig, inherited_keys
+from .config_check import MV_MATERIALIZATIONS, NamedNode, NodeConfig, inherited_keys
 
 _SECTIONS = {"model": "models", "seed": "seeds", "snapshot": "snapshots"}
 _HOOKS = frozenset({"pre-hook", "post-hook"})
@@ -54,3 +55,26 @@ def named_node(node: Any) -> NamedNode:
         identifier=node.alias or node.name,
         materialized=str(node.config.materialized),
     )
+
+
+def maintained_models(manifest: Any) -> Iterator[Any]:
+    """Yield the nodes of the manifest's `incremental_mv` models; none without a manifest."""
+    for node in getattr(manifest, "nodes", {}).values():
+        if (
+            str(node.resource_type) == "model"
+            and str(node.config.materialized) in MV_MATERIALIZATIONS
+        ):
+            yield node
+
+
+def project_relations(manifest: Any) -> Iterator[tuple[str, str]]:
+    """Yield schema and name of each `incremental_mv` model, and of what these models read."""
+    read: set[str] = set()
+    for node in maintained_models(manifest):
+        yield node.schema, node.alias
+        read.update(node.depends_on_nodes)
+    for unique_id in sorted(read):
+        if source := getattr(manifest, "sources", {}).get(unique_id):
+            yield source.schema, source.identifier
+        elif (other := manifest.nodes.get(unique_id)) and getattr(other, "alias", None):
+            yield other.schema, other.alias

@@ -64,18 +64,25 @@ def column_changes(
     return actions
 
 
-def missing_key(snapshot: str, strategy: Mapping[str, Any], query: Sequence[OlapdbColumn]) -> str:
-    """Return why a column of unique_key is not in the query, "" if none is missing; expressions are
-    not looked into."""
+def missing_columns(
+    snapshot: str, config: Mapping[str, Any], query: Sequence[OlapdbColumn]
+) -> list[str]:
+    """Return a mistake for each column of unique_key, updated_at and check_cols that is not in the
+    query; expressions are not looked into. A first run uses none of check_cols."""
     names = [column.name for column in query]
-    for key in keys_of(strategy["unique_key"]):
-        plain = key.strip().strip('`"')
+    named = [("unique_key", key) for key in keys_of(config.get("unique_key"))]
+    named.append(("updated_at", str(config.get("updated_at") or "")))
+    if config.get("strategy") == "check" and not isinstance(config.get("check_cols"), str):
+        named += [("check_cols", column) for column in config.get("check_cols") or ()]
+    mistakes = []
+    for key, value in named:
+        plain = value.strip().strip('`"')
         if _NAME.fullmatch(plain) and plain not in names:
-            return (
-                f"The unique_key {plain} of the snapshot {snapshot} is not a column of its query, "
+            mistakes.append(
+                f"The {key} {plain} of the snapshot {snapshot} is not a column of its query, "
                 f"which has {', '.join(names)}."
             )
-    return ""
+    return mistakes
 
 
 @dataclass(frozen=True)

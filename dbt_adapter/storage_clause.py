@@ -52,7 +52,7 @@ def storage_clause(config: Mapping[str, Any]) -> str:
         clauses.append(f"PARTITION BY {storage.partition_by}")
     if storage.primary_key:
         clauses.append(f"PRIMARY KEY {storage.primary_key}")
-    clauses.append(f"ORDER BY {storage.order_by or 'tuple()'}")
+    clauses.append(f"ORDER BY {storage.order_by or storage.primary_key or 'tuple()'}")
     if storage.ttl:
         clauses.append(f"TTL {storage.ttl}")
     if storage.settings:

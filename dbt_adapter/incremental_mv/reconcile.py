@@ -56,7 +56,7 @@ class Finding:
         text = f"{self.model}, {where}: {self.cause}"
         text += f" ({counts})" if counts else ""
         text += f"; keys {self.keys}" if self.keys else ""
-        return f"{text}. Repair: {self.repair}" if self.repair else text
+        return f"{text.rstrip('.')}. Repair: {self.repair}" if self.repair else text
 
 
 def findings(
@@ -148,8 +148,14 @@ def trigger_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
 
 
 def is_drift(row: Mapping[str, Any]) -> bool:
-    """Return whether a row of SYSTEM RECONCILE VIEW reports a difference, bypass rows or a gap."""
-    return row["verdict"] != "equal" or bool(row["bypass_rows"]) or bool(row["gap_rows"])
+    """Return whether a row of SYSTEM RECONCILE VIEW reports a difference, bypass rows or a gap.
+
+    A retained partition is none: its rows left by TTL or retention, and what is left was compared."""
+    return (
+        row["verdict"] not in ("equal", "retained")
+        or bool(row["bypass_rows"])
+        or bool(row["gap_rows"])
+    )
 
 
 def _finding(names: ModelNames, row: Mapping[str, Any]) -> Finding:
@@ -185,8 +191,10 @@ def _cause(row: Mapping[str, Any]) -> str:
 def _repair(names: ModelNames, row: Mapping[str, Any]) -> str:
     """Return the dbt command that repairs a partition: a backfill if it only has a gap, else a
     repair."""
-    if row["gap_rows"] and row["verdict"] == "equal" and not row["bypass_rows"]:
+    if row["gap_rows"] and row["verdict"] in ("equal", "retained") and not row["bypass_rows"]:
         return backfill_command(names)
+    if row["verdict"] == "unverifiable" and not row["bypass_rows"]:
+        return ""  # no replay makes it provable; the cause says what does
     return repair_command(names, discard_bypass=bool(row["bypass_rows"]))
 
 

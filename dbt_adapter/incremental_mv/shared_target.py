@@ -108,7 +108,11 @@ def into_shared_target(
             f"which are of the target, and that belongs to {names.shares}.",
             "Put them into the contract of that model.",
         )
-    shared = replace(definition, shares=names.shares, settings="", ttl="")
+    # A target without partitions has none for this model, however its own source is partitioned.
+    partition_by = definition.partition_by if target.partition_key else ""
+    shared = replace(
+        definition, shares=names.shares, settings="", ttl="", partition_by=partition_by
+    )
     difference, _ = target_difference(warehouse, names, shared, target)
     if not difference and dict(owner.column_kinds) != dict(definition.column_kinds):
         difference = "Columns are finished by other functions there."

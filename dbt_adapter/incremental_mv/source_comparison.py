@@ -7,9 +7,11 @@ finishes it, over the source. Neither side takes its answer from the ledger.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from olapdb.bind.syntax import walk
@@ -32,6 +34,8 @@ from .reconcile import (
 )
 from .warehouse import ViewInfo, Warehouse
 
+logger = AdapterLogger("olapdb")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 FLOAT_TOLERANCE = 1e-9
 """The relative difference that two floats may have: a sum depends on the order of its terms."""
 _ORDERED = ("any", "anylast", "first_value", "last_value", "grouparray", "grouparraylast")
@@ -76,11 +80,21 @@ def source_findings(
     query = _Query(names, view, columns, comparison, _partition_key(warehouse, view))
     chosen = _chosen_partitions(warehouse, view, query, expected, comparison)
     rows = warehouse.rows(query.sql(expected, chosen))
+    frozen = _frozen_partitions(warehouse, names)
+    for row in rows:
+        if _partition_id(row) in frozen:
+            logger.info(
+                f"{names}, partition {row['partition']}: retention froze results of it, which the "
+                "source cannot give any more: not compared. The test reconciled compares the rest."
+            )
+    cause = "readers do not read the answer of the source"
+    if frozen and not query.partition:
+        cause += ", of which rows have left by retention; reconciled tells them apart"
     return [
         Finding(
             names.model,
             str(row["partition"]),
-            "readers do not read the answer of the source",
+            cause,
             keys=", ".join(row["keys"]),
             missing=int(row["missing"]),
             extra=int(row["extra"]),
@@ -88,7 +102,24 @@ def source_findings(
             repair=repair_command(names),
         )
         for row in rows
+        if _partition_id(row) not in frozen
     ]
+
+
+def _frozen_partitions(warehouse: Warehouse, names: ModelNames) -> set[str]:
+    """Return the ids of the target's partitions with results that retention froze."""
+    rows = warehouse.rows(
+        "SELECT DISTINCT target_partition_id AS id FROM system.view_retained "
+        f"WHERE database = {string_literal(names.database)} AND view = {string_literal(names.view)}"
+    )
+    return {str(row["id"]) for row in rows}
+
+
+def _partition_id(row: Mapping[str, object]) -> str:
+    """Return the id of the partition of a row, whose text is that of a number or a date; else the
+    text itself, which is no id."""
+    text = str(row["partition"])
+    return text.replace("-", "") if _DATE.fullmatch(text) else text
 
 
 def _other_columns(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from olapdb.config.table import FIXED_SETTINGS, TABLE_SETTINGS
+from olapdb.lazy import lazy_modules
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_one
-from olapdb.statements.ddl.ttl import rule_text
 
 from ..relation import quote
 from ..storage_clause import setting_value
 from .model_definition import ModelDefinition
 from .names import ModelNames
 from .warehouse import TableInfo, ViewInfo
+
+if TYPE_CHECKING:
+    from olapdb.statements.ddl import ttl
+else:
+    (ttl,) = lazy_modules("olapdb.statements.ddl", "ttl")
 
 
 def recorded_difference(view: ViewInfo, definition: ModelDefinition) -> str:
@@ -87,7 +93,7 @@ def _constraint_actions(live: nodes.CreateTable, expected: nodes.CreateTable) ->
 
 def _rules(table: nodes.CreateTable) -> list[str]:
     """Return the rules of the TTL as the engine shows them."""
-    return [rule_text(item) for item in table.storage.ttl or ()]
+    return [ttl.rule_text(item) for item in table.storage.ttl or ()]
 
 
 def _settings(table: nodes.CreateTable) -> dict[str, object]:

@@ -16,6 +16,7 @@ from ..relation import quote, string_literal
 from .chain import Upstream
 from .model_definition import COMMENT_KEY
 from .names import ModelNames
+from .shared_reads import Name, Rows, RunReads
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,13 @@ class Warehouse:
         connections: OlapdbConnectionManager,
         handle: Callable[[], Handle],
         prepare: Callable[[str], None] = lambda engine: None,
+        shared: RunReads | None = None,
     ) -> None:
         self._connections = connections
         self._handle = handle
         self._prepare = prepare
-        self._looked_up: dict[tuple[str, str], dict[str, Any] | None] = {}
+        self._shared = shared
+        self._looked_up: dict[Name, Mapping[str, Any] | None] = {}
         self.statements: list[str] = []
         """The statements that changed something, in order, for the run's results."""
 
@@ -122,26 +125,49 @@ class Warehouse:
         with self._connections.exception_handler(sql):
             return self._handle().connection.describe(sql)
 
-    def look_up(self, names: Iterable[tuple[str, str]]) -> None:
+    def look_up(self, names: Iterable[Name]) -> None:
         """Look up relations, as (database, name), in one query.
 
         `table` and `view` answer from it until this warehouse changes something."""
         missing = sorted(set(names) - self._looked_up.keys())
         if not missing:
             return
-        by_database = groupby(missing, key=lambda name: name[0])
+        if self._shared is None:
+            rows = self._fetch_tables(missing)
+        else:
+            rows = self._shared.tables.rows(missing, self._newest_commit, self._fetch_tables)
+        self._looked_up |= {name: rows.get(name) for name in missing}
+
+    def _newest_commit(self) -> int:
+        """Return the number of the newest commit of the warehouse."""
+        return self._handle().newest_commit()
+
+    def _fetch_tables(self, names: Iterable[Name]) -> Rows:
+        """Return the rows of system.tables of these names, in one query."""
+        return self._fetch(
+            "SELECT database, name, uuid, engine, partition_key, engine_full, as_select, "
+            "create_table_query, target_database, target_table AS target, comment "
+            "FROM system.tables",
+            names,
+        )
+
+    def _fetch_health(self, names: Iterable[Name]) -> Rows:
+        """Return the health of the triggers of these names, in one query."""
+        return self._fetch(
+            "SELECT database, name, verdict, reason, gap_parts, gap_rows, bypass_rows, "
+            "stale_slices, mend, attached, candidate FROM system.views",
+            names,
+        )
+
+    def _fetch(self, select: str, names: Iterable[Name]) -> Rows:
+        """Return the rows of the query with these names, by database and name."""
         conditions = [
             f"(database = {string_literal(database)} AND name IN "
             f"({', '.join(string_literal(name) for _, name in listed)}))"
-            for database, listed in by_database
+            for database, listed in groupby(sorted(names), key=lambda name: name[0])
         ]
-        rows = self.rows(
-            "SELECT database, name, uuid, engine, partition_key, engine_full, as_select, "
-            "create_table_query, target_database, target_table AS target, comment "
-            f"FROM system.tables WHERE {' OR '.join(conditions)}"
-        )
-        self._looked_up |= dict.fromkeys(missing)
-        self._looked_up |= {(row["database"], row["name"]): row for row in rows}
+        rows = self.rows(f"{select} WHERE {' OR '.join(conditions)}")
+        return {(row["database"], row["name"]): row for row in rows}
 
     def model_state(self, names: ModelNames, reads: Iterable[TableName] = ()) -> ModelState:
         """Return the parts of a model, looked up in one query with the relations that it reads.
@@ -173,7 +199,7 @@ class Warehouse:
         row = self._relation(names.database, names.view)
         return _view(row) if row is not None and row["engine"] == "MaterializedView" else None
 
-    def _relation(self, database: str, name: str) -> dict[str, Any] | None:
+    def _relation(self, database: str, name: str) -> Mapping[str, Any] | None:
         """Return the row of a relation, or None; look it up if it is not known."""
         self.look_up([(database, name)])
         return self._looked_up[database, name]
@@ -239,13 +265,13 @@ class Warehouse:
 
     def health(self, names: ModelNames) -> Health | None:
         """Return the health of the model's trigger, or None if there is no trigger."""
-        views = self.rows(
-            "SELECT verdict, reason, gap_parts, gap_rows, bypass_rows, stale_slices, mend, "
-            "attached, candidate "
-            f"FROM system.views WHERE database = {string_literal(names.database)} "
-            f"AND name = {string_literal(names.view)}"
-        )
-        return Health(**views[0]) if views else None
+        name = (names.database, names.view)
+        if self._shared is None:
+            row = self._fetch_health([name]).get(name)
+        else:
+            views = self._shared.views
+            row = views.rows([name], self._newest_commit, self._fetch_health).get(name)
+        return None if row is None else Health(**{f.name: row[f.name] for f in fields(Health)})
 
     # --- changes
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.sql import SQLAdapter
 
@@ -9,7 +12,9 @@ from ..column import OlapdbColumn
 from ..connections import Handle, OlapdbConnectionManager
 from ..incremental_mv import clones
 from ..incremental_mv.names import ModelNames
+from ..incremental_mv.shared_reads import Name, RunReads, SharedReads
 from ..incremental_mv.warehouse import Warehouse
+from ..project import maintained_models, project_relations
 from ..relation import OlapdbRelation
 
 
@@ -21,6 +26,13 @@ class AdapterBase(SQLAdapter):
     Column = OlapdbColumn
     Relation = OlapdbRelation
 
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        """Make the adapter; its models share what they read of system tables."""
+        super().__init__(config, mp_context)
+        self._shared_reads = RunReads(
+            tables=SharedReads(self._relation_names), views=SharedReads(self._trigger_names)
+        )
+
     def _handle(self) -> Handle:
         """Return the connection handle of the calling thread."""
         handle: Handle = self.connections.get_thread_connection().handle
@@ -28,7 +40,20 @@ class AdapterBase(SQLAdapter):
 
     def warehouse(self) -> Warehouse:
         """Return the engine as `incremental_mv` uses it, over this thread's connection."""
-        return Warehouse(self.connections, self._handle, self._prepare_engine)
+        return Warehouse(self.connections, self._handle, self._prepare_engine, self._shared_reads)
+
+    def _relation_names(self) -> Iterator[Name]:
+        """Yield the names that `incremental_mv` models of the project ask for: of each model, and of
+        each relation that it reads, those of its read view, trigger and target."""
+        manifest = self.get_macro_resolver()
+        for database, model in project_relations(manifest):
+            names = ModelNames(database, model)
+            yield from ((database, name) for name in (names.model, names.view, names.target))
+
+    def _trigger_names(self) -> Iterator[Name]:
+        """Yield the names of the triggers of the project's `incremental_mv` models."""
+        for node in maintained_models(self.get_macro_resolver()):
+            yield node.schema, ModelNames(node.schema, node.alias).view
 
     def _prepare_engine(self, engine: str) -> None:
         """Start a Spark session with the profile's options if `engine` is "spark".

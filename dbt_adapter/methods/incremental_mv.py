@@ -143,6 +143,7 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         # dbt-core's selection and compiler load only with operations.
         from ..incremental_mv.operations import actions, dispatch, plan, project
 
+        dispatch.check_flags(operation, options)
         credentials = self.config.credentials
         manifest_project = project.Project(self.get_macro_resolver(), self.config)
         engine = options.get("engine") or credentials.backfill_engine

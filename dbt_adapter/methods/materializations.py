@@ -6,10 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
-from dbt_common.exceptions import CompilationError
 
-from .. import incremental_strategies, schema_changes, seed_changes, seeds, snapshots
+from .. import (
+    incremental_checks,
+    incremental_strategies,
+    schema_changes,
+    seed_changes,
+    seeds,
+    snapshots,
+)
 from ..column import OlapdbColumn
+from ..config_reader import config_error
 from ..relation import OlapdbRelation
 from ..snapshots import SnapshotChange
 from .types import TypeMethods
@@ -36,6 +43,16 @@ class MaterializationMethods(TypeMethods):
         """Return whether the strategy is the adapter's, not a macro of the project."""
         return strategy in ("default", *incremental_strategies.BUILTIN)
 
+    @available.parse(lambda *a, **k: None)
+    def check_incremental(self, config: Mapping[str, Any], sql: str) -> None:
+        """Raise CompilationError for keys, predicates and merged columns of an incremental model that
+        do not fit its query: a first run does not use them."""
+        problems = incremental_checks.query_mistakes(
+            config, sql, self._handle().connection.describe
+        )
+        if problems:
+            raise config_error(problems)
+
     @available
     def replace_keys_clause(self, unique_key: object, predicates: object) -> str:
         """Return the clause of INSERT for rows with a key of the run's rows."""
@@ -61,7 +78,8 @@ class MaterializationMethods(TypeMethods):
         self, config: Mapping[str, Any], unique_key: object, columns: Sequence[OlapdbColumn]
     ) -> list[str]:
         """Return the columns that a merge does not update."""
-        return incremental_strategies.merge_kept(config, unique_key, columns)
+        names = [column.name for column in columns]
+        return incremental_strategies.merge_kept(config, unique_key, names)
 
     @available
     def merged_rows(
@@ -105,6 +123,14 @@ class MaterializationMethods(TypeMethods):
         """Return the columns to insert under on_schema_change='ignore'."""
         return schema_changes.ignored(relation, change)
 
+    @available.parse(lambda *a, **k: None)
+    def check_snapshot(self, target: OlapdbRelation, sql: str, config: Mapping[str, Any]) -> None:
+        """Raise CompilationError for columns of a snapshot's config that its query lacks."""
+        columns = self.get_column_schema_from_query(sql)
+        problems = snapshots.missing_columns(target.render(), config, columns)
+        if problems:
+            raise config_error(problems)
+
     @available.parse(lambda *a, **k: "")
     def snapshot_change(
         self,
@@ -119,8 +145,6 @@ class MaterializationMethods(TypeMethods):
         `texts` are its `now`, `current` and `deleted_id`. Adds columns of the query that the
         snapshot lacks."""
         query_columns = self.get_column_schema_from_query(sql)
-        if problem := snapshots.missing_key(target.render(), strategy, query_columns):
-            raise CompilationError(problem)
         actions = snapshots.column_changes(
             self.get_columns_in_relation(target), query_columns, list(meta.values())
         )

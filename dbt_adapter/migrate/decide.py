@@ -9,6 +9,7 @@ from typing import Any
 
 from dbt_common.exceptions import CompilationError
 
+from olapdb.bind.analysis import source_of
 from olapdb.bind.syntax import walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -19,6 +20,7 @@ from ..incremental_mv.model_sql import read_model
 from ..incremental_mv.query_split import SplitQuery, split_query
 from ..incremental_mv.refusals import refuse_clauses
 from .diagnose import engine_of, order_names, problems
+from .explicit_targets import SHARED, with_own_targets
 from .model_text import REF_DATABASE, parsed
 from .project import ModelFile, Project
 
@@ -37,6 +39,20 @@ _DROPPED = {
 }
 _OF_REFRESHED = ("refreshable", "catchup", "query_settings")
 """Keys that a view which is refreshed on a schedule keeps."""
+_OF_DICTIONARY = (
+    "layout",
+    "lifetime",
+    "range",
+    "source_type",
+    "fields",
+    "table",
+    "url",
+    "format",
+    "connection_overrides",
+)
+"""Keys of CREATE DICTIONARY, which a table has not."""
+_MERGING = ("SummingMergeTree", "AggregatingMergeTree")
+_OF_TARGET = "Its readers may read that one."
 _INSERT = re.compile(
     r"insert\s+into\s+(?:table\s+)?\{\{-?\s*(?:(this)|ref\(\s*['\"]([^'\"]+)['\"]\s*\))", re.I
 )
@@ -62,6 +78,7 @@ class Decision:
 
 def decide_all(project: Project) -> list[Decision]:
     """Return the decisions on all models, each after those that it reads."""
+    project = with_own_targets(project)
     writers = _writers(project)
     decisions: dict[str, Decision] = {}
 
@@ -109,7 +126,10 @@ def _decide(
     if model.problem:
         return Decision(model, model.materialized, None, (), (f"left as it is: {model.problem}.",))
     materialized = model.materialized
-    if materialized in _VIEWS:
+    if model.rewritten == "view":
+        note = f"It wrote into another model's table, which is the incremental_mv now. {_OF_TARGET}"
+        return Decision(model, "view", {"materialized": "'view'"}, (), (note,))
+    if materialized in _VIEWS or model.rewritten:
         return _decide_view(model, query, reason, writers, decisions)
     if materialized in ("incremental", "distributed_incremental"):
         return _decide_incremental(model)
@@ -138,7 +158,7 @@ def _decide_view(
         note = f"Not analysed, since {reason}. The first dbt run says what is wrong, if anything."
         config = _config(model, "incremental_mv", drop=("engine",))
         return Decision(model, "incremental_mv", config, (), (note, *_dropped(model)))
-    today = tuple(problems(model, query, writers))
+    today = (*problems(model, query, writers), *_reads_a_view(query, decisions))
     try:
         select = read_model(to_sql(query))
         refuse_clauses(select)
@@ -162,6 +182,18 @@ def _decide_view(
         )
         return _as_table(model, today, note)
     return _maintained(model, split, today)
+
+
+def _reads_a_view(query: nodes.Query, decisions: Mapping[str, Decision]) -> Iterator[str]:
+    """Yield a sentence if the query's first FROM is a plain view: no INSERT goes there."""
+    source = source_of(query) if isinstance(query, nodes.Select) else None
+    decision = decisions.get(source.name) if source and source.database == REF_DATABASE else None
+    if decision is not None and decision.model.materialized == "view":
+        yield (
+            f"it reads the view {decision.model.name}, which no INSERT goes to, so that nothing fires "
+            f"it after its fill. Make {decision.model.path} ephemeral, whose SQL is then part of this "
+            "model, or select from the table below it."
+        )
 
 
 _STORAGE = ("engine", "order_by", "partition_by", "primary_key", "ttl", "settings")
@@ -189,7 +221,14 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
         notes.append(
             "-SimpleState is dropped from the aggregates: plain ones are stored like that."
         )
+    if model.rewritten == SHARED:
+        drop += [*_STORAGE]
+        notes = [f"It writes into the target of {model.target}, as one of several."]
+    elif model.rewritten:
+        notes.append("It is the view and its table in one: the view that wrote into it is its SQL.")
     config = _config(model, "incremental_mv", drop=tuple(drop))
+    if model.rewritten == SHARED:
+        config["target"] = repr(model.target)
     everything = (*notes, *_dropped(model))
     return Decision(model, "incremental_mv", config, today, everything, split)
 
@@ -212,6 +251,9 @@ def _refreshed(model: ModelFile) -> Decision:
 def _as_table(model: ModelFile, today: tuple[str, ...], note: str) -> Decision:
     """Return the decision that a view becomes a table, which each dbt run computes anew."""
     config = _config(model, "table", drop=())
+    if ":begin" not in model.text and engine_of(model) in _MERGING:
+        # The SELECT has each key once; merges could only join rows of different keys.
+        config["engine"] = "'MergeTree'"
     notes = (note, "Until then it is a table, right after each dbt run.", *_dropped(model))
     return Decision(model, "table", config, today, notes)
 
@@ -276,7 +318,7 @@ def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list
     renamed = becomes != model.materialized or re.match(r"Replicated|Shared|Distributed", engine)
     if not changes and not dropped and not renamed and "settings" not in model.config:
         return Decision(model, becomes, None, (), tuple(notes))
-    drop = ("layout", "source_type", "fields") if model.materialized == "dictionary" else ()
+    drop = _OF_DICTIONARY if model.materialized == "dictionary" else ()
     config = {**_config(model, becomes, drop=drop), **changes}
     return Decision(model, becomes, config, (), (*notes, *dropped))
 
@@ -298,7 +340,7 @@ def _config(model: ModelFile, materialized: str, drop: tuple[str, ...]) -> dict[
         elif plain != engine.strip():
             config["engine"] = repr(plain)
     for name in (*drop, *_DROPPED):
-        if name in model.config and name not in model.call.texts:
+        if model.inherited.get(name) is not None:
             config[name] = "none"
     return config
 

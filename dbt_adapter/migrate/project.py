@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ class ProjectError(Exception):
 @dataclass(frozen=True)
 class ModelFile:
     """A SQL model. `config` is the merged config of dbt_project.yml, YAML files and the call, of
-    which `call` is the last; `problem` says why the call could not be read, "" if it could."""
+    which `call` is the last; `problem` says why the call could not be read, "" if it could.
+
+    `inherited` is what YAML gives. `rewritten` says what `explicit_targets` made of the text, "" for the file's own; `target` is
+    then the model whose table it wrote into."""
 
     name: str
     path: Path
@@ -27,6 +30,9 @@ class ModelFile:
     call: ConfigCall
     config: Mapping[str, Any]
     problem: str = ""
+    inherited: Mapping[str, Any] = field(default_factory=dict)
+    rewritten: str = ""
+    target: str = ""
 
     @property
     def materialized(self) -> str:
@@ -75,7 +81,7 @@ def _model(root: Path, path: Path, inherited: Mapping[str, Any]) -> ModelFile:
     except ValueError as error:
         call, problem = ConfigCall(0, 0, {}, {}), str(error)
     config = {**inherited, **call.texts, **call.values}
-    return ModelFile(path.stem, path.relative_to(root), text, call, config, problem)
+    return ModelFile(path.stem, path.relative_to(root), text, call, config, problem, inherited)
 
 
 def _tree_config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:

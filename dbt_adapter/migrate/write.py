@@ -38,10 +38,10 @@ def write_project(project: Project, decisions: Sequence[Decision], out: Path) ->
     partial = target.with_name(f"{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(source, partial, ignore=_LEFT_OUT)
-    maintained = {d.model.name for d in decisions if d.becomes in ("incremental_mv", "view")}
+    maintained = {d.model.name for d in decisions if _needs_no_final(d)}
     for decision in decisions:
         text = changed_text(decision, maintained)
-        if text != decision.model.text:
+        if text != decision.model.text or decision.model.rewritten:
             (partial / decision.model.path).write_text(text, encoding="utf-8")
     profile = partial / "profiles.yml"
     profile.write_text(_PROFILE.format(profile=project.profile), encoding="utf-8")
@@ -53,10 +53,17 @@ def write_project(project: Project, decisions: Sequence[Decision], out: Path) ->
     ]
 
 
+def _needs_no_final(decision: Decision) -> bool:
+    """Return whether the model holds each key once: a view over it, or a table that is not merged."""
+    if decision.becomes in ("incremental_mv", "view"):
+        return True
+    return (decision.config or {}).get("engine") == "'MergeTree'"
+
+
 def changed_text(decision: Decision, maintained: set[str]) -> str:
     """Return the text of a model with its new config call; the rest of it stays, Jinja included.
 
-    FINAL goes from refs of `maintained` models, which are views here and always merged."""
+    FINAL goes from refs of `maintained` models, which hold each key once."""
     model = decision.model
     text = model.text
     if decision.config is not None:

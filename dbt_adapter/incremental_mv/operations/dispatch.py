@@ -28,6 +28,18 @@ _ACTIONS: Mapping[str, Callable[[Request, Model], Report]] = {
 CHANGING = frozenset({"backfill", "replay", "adopt", "rollback", "repair", "drop_orphans"})
 """The operations that change models: they take the lock of the target's runs."""
 
+_FLAGS = ("confirm", "dry_run", "discard_bypass", "stale", "all", "full_refresh")
+"""The arguments that are true or false."""
+
+
+def check_flags(operation: str, options: Mapping[str, object]) -> None:
+    """Raise DbtRuntimeError if an argument that is true or false is something else: the text 'no'
+    would count as true."""
+    for name in _FLAGS:
+        value = options.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise DbtRuntimeError(f"{operation}: {name} is true or false, not {value!r}.")
+
 
 def run(
     operation: str, request: Request, project: Project, planner: Planner, schemas: frozenset[str]

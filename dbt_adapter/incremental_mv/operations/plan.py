@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dbt_common.exceptions import DbtRuntimeError
+
 from olapdb.bind.analysis import source_of
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
@@ -78,19 +80,26 @@ class Planner:
     def rollback(self, request: Request, model: Model) -> Report:
         """Roll the model back, and note whether the repository has the version that came back."""
         report = actions.rollback(request, model)
-        warehouse, settings = request.warehouse, self._settings_of(model.node)
-        definition = compile_model(
-            warehouse, model.names, self._project.compiled(model), settings.model
-        )
-        if compare(warehouse, model.names, definition, warehouse.model_state(model.names)).stored:
-            note = (
-                f"{model.names}: the repository still has another definition. Revert it, or the "
-                f"next dbt run of {model.name} meets a changed definition again."
-            )
-        else:
-            note = f"{model.names}: the repository has the definition of this version."
-        report.notes.insert(0, note)
+        report.notes.insert(0, f"{model.names}: {self._compared(request.warehouse, model)}")
         return report
+
+    def _compared(self, warehouse: Warehouse, model: Model) -> str:
+        """Return whether the repository has the definition that is live, for a note.
+
+        A model that does not compile is a reason to roll back, so it is told and not raised."""
+        try:
+            sql, settings = self._project.compiled(model), self._settings_of(model.node)
+            definition = compile_model(warehouse, model.names, sql, settings.model)
+            state = warehouse.model_state(model.names)
+            is_other = compare(warehouse, model.names, definition, state).stored
+        except DbtRuntimeError as error:
+            return f"the repository's model fails, so that its next dbt run changes nothing: {error.msg}"
+        if not is_other:
+            return "the repository has the definition of this version."
+        return (
+            "the repository still has another definition. Revert it, or the next dbt run of "
+            f"{model.name} meets a changed definition again."
+        )
 
     def _after_inputs(self, model: Model, step: str, because: str) -> tuple[str, str]:
         """Return the step of a model after those of the models that it reads: the same run rebuilds

@@ -16,6 +16,9 @@
   {%- set sql = adapter.batch_rows(model, olapdb_select_rows(python_rows, compiled_code)) -%}
   {% do drop_relation_if_exists(load_cached_relation(temporary)) %}
   {% if existing is none or not existing.is_table or should_full_refresh() %}
+    {% if adapter.is_builtin_strategy(strategy) and not config.get('sql_header') %}
+      {% do adapter.check_incremental(model.config, sql) %}
+    {% endif %}
     {% do olapdb_build_table(existing, target, sql) %}
   {% elif adapter.keeps_for_triggers(existing, sql) %}
     {% do olapdb_keep() %}

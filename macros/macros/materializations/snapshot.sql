@@ -12,6 +12,9 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {% if not config.get('sql_header') %}
+    {% do adapter.check_snapshot(target, model['compiled_code'], model['config']) %}
+  {% endif %}
   {%- set strategy = strategy_dispatch(strategy_name)(
         model, "snapshotted_data", "source_data", model['config'], target_exists) -%}
   {%- set meta = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}

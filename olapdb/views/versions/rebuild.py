@@ -191,8 +191,8 @@ class Rebuild:
         )
 
     def _swap(self, before: Snapshot, candidate_id: str) -> list[RebuildRow]:
-        """Exchange the names in one commit; return its row, and one for each materialized view that
-        reads the target. The commit requires the definition and the data versions of `before`, a
+        """Exchange the names in one commit; return its row, and one for each materialized view, kept
+        versions apart, that reads the target. The commit requires the definition and the data versions of `before`, a
         snapshot from before the comparison."""
         snapshot, candidate = self._candidate(candidate_id)
         # Not the statement's view: a ROLLBACK may have given its name to another version.
@@ -221,7 +221,11 @@ class Rebuild:
         shown_view = current if isinstance(current, MaterializedView) else candidate
         return [
             row_of("swap", now, shown_view, "swapped", commit),
-            *(_follower_row(now, follower, commit) for follower in exchange.followers),
+            *(
+                _follower_row(now, follower, commit)
+                for follower in exchange.followers
+                if follower.after.standing != "previous"  # nobody reads a kept version by its name
+            ),
         ]
 
     # --- helpers

@@ -26,10 +26,8 @@ RELATIONS = """select name, engine from system.tables where database = '{schema}
     and name not like 'sales' order by name"""
 
 
-class TestCloneOfModel:
-    @pytest.fixture(scope="class")
-    def models(self) -> dict[str, str]:
-        return {"by_shop.sql": MODEL, "top.sql": TOP, "schema.yml": SOURCES}
+class Clones:
+    """A project with the targets default and dev, a table of sales, and the state of a first run."""
 
     @pytest.fixture(scope="class")
     def profiles_config_update(
@@ -41,18 +39,28 @@ class TestCloneOfModel:
         }
         return {"test": {"outputs": outputs, "target": "default"}}
 
-    def test_clone_run_and_clone_again(
-        self, project: Any, unique_schema: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.fixture
+    def dev(self, project: Any, unique_schema: str, monkeypatch: pytest.MonkeyPatch) -> str:
+        """Return the schema of dev, after a first run of the default target."""
         monkeypatch.setenv("RAW_SCHEMA", unique_schema)
         dev = f"{unique_schema}_dev"
-        project.created_schemas.append(dev)
-        project.run_sql("create table {schema}.sales (shop String, price Int64) order by shop")
-        project.run_sql("insert into {schema}.sales values ('a', 1), ('a', 3), ('b', 5)")
-        run_dbt(["run"])
-        state = Path(project.project_root) / "state"
-        state.mkdir()
-        shutil.copy(Path(project.project_root) / "target" / "manifest.json", state)
+        if dev not in project.created_schemas:
+            project.created_schemas.append(dev)
+            project.run_sql("create table {schema}.sales (shop String, price Int64) order by shop")
+            project.run_sql("insert into {schema}.sales values ('a', 1), ('a', 3), ('b', 5)")
+            run_dbt(["run"])
+            state = Path(project.project_root) / "state"
+            state.mkdir()
+            shutil.copy(Path(project.project_root) / "target" / "manifest.json", state)
+        return dev
+
+
+class TestCloneOfModel(Clones):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"by_shop.sql": MODEL, "top.sql": TOP, "schema.yml": SOURCES}
+
+    def test_clone_run_and_clone_again(self, project: Any, unique_schema: str, dev: str) -> None:
         clone = ["clone", "--state", "state", "--target", "dev"]
 
         run_dbt(clone)
@@ -78,9 +86,8 @@ class TestCloneOfModel:
         assert [tuple(row) for row in project.run_sql(answer, fetch="all")] == live
 
     def test_a_relation_of_the_state_that_does_not_exist(
-        self, project: Any, unique_schema: str, monkeypatch: pytest.MonkeyPatch
+        self, project: Any, unique_schema: str, dev: str
     ) -> None:
-        monkeypatch.setenv("RAW_SCHEMA", unique_schema)
         state = Path(project.project_root) / "of_nobody"
         state.mkdir()
         manifest = (Path(project.project_root) / "state" / "manifest.json").read_text()
@@ -96,34 +103,15 @@ select shop, sum(sales) as sales from {{ ref('by_shop') }} group by shop
 """
 
 
-class TestCloneOverALiveChain:
+class TestCloneOverALiveChain(Clones):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {"by_shop.sql": MODEL, "chained.sql": CHAINED, "schema.yml": SOURCES}
 
-    @pytest.fixture(scope="class")
-    def profiles_config_update(
-        self, dbt_profile_target: dict[str, Any], unique_schema: str
-    ) -> dict[str, Any]:
-        outputs = {
-            "default": {**dbt_profile_target, "schema": unique_schema},
-            "dev": {**dbt_profile_target, "schema": f"{unique_schema}_dev"},
-        }
-        return {"test": {"outputs": outputs, "target": "default"}}
-
     def test_a_refused_clone_leaves_the_model_as_it_is(
-        self, project: Any, unique_schema: str, monkeypatch: pytest.MonkeyPatch
+        self, project: Any, unique_schema: str, dev: str
     ) -> None:
         """The model that is to be replaced has a trigger that another one's target fires."""
-        monkeypatch.setenv("RAW_SCHEMA", unique_schema)
-        dev = f"{unique_schema}_dev"
-        project.created_schemas.append(dev)
-        project.run_sql("create table {schema}.sales (shop String, price Int64) order by shop")
-        project.run_sql("insert into {schema}.sales values ('a', 1), ('b', 5)")
-        run_dbt(["run"])
-        state = Path(project.project_root) / "state"
-        state.mkdir()
-        shutil.copy(Path(project.project_root) / "target" / "manifest.json", state)
         run_dbt(["run", "--target", "dev"])
         relations = RELATIONS.format(schema=dev)
         before = project.run_sql(relations, fetch="all")
@@ -136,4 +124,4 @@ class TestCloneOverALiveChain:
         answer = project.run_sql(
             f"select shop, sales from {dev}.chained order by shop", fetch="all"
         )
-        assert [tuple(row) for row in answer] == [("a", 1), ("b", 2)]
+        assert [tuple(row) for row in answer] == [("a", 2), ("b", 2)]

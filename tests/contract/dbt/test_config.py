@@ -70,6 +70,7 @@ class TestMistakes:
         return {"models": {"test": {"+ttl": "day + interval 1 year", "+meta": {"any": "key"}}}}
 
     def test_each_model_lists_all_its_mistakes(self, project: Any) -> None:
+        """Finding H."""
         create_events(project)
         results = run_dbt(["run", "--exclude", "m", "good_view"], expect_pass=False)
         messages = by_name(results)
@@ -250,6 +251,7 @@ class TestReservedNames:
         }
 
     def test_a_part_of_another_model(self, project: Any) -> None:
+        """Finding K."""
         create_events(project)
         for command in (["run", "-s", "plain"], ["build"]):
             with pytest.raises(CompilationError) as caught:

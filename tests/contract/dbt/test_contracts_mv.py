@@ -57,6 +57,7 @@ class TestContract:
             yield connection
 
     def test_a_wrong_contract_leaves_nothing(self, project: Any, raw: Any) -> None:
+        """Finding D."""
         for case, (right, wrong) in WRONG.items():
             write_file(CHECKED.replace(right, wrong), project.project_root, "models", "daily.yml")
             results = run_dbt(["run"], expect_pass=False)

@@ -28,6 +28,7 @@ class TestLimitedRuns:
         return {"sources.yml": SOURCES, "totals.sql": TOTALS, "above.sql": ABOVE}
 
     def test_a_live_view_is_left_as_it_is(self, project: Any) -> None:
+        """Finding E."""
         with olapdb.connect(project.adapter.config.credentials.location) as connection:
             connection.execute(EVENTS)
             run_dbt(["run"])

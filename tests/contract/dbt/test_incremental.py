@@ -144,3 +144,48 @@ class TestStrategies:
             )
         _, log = run_dbt_and_capture(["run", "-s", "keyed"], expect_pass=False)
         assert "no column day, n, changed" in log
+
+
+WRONG = {
+    "wrong_key.sql": HEAD + "unique_key='idd') }}" + EVENTS,
+    "wrong_part.sql": HEAD + "unique_key=['id', 'lower(kindd)']) }}" + EVENTS,
+    "wrong_where.sql": HEAD + "unique_key='id', incremental_predicates=['dayy > 1']) }}" + EVENTS,
+    "wrong_column.sql": HEAD + "unique_key='id', incremental_strategy='merge', "
+    "merge_update_columns=['nn']) }}" + EVENTS,
+    "both.sql": HEAD + "unique_key='id', incremental_strategy='merge', merge_update_columns='n', "
+    "merge_exclude_columns='kind', incremental_predicates={'a': 1}) }}" + EVENTS,
+    "no_merge.sql": HEAD + "unique_key='id', merge_update_columns='n') }}" + EVENTS,
+    "appends.sql": HEAD + "incremental_predicates=['n > 1']) }}" + EVENTS,
+    "right.sql": HEAD + "unique_key='lower(kind)', incremental_predicates="
+    "['DBT_INTERNAL_DEST.n > 1']) }}" + EVENTS,
+    "schema.yml": MODELS["schema.yml"],
+}
+
+
+class TestAWrongConfigIsRefusedAtTheFirstRun:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return WRONG
+
+    def test_each_mistake_before_anything_is_made(self, project: Any, raw: Connection) -> None:
+        results = run_dbt(["run"], expect_pass=False)
+        messages = {r.node.name: str(r.message) for r in results}
+        for model, words in {
+            "wrong_key": ["unique_key 'idd' does not fit", "columns id, kind, day, n, changed"],
+            "wrong_part": ["unique_key 'lower(kindd)' does not fit"],
+            "wrong_where": ["incremental_predicates 'dayy > 1' does not fit"],
+            "wrong_column": ["The table has no column nn"],
+            "both": [
+                "There are 2 mistakes",
+                "incremental_predicates is a list of conditions, not {'a': 1}",
+                "Set merge_update_columns or merge_exclude_columns, not both",
+            ],
+            "no_merge": ["are of incremental_strategy='merge', not of 'default'"],
+            "appends": ["an incremental model that appends removes none"],
+        }.items():
+            for part in words:
+                assert part in messages[model], (part, messages[model])
+        tables = raw.execute(
+            f"SELECT name FROM system.tables WHERE database = '{project.test_schema}'"
+        ).fetchall()
+        assert tables == [("right",)]

@@ -95,6 +95,7 @@ def message_of(results: Any, name: str = "hourly") -> str:
 
 class TestRebuild(Life):
     def test_a_change_is_built_beside_the_live_version_and_rolled_back(self, shop: Shop) -> None:
+        """Finding B, and G."""
         schema = shop.schema
         run_dbt(["build"])
         failing = HOURLY.replace("sum(amount)", "sum(intDiv(amount, amount - 41))")
@@ -174,6 +175,7 @@ class TestRebuild(Life):
 
 class TestLiveDdl(Life):
     def test_what_was_altered_by_hand_is_seen(self, shop: Shop) -> None:
+        """Finding J."""
         schema = shop.schema
         run_dbt(["build"])
         shop.run(f"create or replace view {schema}.hourly as select 1 as broken")
@@ -203,6 +205,7 @@ class TestLiveDdl(Life):
         assert "REBUILD" not in message_of(results)
 
     def test_a_stale_model_is_replayed_and_rows_by_hand_are_told(self, shop: Shop) -> None:
+        """Finding F."""
         schema = shop.schema
         shop.write("hourly", HOURLY)
         run_dbt(["run", "--full-refresh"])
@@ -225,6 +228,7 @@ class TestLiveDdl(Life):
         shop.daily_is()
 
     def test_a_source_that_is_exchanged_or_renamed(self, shop: Shop) -> None:
+        """Finding C."""
         shop.run(f"create table raw.loaded {ORDERS}")
         shop.sell(1, 9, "raw.loaded")
         shop.run("exchange tables raw.orders and raw.loaded")
@@ -239,6 +243,7 @@ class TestLiveDdl(Life):
 
 class TestFirstRun(Life):
     def test_what_is_refused_leaves_nothing_and_backfill_may_wait(self, shop: Shop) -> None:
+        """Finding L."""
         source = "{{ source('raw', 'orders') }}"
         shop.write(
             "hourly",

@@ -232,3 +232,72 @@ def refused(arguments: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     return done.stderr
+
+
+STRANGER = {
+    "dbt_project.yml": "name: shop\nprofile: shop\nmodels: {shop: {marts: "
+    "{+materialized: materialized_view, +engine: SummingMergeTree()}}}\n",
+    "models/sources.yml": "sources: [{name: raw, schema: raw, tables: [{name: web}, {name: app}]}]",
+    "models/staged.sql": "select * from {{ source('raw', 'web') }}",
+    "models/marts/visits.sql": "{{ config(materialized='table', engine='AggregatingMergeTree', "
+    "order_by='day', repopulate_from_mvs_on_full_refresh=True) }}\nselect toDate(0) as day where 0",
+    "models/marts/visits_app.sql": "{{ config(catchup=False) }}\n"
+    "{{ materialization_target_table(ref('visits')) }}\n"
+    "select day, count() as n from {{ source('raw', 'app') }} group by day",
+    "models/marts/visits_web.sql": "{{ materialization_target_table(ref('visits')) }}\n"
+    "select day, count() as n from {{ source('raw', 'web') }} group by day",
+    "models/marts/frequent.sql": "select user, count() as n from {{ source('raw', 'web') }} "
+    "group by user having n > 8",
+    "models/marts/of_a_view.sql": "{{ config(order_by='user') }}\n"
+    "select user, count() as n from {{ ref('staged') }} group by user",
+    "models/reader.sql": "select sum(n) as n from {{ ref('frequent') }} final",
+    "models/known.sql": "{{ config(materialized='dictionary', primary_key='user', fields=[], "
+    "layout='HASHED()', lifetime='60') }}\nselect distinct user from {{ source('raw', 'web') }}",
+}
+
+
+def test_explicit_targets_inherited_engines_views_and_dictionaries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path, text in STRANGER.items():
+        (tmp_path / "old" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "old" / path).write_text(text)
+    out = tmp_path / "new"
+    assert main([str(tmp_path / "old"), "--out", str(out)]) == 0
+    report = capsys.readouterr().out
+    for line in (
+        "models/marts/visits.sql: table → incremental_mv",
+        "models/marts/visits_app.sql: materialized_view → view",
+        "models/marts/visits_web.sql: materialized_view → incremental_mv",
+        "It writes into the target of visits, as one of several.",
+        "it reads the view staged, which no INSERT goes to",
+    ):
+        assert line in report, report
+    monkeypatch.chdir(out)
+    with olapdb.connect(str(out / "warehouse")) as connection:
+        connection.execute(
+            "create database raw; create table raw.web (day Date, user String) engine = MergeTree "
+            "order by day; create table raw.app (day Date, user String) engine = MergeTree "
+            "partition by toYYYYMM(day) order by day"
+        )
+        for table in ("web", "app"):
+            connection.execute(
+                f"insert into raw.{table} select toDate('2024-01-20') + number, "
+                "concat('u', toString(number % 5)) from numbers(43)"
+            )
+        # As the report says: a view fires nothing.
+        (out / "models" / "staged.sql").write_text(
+            "{{ config(materialized='ephemeral') }} " + STRANGER["models/staged.sql"]
+        )
+        run("build")
+        connection.execute("insert into raw.app values ('2024-01-20', 'u9')")
+        connection.execute("optimize table analytics.frequent final")
+        for query, expected in (
+            ("select sum(n) from analytics.visits", 87),
+            ("select n from analytics.visits_app where day = '2024-01-20'", 3),
+            ("select sum(n) from analytics.visits_web", 87),
+            ("select n from analytics.reader", 27),
+            ("select sum(n) from analytics.of_a_view", 43),
+            ("select count() from analytics.known", 5),
+        ):
+            assert connection.execute(query).fetchall() == [(expected,)], query

@@ -157,6 +157,7 @@ class TestOrphans(OperationsProject):
     def test_models_that_are_renamed_deleted_or_materialized_otherwise(
         self, warehouse: ProjectWarehouse
     ) -> None:
+        """Finding I."""
         schema, models = warehouse.schema, Path(warehouse.root) / "models"
         run_dbt(["run"])
         # The trigger of another project, and one that a person made, are no orphans.
@@ -261,6 +262,13 @@ class TestRollback(OperationsProject):
         assert f"{schema}.named is not built" in log
         assert "needs the models" in operate("rollback", succeeds=False)
 
+    def test_arguments_that_are_true_or_false(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run", "--select", "carrier"])
+        log = operate("replay", "{models: carrier, all: 'no'}", succeeds=False)
+        assert "replay: all is true or false, not 'no'." in log
+        log = operate("drop_orphans", "{confirm: 'false'}", succeeds=False)
+        assert "drop_orphans: confirm is true or false, not 'false'." in log
+
     def test_models_over_it_are_named_with_the_command_that_mends_them(
         self, warehouse: ProjectWarehouse
     ) -> None:
@@ -277,6 +285,17 @@ class TestRollback(OperationsProject):
         warehouse.write("hourly", HOURLY)
         results = run_dbt(["run", "--select", "daily+"])
         assert results[0].message.startswith("REPLAY")
+        # A model that does not compile is a reason to roll back.
+        warehouse.write("hourly", config + changed)
+        _, log = run_dbt_and_capture(["run", "--select", "hourly+"])
+        assert "was rebuilt" in log
+        assert "__v" not in log.partition("was rebuilt")[2].partition("\n")[0]
+        warehouse.write("hourly", HOURLY.replace("max(delay)", "max(sum(delay))"))
+        log = operate("rollback", "{models: hourly}")
+        assert re.search(r"hourly +rolled back", log)
+        assert "the repository's model fails" in log
+        warehouse.write("hourly", HOURLY)
+        run_dbt(["run", "--select", "hourly+"])
         assert not operate("status", "{models: daily}").count("stale:")
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from dbt.adapters.olapdb.incremental_mv.shared_reads import SINGLE_READS
 from dbt.cli.main import dbtRunner
 
 import olapdb
@@ -54,5 +55,7 @@ class TestUnchangedRun:
             event.data.node_info.node_name for event in events if event.info.name == "SQLQuery"
         )
         of_models = {name: count for name, count in queries.items() if name}
-        assert set(of_models) == {f"m{n}" for n in range(MODELS)} | {"chained"}
-        assert max(of_models.values()) <= 2, of_models
+        assert set(of_models) <= {f"m{n}" for n in range(MODELS)} | {"chained"}
+        assert 0 < max(of_models.values()) <= 2, of_models
+        # After a few models one query of each kind answers for all.
+        assert sum(of_models.values()) <= 2 * (SINGLE_READS + 1), of_models

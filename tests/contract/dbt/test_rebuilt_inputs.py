@@ -82,6 +82,7 @@ def write_seed(project: Any, name: str, text: str) -> None:
 
 class TestSeeds(RebuiltInputs):
     def test_an_unchanged_seed_makes_nothing_stale(self, project: Any, raw: Connection) -> None:
+        """Finding F."""
         run_dbt(["build"])
         model = f"SELECT k, v FROM {project.test_schema}.of_seed ORDER BY k"
         for arguments in (["build"], ["build", "--full-refresh"]):

@@ -226,3 +226,18 @@ class TestDroppedAndMadeAgain(Shared):
         run_dbt(["run", "--full-refresh"])
         self.require_answer(project, raw)
         run_dbt(["build"])
+
+
+class TestSourcesThatArePartitionedOtherwise(Shared):
+    def test_the_targets_partitions_are_those_of_its_owner(
+        self, project: Any, raw: Connection
+    ) -> None:
+        raw.execute(
+            "CREATE TABLE raw.whole (day Date, user String) ENGINE = MergeTree ORDER BY day; "
+            "INSERT INTO raw.whole SELECT * FROM raw.web; DROP TABLE raw.web; "
+            "RENAME TABLE raw.whole TO raw.web"
+        )
+        run_dbt(["build"])
+        self.require_answer(project, raw)
+        results = run_dbt(["run"])
+        assert {r.message for r in results} == {"NO CHANGE"}

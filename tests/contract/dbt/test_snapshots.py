@@ -138,6 +138,38 @@ class TestVersions:
         assert "is not a column of its query, which has number, name, at." in log
 
 
+WRONG = {
+    "checked": "strategy: check, check_cols: [name, nme, Name]",
+    "timed": "strategy: timestamp, updated_at: att",
+    "keyed": "strategy: check, check_cols: all, unique_key: [id, idd]",
+}
+
+
+class TestAWrongConfig:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        configs = [
+            f"\n  - {{name: {name}, relation: \"source('raw', 'customers')\", "
+            f"config: {{{'' if 'unique_key' in config else 'unique_key: id, '}{config}}}}}"
+            for name, config in WRONG.items()
+        ]
+        return {"schema.yml": SOURCES + "".join(configs)}
+
+    def test_the_first_run_refuses_columns_that_the_query_lacks(
+        self, project: Any, source: None
+    ) -> None:
+        results = run_dbt(["snapshot"], expect_pass=False)
+        messages = {r.node.name: str(r.message) for r in results}
+        assert "There are 2 mistakes" in messages["checked"]
+        for snapshot, problem in (
+            ("checked", "The check_cols nme of the snapshot"),
+            ("checked", "The check_cols Name of the snapshot"),
+            ("timed", "The updated_at att of the snapshot"),
+            ("keyed", "The unique_key idd of the snapshot"),
+        ):
+            assert problem in messages[snapshot], messages[snapshot]
+
+
 class TestColumns:
     def test_columns_come_go_and_get_nulls(self, project: Any, source: None) -> None:
         write_source(project, "(1, 'a', '2024-01-01'), (2, 'b', '2024-01-01')")

@@ -167,3 +167,9 @@ def test_keys_of_a_folder() -> None:
 )
 def test_the_limit_of_a_shown_query(sql: str, expected: str) -> None:
     assert with_limit(sql, 2) == expected
+
+
+def test_a_primary_key_sorts_a_table_without_an_order() -> None:
+    assert storage_clause({"primary_key": "id"}).endswith("PRIMARY KEY id ORDER BY id")
+    sorted_clause = storage_clause({"primary_key": "id", "order_by": ["id", "at"]})
+    assert sorted_clause.endswith("PRIMARY KEY id ORDER BY (id, at)")

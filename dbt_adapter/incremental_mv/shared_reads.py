@@ -1,0 +1,69 @@
+"""What the models of one run read of system tables, shared between them while nothing is committed.
+
+In a run that changes nothing each model would ask the same two questions about itself. So after a few
+of them one query asks for all models. An answer belongs to the number of the newest commit: after the
+next commit, of this run or of any other process, each model asks for itself again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Name = tuple[str, str]
+"""A database, and a name in it."""
+Rows = Mapping[Name, Mapping[str, Any]]
+"""Rows of a system table, by the name of what they are about."""
+Fetch = Callable[[Iterable[Name]], Rows]
+"""Reads the rows of these names; one that is missing has none."""
+
+SINGLE_READS = 2
+"""How many models ask for themselves at one commit before one query asks for all."""
+
+
+class SharedReads:
+    """The answers about one kind of names at one commit; threads of a run use it at once."""
+
+    def __init__(self, all_names: Callable[[], Iterable[Name]]) -> None:
+        """Begin without answers; `all_names` are those that models of this project may ask for."""
+        self._all_names = all_names
+        self._lock = threading.Lock()
+        self._commit = -1
+        self._reads = 0
+        self._rows: dict[Name, Mapping[str, Any] | None] = {}
+
+    def rows(self, names: Iterable[Name], newest: Callable[[], int], fetch: Fetch) -> Rows:
+        """Return the rows of the names as of a commit that was the newest during this call.
+
+        `newest` returns the number of the newest commit."""
+        wanted = sorted(set(names))
+        with self._lock:
+            commit = newest()
+            if commit != self._commit:
+                self._commit, self._reads, self._rows = commit, 0, {}
+            missing = [name for name in wanted if name not in self._rows]
+            if not missing:
+                return _present(wanted, self._rows)
+            self._reads += 1
+            asked = set(wanted)
+            if self._reads > SINGLE_READS:
+                asked |= set(self._all_names())
+            fetched = fetch(sorted(asked))
+            if newest() == commit:  # else a commit between may be in the rows
+                self._rows |= {name: fetched.get(name) for name in asked}
+            return _present(wanted, fetched)
+
+
+def _present(names: Iterable[Name], rows: Mapping[Name, Mapping[str, Any] | None]) -> Rows:
+    """Return the rows of these names, without those that have none."""
+    found = ((name, rows.get(name)) for name in names)
+    return {name: row for name, row in found if row is not None}
+
+
+@dataclass(frozen=True)
+class RunReads:
+    """The shared reads of a run: rows of system.tables, and of system.views."""
+
+    tables: SharedReads
+    views: SharedReads

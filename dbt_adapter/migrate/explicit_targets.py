@@ -1,0 +1,93 @@
+"""Views that write into a table model of their own choice: `materialization_target_table(ref('t'))`.
+
+There the table is one model and each view that fills it another, upside down in the DAG. Here the
+table's model becomes the incremental_mv, with the SQL of the first view, so that all that reads the
+table goes on. The first view becomes a plain view of it, and each other one writes into its target:
+
+    t.sql       table              incremental_mv, the SQL of `first`
+    first.sql   materialized_view  view: select * from t
+    other.sql   materialized_view  incremental_mv with target='t'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .model_text import ConfigCall
+from .project import ModelFile, Project
+
+OWNER, SHARED, READER = "owner", "shared", "view"
+
+_CALL = re.compile(
+    r"\{\{-?\s*materialization_target_table\(\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*\)\s*-?\}\}\s*"
+)
+_OF_VIEW = ("catchup", "on_schema_change", "query_settings")
+_STORAGE = ("engine", "order_by", "partition_by", "primary_key", "ttl", "settings")
+
+
+def with_own_targets(project: Project) -> Project:
+    """Return the project with such tables and views as the module says; unchanged without any."""
+    views: dict[str, list[ModelFile]] = {}
+    for name in sorted(project.models):
+        model = project.models[name]
+        match = None if model.problem else _CALL.search(model.text)
+        if match is not None and match[1] in project.models:
+            views.setdefault(match[1], []).append(model)
+    models = dict(project.models)
+    for target, (first, *others) in views.items():
+        table = project.models[target]
+        models[target] = _owner(table, first)
+        models[first.name] = _reader(first, target)
+        models |= {view.name: _shared(view, table) for view in others}
+    return replace(project, models=models)
+
+
+def _owner(table: ModelFile, view: ModelFile) -> ModelFile:
+    """Return the table's model with the SQL of the view and the storage of the table."""
+    of_view = {name: view.config[name] for name in _OF_VIEW if name in view.config}
+    return replace(
+        table,
+        text=_sql(view),
+        call=_without_position(table.call),
+        config={**table.config, **of_view},
+        rewritten=OWNER,
+    )
+
+
+def _reader(view: ModelFile, target: str) -> ModelFile:
+    """Return the view as a plain view of the table's model."""
+    return replace(
+        view,
+        text=f"select * from {{{{ ref('{target}') }}}}\n",
+        call=ConfigCall(0, 0, {}, {}),
+        rewritten=READER,
+        target=target,
+    )
+
+
+def _shared(view: ModelFile, table: ModelFile) -> ModelFile:
+    """Return the view as one more that writes into the table's model, with the table's storage."""
+    own = {name: value for name, value in view.config.items() if name not in _STORAGE}
+    storage = {name: table.config[name] for name in _STORAGE if name in table.config}
+    return replace(
+        view,
+        text=f"-- depends_on: {{{{ ref('{table.name}') }}}}\n{_sql(view)}",
+        call=_without_position(view.call),
+        config={**own, **storage},
+        rewritten=SHARED,
+        target=table.name,
+    )
+
+
+def _sql(view: ModelFile) -> str:
+    """Return the view's text without its config call and the call that names the target."""
+    text = view.text[: view.call.start] + view.text[view.call.end :]
+    return _CALL.sub("", text).lstrip()
+
+
+def _without_position(call: ConfigCall) -> ConfigCall:
+    """Return the arguments of a config call that stands nowhere in the text."""
+    texts: Mapping[str, str] = call.texts
+    return ConfigCall(0, 0, texts, call.values)
