@@ -56,6 +56,8 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     """Group equal rows. Without columns all rows are one group; zero rows make zero groups.
 
     `threads` is for many rows; 0 means the number of cores."""
+    if rows == 1:
+        return Factorised(np.zeros(1, np.int64), np.zeros(1, np.int64))
     flat = [leaf for column in columns for leaf in leaves_of(column)]
     if not flat:
         # One zero for all rows: their number may be that of a table, which no array should have.

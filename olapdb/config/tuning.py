@@ -199,6 +199,10 @@ PLAIN_ROWS_MAX = 65_536
 """Run a view of projections, filters and one GROUP BY without pipeline, threads and cursor on blocks
 of at most so many rows."""
 
+SMALL_BLOCK_ROWS_MAX = 1_000
+"""Run such a view on blocks of at most so many rows as functions over one batch. In larger ones the codes that
+views share, and arguments that occur several times, are worth more."""
+
 SORTED_WHOLE_ROWS_MAX = 1 << 18
 """Sort a block before it is split up to this: once, not for each of a thousand partitions. The
 partitions of a larger one are often sorted already."""
@@ -255,6 +259,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "PARALLEL_COLUMNS_ROWS_MIN": _NEVER,
         "BESIDE_ROWS_MIN": _NEVER,
         "PLAIN_ROWS_MAX": -1,
+        "SMALL_BLOCK_ROWS_MAX": -1,
         "SORTED_WHOLE_ROWS_MAX": -1,
         "THREADED_MERGES_MIN": _NEVER,
         "JSON_TEXT_MAX": -1,
@@ -306,6 +311,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "PARALLEL_COLUMNS_ROWS_MIN": 0,
         "BESIDE_ROWS_MIN": 1,
         "PLAIN_ROWS_MAX": _NEVER,
+        "SMALL_BLOCK_ROWS_MAX": _NEVER,
         "SORTED_WHOLE_ROWS_MAX": _NEVER,
         "THREADED_MERGES_MIN": 1,
         "JSON_TEXT_MAX": _NEVER,

@@ -7,6 +7,7 @@ leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -81,6 +82,7 @@ def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[s
     return frozenset(needed)
 
 
+@lru_cache(maxsize=1_024)
 def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
     """Return the columns that SummingMergeTree adds up: the named ones, or else every number outside
     both keys."""
@@ -106,24 +108,26 @@ def _is_summable(data_type: DataType) -> bool:
 
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     """Combine the groups as SummingMergeTree does."""
-    summed_names = {
-        column.name for column in summed_columns(layout) if column.name in rows.column_names
-    }
+    names = rows.column_names
+    summed_names = {column.name for column in summed_columns(layout) if column.name in names}
     maps = nested_maps(layout)
-    read_maps = [candidate for candidate in maps if candidate.keys[0] in rows.column_names]
-    columns = {name: rows.column(name) for name in rows.column_names}
+    if groups.count == rows.num_rows and not maps:
+        return rows if _has_states(layout) else _without_zero_rows(layout, rows, summed_names)
+    read_maps = [candidate for candidate in maps if candidate.keys[0] in names]
+    columns = {name: rows.column(name) for name in names}
     if groups.count < rows.num_rows:
         columns.update(_merged_columns(layout, rows, groups))
         for name in summed_names:
             columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
     for nested_map in read_maps:
         columns.update(merge_map(nested_map, rows, groups))
-    combined = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
+    combined = pa.table([columns[name] for name in names], schema=rows.schema)
     if maps or _has_states(layout):
         return combined
     return _without_zero_rows(layout, combined, summed_names)
 
 
+@lru_cache(maxsize=1_024)
 def _has_states(layout: TableLayout) -> bool:
     """Return whether the engine also merges states; if so it keeps zero rows, as in ClickHouse.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,7 @@ class NestedMap:
         return self.keys + self.values
 
 
+@lru_cache(maxsize=1_024)
 def nested_maps(layout: TableLayout) -> tuple[NestedMap, ...]:
     """Return the nested maps of a table: arrays named `…Map.x` outside its sorting and partition keys.
 

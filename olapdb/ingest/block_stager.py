@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -74,6 +75,22 @@ def stage_insert(
     stager = BlockStager(context, lease_id)
     stager.add_block(table, block)
     return stager.staged(table.id, block.num_rows)
+
+
+@dataclass(frozen=True)
+class Firing:
+    """A block on which the views of its table fire; `depth` counts the views above it. `codes` are the group
+    codes that the views share."""
+
+    block: pa.Table
+    number: NewBlock
+    depth: int
+    codes: SharedCodes | None
+
+    @cached_property
+    def nbytes(self) -> int:
+        """The block's size in memory: the same for each of its views."""
+        return int(self.block.nbytes)
 
 
 @dataclass
@@ -206,23 +223,16 @@ class BlockStager(BlockWriter):
                 self._cover_empty(view, number, depth)
             return
         large = bool(views) and block.num_rows >= tuning.SHARED_CODES_ROWS_MIN
-        codes = SharedCodes(block, len(views)) if large else None
+        firing = Firing(block, number, depth, SharedCodes(block, len(views)) if large else None)
         if self._written_dimensions:
             views = self._cascade.ordered(views)
         elif len(views) > 1 and self.parallel:
-            self._fire_in_parallel(views, block, number, depth, codes)
+            self._fire_in_parallel(views, firing)
             return
         for view in views:
-            self._fire(view, block, number, depth, codes)
+            self._fire(view, firing)
 
-    def _fire_in_parallel(
-        self,
-        views: tuple[MaterializedView, ...],
-        block: pa.Table,
-        number: NewBlock,
-        depth: int,
-        codes: SharedCodes | None,
-    ) -> None:
+    def _fire_in_parallel(self, views: tuple[MaterializedView, ...], firing: Firing) -> None:
         """Fire each view into a stager of its own; delete what a failing INSERT does not absorb."""
         branches = {
             view.id: BlockStager(
@@ -244,7 +254,7 @@ class BlockStager(BlockWriter):
 
         def fire_branch(view_id: str) -> None:
             """Fire the view in its own branch, whose results stay apart until they are absorbed."""
-            branches[view_id]._fire(views_by_id[view_id], block, number, depth, codes)
+            branches[view_id]._fire(views_by_id[view_id], firing)
 
         try:
             run_branches(list(branches), fire_branch, absorb, self.context.settings)
@@ -262,30 +272,23 @@ class BlockStager(BlockWriter):
         self._dimensions.update(branch._dimensions)
         self._views += branch._views
 
-    def _fire(
-        self,
-        view: MaterializedView,
-        block: pa.Table,
-        number: NewBlock,
-        depth: int,
-        codes: SharedCodes | None,
-    ) -> None:
+    def _fire(self, view: MaterializedView, firing: Firing) -> None:
         """Run one view on the block, stage its rows and fire its own cascade. A failure that is
         ignored is staged as a note instead."""
         started = time.perf_counter_ns()
         mark = len(self._changes), dict(self._next_index)
         statistics = QueryStatistics()
         try:
-            target, view_rows, view_block = self._trigger(view, block, number, statistics, codes)
-            write = self._view_write(view, block, view_rows, mark[0], started, statistics)
+            target, view_rows, view_block = self._trigger(view, firing, statistics)
+            write = self._view_write(view, firing, view_rows, mark[0], started, statistics)
         except Error as error:
             self._views.append(
                 ViewWrite(
                     view.id,
-                    block.num_rows,
+                    firing.block.num_rows,
                     0,
                     time.perf_counter_ns() - started,
-                    bytes_read=block.nbytes,
+                    bytes_read=firing.nbytes,
                     exception=str(error),
                     exception_code=error.code,
                 )
@@ -293,16 +296,16 @@ class BlockStager(BlockWriter):
             if not self._ignores_failure(view, error):
                 raise
             self._roll_back(*mark)
-            self._changes.append(failure_note(view, block.num_rows, error))
+            self._changes.append(failure_note(view, firing.block.num_rows, error))
             return
         self._views.append(write)
         failpoint("insert.view_fired")
-        self.cascade(target, view_rows, view_block, depth + 1)
+        self.cascade(target, view_rows, view_block, firing.depth + 1)
 
     def _view_write(
         self,
         view: MaterializedView,
-        block: pa.Table,
+        firing: Firing,
         view_rows: pa.Table,
         first_change: int,
         started: int,
@@ -317,14 +320,15 @@ class BlockStager(BlockWriter):
         parts = sum(
             isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[first_change:]
         )
-        peak_bytes = max(statistics.memory_peak_bytes, view_rows.nbytes)
+        written_bytes, read_rows = view_rows.nbytes, firing.block.num_rows
+        peak_bytes = max(statistics.memory_peak_bytes, written_bytes)
         write = ViewWrite(
             view.id,
-            block.num_rows,
+            read_rows,
             view_rows.num_rows,
             time.perf_counter_ns() - started,
-            bytes_read=block.nbytes,
-            bytes_written=view_rows.nbytes,
+            bytes_read=firing.nbytes,
+            bytes_written=written_bytes,
             parts=parts,
             peak_bytes=peak_bytes,
         )
@@ -333,17 +337,12 @@ class BlockStager(BlockWriter):
         before = [one for one in (*self.earlier_writes, *self._views) if one.view_id == view.id]
         (total,) = join_views((*before, write))
         cost = Cost(
-            total.elapsed_ns, view_rows.num_rows / max(1, block.num_rows), total.parts, peak_bytes
+            total.elapsed_ns, view_rows.num_rows / max(1, read_rows), total.parts, peak_bytes
         )
         return replace(write, warnings=self._limits.check(view, cost))
 
     def _trigger(
-        self,
-        view: MaterializedView,
-        block: pa.Table,
-        number: NewBlock,
-        statistics: QueryStatistics,
-        codes: SharedCodes | None,
+        self, view: MaterializedView, firing: Firing, statistics: QueryStatistics
     ) -> tuple[Table, pa.Table, NewBlock]:
         """Run the view on the block and stage its rows; return its target, the rows and their
         block."""
@@ -352,26 +351,21 @@ class BlockStager(BlockWriter):
             bound = bound_view(view, self.context)
         except Error as error:
             raise error_in_view(view, error) from error
-        rows = self._view_rows(view, bound, block, statistics, codes)
+        rows = self._view_rows(view, bound, firing, statistics)
         self._require_dimensions(view)
         contribution = Contribution(
-            view.id, view.version, view.source_id, None, (number,), rows.num_rows
+            view.id, view.version, view.source_id, None, (firing.number,), rows.num_rows
         )
         view_block = self._new_block(target, rows.num_rows, "view")
         try:
             self._write(target, rows, view_block, (contribution,), unique=bound.unique)
         except Error as error:
             raise error_in_view(view, error) from error
-        self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
+        self._changes.append(AddCoverage(CoverageRow(view.id, None, firing.number)))
         return target, rows, view_block
 
     def _view_rows(
-        self,
-        view: MaterializedView,
-        bound: BoundView,
-        block: pa.Table,
-        statistics: QueryStatistics,
-        codes: SharedCodes | None,
+        self, view: MaterializedView, bound: BoundView, firing: Firing, statistics: QueryStatistics
     ) -> pa.Table:
         """Run the view on the block and return its rows.
 
@@ -398,12 +392,12 @@ class BlockStager(BlockWriter):
             ]
         return fire(
             bound,
-            block,
+            firing.block,
             context,
             parts=parts,
             limits=self._limits,
             statistics=statistics,
-            codes=codes,
+            codes=firing.codes,
         )
 
     def _ignores_failure(self, view: MaterializedView, error: Error) -> bool:

@@ -22,6 +22,7 @@ from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.run import is_simple, run_simple
+from olapdb.execute.small_plan import SmallPlan, small_plan, takes
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
@@ -75,7 +76,8 @@ class TriggerContext:
 class BoundView:
     """A view ready to run: its plan, and the maker of blocks of its target.
 
-    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`."""
+    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_simple`; `small`
+    runs the plan on small blocks, where it can."""
 
     view: MaterializedView
     target: Table
@@ -83,6 +85,7 @@ class BoundView:
     maker: BlockMaker
     unique: bool = False
     plain: bool = False
+    small: SmallPlan | None = None
 
     def unchecked(self) -> BoundView:
         """Return the view without the CHECKs of its target, for a recomputation.
@@ -143,6 +146,13 @@ def fire(
     if cap_bytes and not 0 < execution.memory.limit_bytes <= cap_bytes:
         execution.memory.limit_bytes = cap_bytes
     try:
+        if (
+            bound.small is not None
+            and block.num_rows <= tuning.SMALL_BLOCK_ROWS_MAX
+            and takes(block, execution)
+        ):
+            arrays, row_count = bound.small.run(block, execution)
+            return bound.maker.make(arrays, row_count, environment)
         if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
             rows = run_simple(bound.plan, execution)
         else:
@@ -189,7 +199,8 @@ def _bind(view: MaterializedView, context: TriggerContext) -> BoundView:
     plan = replace(plan, output=tuple(o for o in plan.output if o[1] in names))
     defaults = DefaultColumns.of(target, context.snapshot, environment, context.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
-    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_simple(plan))
+    unique = gives_each_key_once(plan, target)
+    return BoundView(view, target, plan, maker, unique, is_simple(plan), small_plan(plan))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:

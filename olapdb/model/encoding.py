@@ -41,9 +41,12 @@ _MICROSECOND = timedelta(microseconds=1)
 _TAG = "$"
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def dumps(value: Json) -> str:
     """Return compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)  # json.dumps would make an encoder for each of many small values
 
 
 # --- values ---------------------------------------------------------------------------------------

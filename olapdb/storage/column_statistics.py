@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.model.part import ColumnBounds
-from olapdb.model.schema import Table
+from olapdb.model.schema import Column, Table
 from olapdb.storage.min_max import min_max_candidates
 from olapdb.types.arrow_values import to_numpy
 
@@ -50,12 +50,17 @@ def table_bounds(
 ) -> dict[str, ColumnBounds]:
     """Return the bounds of the named columns (None: all) that can have bounds, by column name."""
     chosen = None if names is None else set(names)
+    columns = [c for c in table.stored_columns if chosen is None or c.name in chosen]
+    return bounds_of(rows, [column for column in columns if has_bounds(column.type)])
+
+
+def bounds_of(rows: pa.Table, columns: Iterable[Column]) -> dict[str, ColumnBounds]:
+    """Return the bounds of these columns, each of which can have some, by column name."""
     bounds = {}
-    for column in table.stored_columns:
-        if (chosen is None or column.name in chosen) and has_bounds(column.type):
-            column_range = column_bounds(rows.column(column.name), column.type)
-            if column_range is not None:
-                bounds[column.name] = column_range
+    for column in columns:
+        column_range = column_bounds(rows.column(column.name), column.type)
+        if column_range is not None:
+            bounds[column.name] = column_range
     return bounds
 
 

@@ -18,36 +18,27 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olapdb.errors import InternalError, OperationalError
+from olapdb.errors import OperationalError
 from olapdb.functions.kernels.decimal_width import decimal_class, is_short, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import ColumnBounds, Part, new_part_id
-from olapdb.model.schema import Column, Table
+from olapdb.model.schema import Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
 from olapdb.storage.column_cache import ChunkKey
 from olapdb.storage.column_chunks import cut_array, split_column, whole_array
-from olapdb.storage.column_statistics import key_columns, table_bounds
+from olapdb.storage.column_statistics import bounds_of, table_bounds
 from olapdb.storage.distinct_counts import METADATA_KEY as DISTINCT_KEY
 from olapdb.storage.distinct_counts import encode_sketches, wants_sketches
 from olapdb.storage.parquet.row_group_writer import parquet_writer
+from olapdb.storage.part_layout import PartLayout, check_rows, layout_of, own_layout
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.projections import PROJECTION_PREFIX, Appended, write_projection
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, stored_index
 from olapdb.storage.store import Store, storage_error
 from olapdb.storage.stored_values import compact_form
 from olapdb.threads import ThreadPool, cores
-from olapdb.types import (
-    AggregateFunction,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Integer,
-    Time,
-    Time64,
-    is_nullable,
-)
+from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, Time, Time64
 
 Answer = TypeVar("Answer")
 
@@ -57,7 +48,6 @@ WRITTEN_SHARE_MAX = 4
 DATA_FOLDER = "data"
 _IPC_OPTIONS = pa.ipc.IpcWriteOptions()
 """Given explicitly: pyarrow looks into os.environ for each writer without."""
-_FIELD_ID = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +70,10 @@ def write_part(
     (0: all cores).  Raises InternalError for rows that do not fit the table, and the Store's
     errors.
     """
-    _check_rows(table, rows)
+    layout = layout_of(store, table)
+    check_rows(layout, rows)
+    if rows.num_rows > 0 and rows.nbytes <= plan.inline_bytes_max:
+        return _inline_part(layout, rows, plan)
     part = Part(
         id=new_part_id(),
         table_id=table.id,
@@ -96,17 +89,13 @@ def write_part(
     )
     if rows.num_rows == 0:
         return StagedPart(part)
-    if rows.nbytes <= plan.inline_bytes_max:
-        return _inline_part(part, _layout(store, table), rows)
     part = replace(
         part,
         path=part_path(table.id, lease_id, part.id),
         granules=-(-rows.num_rows // row_group_rows(table)),
         codec=plan.codec,
     )
-    return StagedPart(
-        _file_part(store, part, _layout(store, table), rows, plan, threads or cores())
-    )
+    return StagedPart(_file_part(store, part, layout, rows, plan, threads or cores()))
 
 
 def part_path(table_id: str, lease_id: str, part_id: str) -> str:
@@ -126,13 +115,7 @@ def row_group_rows(table: Table) -> int:
     return table.granule_rows
 
 
-def stored_schema(table: Table) -> pa.Schema:
-    """Return the schema of files and inline bytes: names, types, nullability, column ids, type
-    names."""
-    return pa.schema([_field(column) for column in table.stored_columns])
-
-
-def _widened(layout: _Layout, rows: pa.Table) -> pa.Table:
+def _widened(layout: PartLayout, rows: pa.Table) -> pa.Table:
     """Return the rows with the types of a file: decimals with the most digits of their width, 9,
     18, 38 or 76.
 
@@ -151,76 +134,36 @@ def _widened(layout: _Layout, rows: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _field(column: Column) -> pa.Field:
-    """Return the Arrow field of a column. Its metadata hold the column id, the ClickHouse type and
-    the aggregate function of a state."""
-    metadata = {_FIELD_ID: str(column.id), b"olapdb.type": column.type.name}
-    if isinstance(column.type, AggregateFunction):
-        metadata[b"olapdb.aggregate"] = column.type.function
-    return pa.field(column.name, column.type.arrow, is_nullable(column.type), metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The facts that the writer derives from a table, cached so that small parts need not derive
-    them again."""
-
-    table: Table
-    schema: pa.Schema
-    key_columns: frozenset[str]
-
-
-def _own_layout(table: Table) -> _Layout:
-    """Return the layout of a table that no store caches."""
-    return _Layout(table, stored_schema(table), frozenset())
-
-
-def _layout(store: Store, table: Table) -> _Layout:
-    """Return the layout of the table from the store's cache, or derive it and cache it."""
-    cached = store.cache.layouts.get(table.id)
-    if isinstance(cached, _Layout) and cached.table is table:
-        return cached
-    layout = _Layout(table, stored_schema(table), key_columns(table))
-    store.cache.layouts.put(table.id, layout)
-    return layout
-
-
-def _check_rows(table: Table, rows: pa.Table) -> None:
-    """Raise InternalError if the rows do not have exactly the table's stored columns, in order and
-    by type, or hold nulls where the type has none."""
-    columns = table.stored_columns
-    names = [column.name for column in columns]
-    if rows.column_names != names:
-        raise InternalError(f"Rows for {table.name} have columns {rows.column_names}, not {names}.")
-    for column, values in zip(columns, rows.columns, strict=True):
-        if values.type != column.type.arrow:
-            raise InternalError(
-                f"Column {column.name} of {table.name} is {column.type.arrow}, got {values.type}."
-            )
-        if values.null_count and not is_nullable(column.type):
-            raise InternalError(f"Column {column.name} of {table.name} got a null.")
-
-
-def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
+def _inline_part(layout: PartLayout, rows: pa.Table, plan: PartPlan) -> StagedPart:
     """Encode the rows as an Arrow IPC file for the catalog. Return the part with its size, checksum
     and bounds."""
+    table = layout.table
     sink = pa.BufferOutputStream()
     shaped = pa.Table.from_arrays(rows.columns, schema=layout.schema)
     with pa.ipc.new_file(sink, layout.schema, options=_IPC_OPTIONS) as writer:
         writer.write_table(shaped)
     data = sink.getvalue().to_pybytes()
     sizes = {n: _bytes(values) for n, values in zip(rows.column_names, rows.columns, strict=True)}
-    staged = replace(
-        part,
+    part = Part(
+        id=new_part_id(),
+        table_id=table.id,
+        partition_id=plan.partition_id,
+        partition_value=plan.partition_value,
+        rows=rows.num_rows,
         bytes=len(data),
+        blocks=plan.blocks,
+        level=plan.level,
         inline=True,
+        schema_version=table.version,
         checksum=checksum_of_bytes(data),
-        bounds=table_bounds(layout.table, rows, layout.key_columns),
+        bounds=bounds_of(rows, layout.bounded_keys),
         uncompressed_bytes=sizes,
         compressed_bytes=sizes,
         granules=1,
+        contributions=tuple(plan.contributions),
+        created_ms=int(time.time() * 1000),
     )
-    return StagedPart(staged, data)
+    return StagedPart(part, data)
 
 
 def _bytes(values: pa.ChunkedArray) -> int:
@@ -232,7 +175,7 @@ def _bytes(values: pa.ChunkedArray) -> int:
 
 
 def _file_part(
-    store: Store, part: Part, layout: _Layout, rows: pa.Table, plan: PartPlan, threads: int
+    store: Store, part: Part, layout: PartLayout, rows: pa.Table, plan: PartPlan, threads: int
 ) -> Part:
     """Write the file of a part; return the part with its checksum, bounds and sizes."""
     table, index_values = layout.table, plan.derived.indexes
@@ -267,7 +210,7 @@ def _file_part(
                 projection_place = write_projection(
                     Appended(writer, sink),
                     projected,
-                    _widened(_own_layout(projected.shape), projected.rows),
+                    _widened(own_layout(projected.shape), projected.rows),
                     _writer_options(projected.shape, projected.rows, plan.codec),
                     threads,
                 )

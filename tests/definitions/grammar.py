@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from tests.definitions.forms import Forms
+from tests.definitions.handles import Handles
 from tests.definitions.history import History
 from tests.definitions.later import Later
 from tests.definitions.queries import QueryDraft, draw_query
@@ -30,12 +31,16 @@ class Definition:
 def draw_script(seed: int) -> Script:
     """Draw the script of a seed."""
     chance = random.Random(seed)
-    return script_of(_Drawing(chance, Forms(seed), Later(seed), Swaps(seed)).texts(), seed)
+    drawing = _Drawing(chance, Forms(seed), Later(seed), Swaps(seed), Handles(seed))
+    return script_of(drawing.texts(), seed)
 
 
 class _Drawing:
-    def __init__(self, chance: random.Random, forms: Forms, later: Later, swaps: Swaps) -> None:
+    def __init__(
+        self, chance: random.Random, forms: Forms, later: Later, swaps: Swaps, handles: Handles
+    ) -> None:
         self.chance, self.forms, self.later, self.swaps = chance, forms, later, swaps
+        self.handles = handles
         self.definition = Definition()
         self.said: list[str] = []
 
@@ -75,6 +80,9 @@ class _Drawing:
         for _ in range(chance.randint(5, 12)):
             self.said += history.step()
             self.said += self.swaps.step(definition)
+            self.said += self.handles.step(
+                [(name, query.text) for name, (query, _) in definition.views.items()]
+            )
             self.said += self.forms.step(
                 [definition.tables[n] for n in (*definition.sources, *definition.dimensions)]
             )

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import olapdb
 from olapdb.dbapi.connection import Connection
+from olapdb.dbapi.views import ViewHandle
 from olapdb.errors import Error, InternalError
 from olapdb.maintenance.merge_planner import merge_worthwhile
 from olapdb.model.schema import Table
-from tests.definitions.steps import MEND, MERGE, Script, Step, arrow_data
+from tests.definitions.steps import MEND, MERGE, Script, Step, arrow_data, handle_call
 from tests.definitions.truth import (
     CONTENT,
     TRUSTED,
@@ -90,6 +91,7 @@ class Run:
         self.seen: object = None
         self.at = 0
         self.unprovable: set[str] = set()
+        self.handles: dict[str, ViewHandle] = {}
 
     def close(self) -> None:
         self.connection.close()
@@ -109,11 +111,22 @@ class Run:
         if step.text == MEND:
             return self.mend()
         merged, arrow = MERGE.fullmatch(step.text), arrow_data(step.text)
+        called = handle_call(step.text)
+        if called is not None:
+            return self._guarded(step.text, lambda: self._call(*called))
         if merged is not None:
             return self._guarded(step.text, lambda: self._merge(merged[1]))
         if arrow is not None:
             return self._guarded(step.text, lambda: self.connection.insert(*arrow))
         return self._guarded(step.text, lambda: self.connection.execute(step.text))
+
+    def _call(self, view: str, method: str, arguments: dict[str, object]) -> None:
+        """Call a method of the view's handle, the one of earlier calls if there is one."""
+        if view not in self.handles:
+            if view not in self.connection.views:
+                return
+            self.handles[view] = self.connection.views[view]
+        getattr(self.handles[view], method)(**arguments)
 
     def _merge(self, name: str) -> None:
         services = self.connection.database.services

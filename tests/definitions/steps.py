@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ARROW = re.compile(r"-- arrow (\w+) (.*)", re.DOTALL)
+HANDLE = re.compile(r"-- handle (\w+)\.(\w+) (.*)", re.DOTALL)
 MERGE = re.compile(r"-- merge (\w+)")
 MEND = "-- mend"
 RERUN = "-- reopen"
@@ -18,8 +19,8 @@ RERUN = "-- reopen"
 
 @dataclass(frozen=True)
 class Step:
-    """A statement, or one of the directives `-- arrow TABLE {column: values}`, `-- merge TABLE`
-    (the best single background merge) and `-- mend` (run the mends of `system.views` until none is
+    """A statement, or one of the directives `-- arrow TABLE {column: values}`, `-- handle VIEW.METHOD
+    {argument: value}` (a call of the view's Python handle), `-- merge TABLE` (the best single background merge) and `-- mend` (run the mends of `system.views` until none is
     left)."""
 
     text: str
@@ -76,6 +77,16 @@ def arrow_data(text: str) -> tuple[str, dict[str, list[object]]] | None:
     if found is None:
         return None
     return found[1], ast.literal_eval(found[2])
+
+
+def handle_step(view: str, method: str, arguments: dict[str, object]) -> str:
+    return f"-- handle {view}.{method} {arguments!r}"
+
+
+def handle_call(text: str) -> tuple[str, str, dict[str, object]] | None:
+    """Return the view, method and arguments of a `-- handle` directive, else None."""
+    found = HANDLE.fullmatch(text)
+    return None if found is None else (found[1], found[2], ast.literal_eval(found[3]))
 
 
 def recut(script: Script) -> Script:

@@ -1,4 +1,5 @@
-"""Threads of one process that insert, delete, update the dimension, merge, replay and backfill.
+"""Threads of one process that insert, delete, update the dimension, merge, replay, backfill and
+rebuild.
 
     s --totals_mv--> totals --by_p_mv--> by_p        s, d --joined_mv--> joined
 
@@ -142,6 +143,17 @@ def backfills(chance: random.Random) -> Iterator[str]:
             yield f"SYSTEM BACKFILL VIEW {one}"
 
 
+def rebuilds(chance: random.Random) -> Iterator[str]:
+    """Yield rebuilds of the views beside themselves, and their ROLLBACK."""
+    while True:
+        view = chance.choice(VIEWS)
+        yield f"SYSTEM REBUILD VIEW {view}"
+        if chance.random() < 0.5:
+            yield f"SYSTEM ROLLBACK VIEW {view}"
+        if chance.random() < 0.2:
+            yield f"SYSTEM CANCEL REBUILD VIEW {view}"
+
+
 ROLES: tuple[Callable[[random.Random], Iterator[str]], ...] = (
     inserts,
     inserts,
@@ -150,6 +162,7 @@ ROLES: tuple[Callable[[random.Random], Iterator[str]], ...] = (
     merges,
     replays,
     backfills,
+    rebuilds,
 )
 
 

@@ -34,8 +34,12 @@ def watch(folder: str, checks: int, seed: int) -> None:
     assert process.returncode == 0, process.stdout + process.stderr[-3000:]
     assert not seen.broken, seen.broken[:3]
     assert seen.done["SYSTEM REPLAY"]
+    assert seen.done["SYSTEM REBUILD"]
     assert seen.done["INSERT INTO"]
     with olapdb.connect(folder) as connection:
+        unfinished = "SELECT name FROM system.views WHERE candidate != ''"
+        for (view,) in connection.execute(unfinished).fetchall():
+            connection.execute(f"SYSTEM CANCEL REBUILD VIEW {view}")
         for _ in range(3):
             for view in VIEWS:
                 connection.execute(f"ATTACH VIEW {view}") if _is_detached(
@@ -45,7 +49,9 @@ def watch(folder: str, checks: int, seed: int) -> None:
                 connection.execute(f"SYSTEM REPLAY VIEW {view} STALE")
         for view in VIEWS:
             connection.execute(f"SYSTEM RECONCILE VIEW {view}")
-        verdicts = connection.execute("SELECT verdict FROM system.views").fetchall()
+        verdicts = connection.execute(
+            "SELECT verdict FROM system.views WHERE standing != 'previous'"
+        ).fetchall()
         assert {verdict for (verdict,) in verdicts} == {"proven"}
         services = connection.database.services
         assert check_database(services.catalog, services.store) == []

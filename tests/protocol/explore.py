@@ -113,6 +113,8 @@ def describe(operation: Operation) -> str:
         facts.append("reading d")
     if getattr(operation, "discard_bypass", False):
         facts.append("discarding bypass")
+    if getattr(operation, "steps_back", False):
+        facts.append("stepping back")
     name = type(operation).__name__.upper()
     return " ".join([*([] if name == "CHANGEVIEW" else [name]), *facts])
 

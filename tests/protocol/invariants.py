@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tests.protocol.model import (
+    REBUILT,
     SOURCE,
+    TARGET,
     Atom,
     Part,
     Protocol,
@@ -34,6 +36,7 @@ def violations(world: World, protocol: Protocol) -> Iterator[str]:
     yield from _targets(world)
     yield from _verdicts(world, protocol)
     yield from _files(world)
+    yield from _names(world)
 
 
 def _rows(world: World) -> Iterator[str]:
@@ -52,7 +55,7 @@ def _rows(world: World) -> Iterator[str]:
 def _coverage(world: World) -> Iterator[str]:
     """Check 2: coverage consists of whole parts, and an attached view has no silent gap."""
     catalog = world.catalog
-    for table in ("s", "t"):
+    for table in ("s", "t", "n"):
         for view in views_on(catalog, table):
             for part in parts_of(catalog, table):
                 if touches(catalog, view.id, part) and not covers(catalog, view.id, part):
@@ -70,7 +73,7 @@ def _coverage(world: World) -> Iterator[str]:
 def _targets(world: World) -> Iterator[str]:
     """Check 2: rows that are covered and not stale exist once; and so do bypass rows."""
     catalog = world.catalog
-    for table in ("t", "u"):
+    for table in ("t", "u", "n"):
         wanted, there = expected(catalog, table), actual(catalog, table, bypass=False)
         for slice_ in sorted({*wanted, *there}):
             if stale(catalog, table, slice_):
@@ -115,6 +118,16 @@ def _files(world: World) -> Iterator[str]:
         for part in sorted(snapshot.parts if reads else ()):
             if part.id not in world.files:
                 yield f"6: the file of {_name(part)}, which actor {actor} reads, is gone"
+
+
+def _names(world: World) -> Iterator[str]:
+    """Check 10: readers of a target's name read the version that has it, which lacks nothing."""
+    named = world.catalog.named
+    for view in sorted(world.catalog.views):
+        if view.source in (TARGET, REBUILT) and view.source != named:
+            yield f"10: {view.name} reads {view.source}, which has lost its name to {named}"
+    for difference in sorted(world.unlike):
+        yield f"10: the swap took {difference} from the readers of the name"
 
 
 def _name(part: Part) -> str:

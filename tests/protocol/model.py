@@ -2,6 +2,7 @@
 
     s --v--> t --w--> u          v may read the dimension d, which x may write
     s --x--> d
+    s --v*-> n                   the version that a REBUILD of v makes; w may read it by the name t
 
 A source row is a name like "a1": row 1 of partition a.  A view maps an input row to the atom
 (definition, input, dimension). So a target's content shows from which rows, by which definition and
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 Atom: TypeAlias = "str | tuple[str, Atom, int]"
 
-SOURCE, TARGET, CHAINED, DIMENSION = "s", "t", "u", "d"
-TABLES = (SOURCE, TARGET, CHAINED, DIMENSION)
+SOURCE, TARGET, CHAINED, DIMENSION, REBUILT = "s", "t", "u", "d", "n"
+TABLES = (SOURCE, TARGET, CHAINED, DIMENSION, REBUILT)
 PARTITIONS = ("a", "b")
 HAND = "hand"
 """The definition of rows that a client inserted into a target directly: bypass."""
@@ -66,6 +67,8 @@ class Catalog(NamedTuple):
     invalid: frozenset[tuple[str, str | None, int]] = frozenset()
     checks: frozenset[tuple[str, str, tuple[object, ...]]] = frozenset()
     tokens: frozenset[str] = frozenset()
+    named: str = TARGET
+    """The table that has the target's name: a swap gives it to another one."""
 
 
 class Actor(NamedTuple):
@@ -82,7 +85,7 @@ class World(NamedTuple):
 
     `ended` leases are closed or revoked. `pins` are (actor, catalog that it reads, whether it may):
     a pin is written first, then checked. `mark` is the newest commit whose dropped parts may be
-    gone.  The ghosts: `acknowledged` and `removed` are source rows, `kept` (table, atom) are rows
+    gone.  The ghosts: `unlike` are differences that a swap showed to readers of the name; `acknowledged` and `removed` are source rows, `kept` (table, atom) are rows
     of no view that only a client may remove, `owed` are (view, block) committed while the view was
     attached.
     """
@@ -99,6 +102,7 @@ class World(NamedTuple):
     removed: frozenset[str] = frozenset()
     kept: frozenset[tuple[str, Atom]] = frozenset()
     owed: frozenset[tuple[str, int]] = frozenset()
+    unlike: frozenset[str] = frozenset()
 
 
 class Protocol(NamedTuple):
@@ -256,194 +260,3 @@ def is_current(
     if protocol.on("9.stale") and stale(catalog, table, slice_):
         return False
     return fingerprint(catalog, protocol, table, slice_) == about
-
-
-# --- requirements and changes --------------------------------------------------------------------
-
-
-class Requirement(NamedTuple):
-    """A requirement of a commit. `guard` is the rule's id, `kind` a requirement of
-    olapdb/model/changes.py."""
-
-    guard: str
-    kind: str
-    facts: tuple[Any, ...]
-
-
-class Change(NamedTuple):
-    """A change of a commit; the facts depend on its kind."""
-
-    kind: str
-    facts: tuple[Any, ...]
-
-
-def holds(world: World, requirement: Requirement) -> bool:
-    """Return whether the requirement holds in the world."""
-    catalog, facts = world.catalog, requirement.facts
-    match requirement.kind:
-        case "LeaseLive":
-            return facts[0] not in world.ended
-        case "ViewsAre":
-            return views_are(catalog, facts[0], attached=True) == facts[1]
-        case "ViewsOnTableAre":
-            return views_are(catalog, facts[0], attached=False) == facts[1]
-        case "DimensionViewsAre":
-            return dimension_views(catalog) == facts[0]
-        case "ViewIs":
-            return any((v.id, v.version) == facts for v in catalog.views)
-        case "DataVersionIs":
-            return data_version(catalog, facts[0], facts[1]) == facts[2]
-        case "DimensionIs":
-            return part_ids(parts_of(catalog, DIMENSION)) == facts[0]
-        case "PartsLive":
-            return set(facts[0]) <= {p.id for p in catalog.parts}
-        case "PartsOfPartitionAre":
-            table, partition, ids, up_to = facts
-            found = parts_of(catalog, table, partition)
-            return part_ids(p for p in found if up_to is None or p.first <= up_to) == ids
-        case "NotCovered":
-            view_id, partition, blocks = facts
-            return blocks_seen(catalog, view_id, partition).isdisjoint(blocks)
-        case "NothingCovered":
-            return all(v != facts[0] for v, _, _ in catalog.coverage)
-        case "PartsWithinRanges":
-            table, partition, blocks = facts
-            claimed = set(blocks)
-            return all(
-                blocks_of(p) <= claimed or blocks_of(p).isdisjoint(claimed)
-                for p in parts_of(catalog, table, partition)
-            )
-        case "CoverageCommon":
-            (merged,) = facts
-            return one_coverage(catalog, merged)
-        case "TokenIsNew":
-            return facts[0] not in catalog.tokens
-    raise AssertionError(f"No requirement {requirement.kind}.")
-
-
-def views_are(catalog: Catalog, table: str, *, attached: bool) -> tuple[tuple[str, int], ...]:
-    """Return (id, version) of the views on a table; `attached` False: of all, attached or not."""
-    return tuple((v.id, v.version) for v in views_on(catalog, table) if v.attached or not attached)
-
-
-def dimension_views(catalog: Catalog) -> tuple[tuple[str, int], ...]:
-    """Return (id, version) of the views that read the dimension."""
-    return tuple((v.id, v.version) for v in sorted(catalog.views) if v.reads_dimension)
-
-
-def part_ids(parts: Iterable[Part]) -> tuple[tuple[int, int, int, int], ...]:
-    """Return the sorted ids of the parts."""
-    return tuple(sorted(p.id for p in parts))
-
-
-def one_coverage(catalog: Catalog, hull: Part) -> bool:
-    """Return whether each view on the table covers all of the hull's blocks, or none."""
-    return all(
-        covers(catalog, v.id, hull) or not touches(catalog, v.id, hull)
-        for v in views_on(catalog, hull.table)
-    )
-
-
-def change_world(world: World, changes: Iterable[Change]) -> World:
-    """Apply the changes of one commit; block numbers are assigned here, as in the engine."""
-    number = world.catalog.number + 1
-    new: list[int] = []
-    for change in changes:
-        world = _change(world._replace(catalog=world.catalog._replace(number=number)), change, new)
-    return world
-
-
-def _change(world: World, change: Change, new: list[int]) -> World:
-    """Apply one change; `new` collects the block numbers that this commit assigns."""
-    c, f = world.catalog, change.facts
-    match change.kind:
-        case "AddBlock":
-            table, kind = f[0], f[1]
-            at = TABLES.index(table)
-            new.append(c.last_block[at] + 1)
-            blocks = (*c.last_block[:at], new[-1], *c.last_block[at + 1 :])
-            owed = {(v.id, new[-1]) for v in c.views if v.source == table and v.attached}
-            return world._replace(
-                catalog=c._replace(last_block=blocks),
-                owed=world.owed | owed if kind != "replay" else world.owed,
-            )
-        case "AddPart":  # the id, table, partition, content, makers, index of the new block
-            block = new[f[5]]
-            part = Part(f[0], f[1], f[2], block, block, f[3], f[4])
-            return world._replace(catalog=c._replace(parts=c.parts | {part}))
-        case "PutPart":
-            return world._replace(catalog=c._replace(parts=c.parts | {f[0]}))
-        case "RemoveParts":
-            gone = {p for p in c.parts if p.id in f[0]}
-            return world._replace(
-                catalog=c._replace(parts=c.parts - gone),
-                dropped=world.dropped | {(p, c.number) for p in gone},
-            )
-        case "RaiseDataVersion":
-            version = data_version(c, f[0], f[1]) + 1
-            kept = {v for v in c.versions if v[:2] != f}
-            return world._replace(
-                catalog=c._replace(versions=frozenset(kept | {(f[0], f[1], version)}))
-            )
-        case "CoverNew":
-            row = (f[0], None, new[f[1]])
-            return world._replace(catalog=c._replace(coverage=c.coverage | {row}))
-        case "Cover":
-            rows = {(f[0], f[1], b) for b in f[2]}
-            return world._replace(catalog=c._replace(coverage=c.coverage | rows))
-        case "Uncover":
-            return world._replace(
-                catalog=c._replace(coverage=frozenset(r for r in c.coverage if r[0] != f[0])),
-                owed=frozenset(o for o in world.owed if o[0] != f[0]),
-            )
-        case "Invalidate":
-            row_ = (f[0], f[1], c.number)
-            return world._replace(catalog=c._replace(invalid=c.invalid | {row_}))
-        case "Clear":  # the view, its slice or None, up to which commit
-            left = frozenset(
-                i for i in c.invalid if not (i[0] == f[0] and f[1] in (None, i[1]) and i[2] <= f[2])
-            )
-            return world._replace(catalog=c._replace(invalid=left))
-        case "RecordCheck":
-            checks = {one for one in c.checks if one[:2] != f[:2]}
-            return world._replace(catalog=c._replace(checks=frozenset(checks | {f})))
-        case "ForgetCheck":
-            return world._replace(
-                catalog=c._replace(checks=frozenset(one for one in c.checks if one[:2] != f))
-            )
-        case "RecordToken":
-            return world._replace(catalog=c._replace(tokens=c.tokens | {f[0]}))
-        case "PutView":
-            view: View = f[0]
-            return world._replace(
-                catalog=c._replace(
-                    views=frozenset({v for v in c.views if v.id != view.id} | {view})
-                )
-            )
-        case "DropView":
-            return _drop_view(world, f[0])
-    raise AssertionError(f"No change {change.kind}.")
-
-
-def _drop_view(world: World, view: View) -> World:
-    """Remove a view and its ledger; its rows stay in the target, as rows of no view."""
-    c = world.catalog
-    views = c.views - {view}
-    left = c._replace(
-        views=views,
-        coverage=frozenset(r for r in c.coverage if r[0] != view.id),
-        invalid=frozenset(i for i in c.invalid if i[0] != view.id),
-        checks=frozenset(one for one in c.checks if one[0] != view.id),
-    )
-    rows = {
-        (p.table, atom)
-        for p in parts_of(c, view.target)
-        if view.id in p.made
-        for atom in p.content
-        if atom[0] == view.definition
-    }
-    return world._replace(
-        catalog=left,
-        kept=world.kept | rows,
-        owed=frozenset(o for o in world.owed if o[0] != view.id),
-    )

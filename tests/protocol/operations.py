@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tests.protocol.commits import Change, part_ids, views_are
 from tests.protocol.model import (
     DIMENSION,
     HAND,
     SOURCE,
+    TARGET,
     Actor,
     Atom,
-    Change,
     Part,
     View,
     World,
@@ -22,11 +23,9 @@ from tests.protocol.model import (
     data_version,
     dimension_state,
     ordered,
-    part_ids,
     parts_of,
     touches,
     view_named,
-    views_are,
     views_into,
     views_on,
 )
@@ -167,8 +166,8 @@ class ChangeView(NamedTuple):
                     self.name,
                     1,
                     f"{self.name}@{number}",
-                    self.source,
-                    self.target,
+                    named(turn, self.source),
+                    named(turn, self.target),
                     True,
                     self.reads_dimension,
                 ),
@@ -189,6 +188,11 @@ class ChangeView(NamedTuple):
                 yield Change("Invalidate", (view.id, None))
         else:
             yield Change("PutView", (view._replace(attached=self.kind == "ATTACH"),))
+
+
+def named(turn: Turn, table: str) -> str:
+    """Return the table that has the target's name now, for this name; others keep theirs."""
+    return turn.catalog.named if table == TARGET else table
 
 
 class Delete(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tests.protocol.commits import Change, part_ids, views_are
 from tests.protocol.model import (
     DIMENSION,
     PARTITIONS,
     Atom,
     Catalog,
-    Change,
     Part,
     View,
     World,
@@ -25,10 +25,8 @@ from tests.protocol.model import (
     fingerprint,
     is_bypass,
     last_block,
-    part_ids,
     parts_of,
     touches,
-    views_are,
     views_into,
     views_on,
 )

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement, product
 from tests.protocol.explore import Program, Scenario
 from tests.protocol.operations import Backfill, ChangeView, Delete, Insert, Merge, Truncate
 from tests.protocol.repairs import Read, Reconcile, Replay, Vacuum
+from tests.protocol.swaps import BESIDE, Swap
 from tests.protocol.turn import Operation
 
 CREATE_V = ChangeView("CREATE", "v", "s", "t")
@@ -16,6 +17,10 @@ CREATE_V2 = ChangeView("CREATE", "v2", "s", "t")
 CREATE_W = ChangeView("CREATE", "w", "t", "u")
 CREATE_VD = ChangeView("CREATE", "v", "s", "t", True)
 CREATE_X = ChangeView("CREATE", "x", "s", "d")
+CREATE_N = ChangeView("CREATE", BESIDE, "s", "n")
+CREATE_ND = ChangeView("CREATE", BESIDE, "s", "n", True)
+DETACH_N = ChangeView("DETACH", BESIDE)
+DETACH_W, ATTACH_W = ChangeView("DETACH", "w"), ChangeView("ATTACH", "w")
 DETACH_V = ChangeView("DETACH", "v")
 ATTACH_V = ChangeView("ATTACH", "v")
 DROP_V = ChangeView("DROP", "v")
@@ -40,6 +45,8 @@ def dimension(*rows: str) -> Insert:
 A1, A2, B1 = insert("a1"), insert("a2"), insert("b1")
 FILL_A, FILL_B = Backfill("v", "a"), Backfill("v", "b")
 REPLAY, REPLAY_A = Replay("t"), Replay("t", ("a",))
+FILL_N = Backfill(BESIDE, "a")
+SWAP, ROLLBACK = Swap(), Swap(steps_back=True)
 NAMED: dict[str, Scenario] = {}
 """By guard, the scenario that breaks without it."""
 
@@ -106,6 +113,19 @@ _needs("9.stale", (CREATE_V, A1), (Reconcile("t"),), (Delete(("a1",)),))
 _needs("9.newest_block", (CREATE_V, A1), (Reconcile("t"),), (by_hand("a9"),))
 _needs("9.clear_up_to", (CREATE_V, A1), (Reconcile("t"),), (Delete(("a1",)),))
 _needs("10.identity", (A1,), (CREATE_V, DROP_V, CREATE_V), (FILL_A,))
+_needs("10.versions", (CREATE_V, A1, CREATE_N, FILL_N), (SWAP,), (MODIFY_V, REPLAY))
+_needs("10.readers", (CREATE_V, CREATE_N, A1), (SWAP,), (CREATE_W,))
+_needs("10.no_bypass", (CREATE_V, CREATE_N, A1), (SWAP,), (by_hand("a9"),))
+_needs("10.no_gap", (CREATE_V, CREATE_N), (SWAP,), (DETACH_N, A1))
+_needs("10.nothing_stale", (CREATE_VD, CREATE_ND, A1), (SWAP,), (dimension("a7"),))
+_needs(
+    "10.reader_version",
+    (CREATE_V, CREATE_W, A1, DETACH_W, A2, ATTACH_W, CREATE_N, FILL_N),
+    (SWAP, Replay("u")),
+    (Backfill("w", "a"),),
+)
+_needs("10.reader_stale", (CREATE_V, CREATE_N, CREATE_W, A1), (SWAP,))
+_needs("10.cover_source", (A1, CREATE_V, CREATE_N, FILL_N, CREATE_W), (SWAP,))
 _needs("11.stale", (CREATE_V, A1), (MODIFY_V,))
 _needs("12.token", (CREATE_V,), (insert("a1", token="x", unknown=True), insert("a1", token="x")))
 _needs("13.lease", (), (A1,), (Vacuum(suspects=True),))
@@ -128,6 +148,7 @@ HISTORIES: dict[str, Program] = {
     "two writers": (CREATE_V, CREATE_V2, A1, DETACH_V, B1),
     "dimension": (A1, CREATE_VD, B1, CREATE_W, dimension("b7")),
     "own dimension": (CREATE_VD, CREATE_X, A1, DETACH_V, B1, CREATE_W, ATTACH_V),
+    "rebuilt": (CREATE_V, CREATE_W, A1, CREATE_N, FILL_N, B1),
     "stale": (CREATE_V, CREATE_W, A1, B1, Delete(("a1",))),
 }
 MENU: tuple[Operation, ...] = (
@@ -150,6 +171,8 @@ MENU: tuple[Operation, ...] = (
     Merge("s"),
     Merge("t"),
     Reconcile("t"),
+    SWAP,
+    ROLLBACK,
     Vacuum(suspects=True),
     Read(),
 )

@@ -112,7 +112,8 @@ def test_every_guard_is_in_the_model_and_in_the_documentation() -> None:
     """Require that the model's code, its scenarios and docs/protocol.md have the same guard ids."""
     here = Path(__file__).parent
     sources = "".join(
-        (here / f"{one}.py").read_text() for one in ("turn", "operations", "repairs", "model")
+        (here / f"{one}.py").read_text()
+        for one in ("turn", "operations", "repairs", "model", "swaps", "commits")
     )
     asked = set(re.findall(r'"(\d+\.[a-z_]+)"', sources))
     assert asked == {*GUARDS, *SHORTCUTS}

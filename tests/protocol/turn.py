@@ -7,25 +7,27 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from typing import Protocol as Shape
 
+from tests.protocol.commits import (
+    Change,
+    Requirement,
+    change_world,
+    dimension_views,
+    holds,
+    part_ids,
+    views_are,
+)
 from tests.protocol.model import (
     DIMENSION,
     Actor,
     Atom,
     Catalog,
-    Change,
     Protocol,
-    Requirement,
     World,
     apply_view,
     by_partition,
-    change_world,
     dimension_state,
-    dimension_views,
-    holds,
-    part_ids,
     parts_of,
     view_named,
-    views_are,
     views_on,
 )
 

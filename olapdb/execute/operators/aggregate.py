@@ -19,11 +19,10 @@ from olapdb.config import tuning
 from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
 from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_form, joined_batches
 from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, totals_row
-from olapdb.execute.operators.partials import Partial, empty_group, finalized
+from olapdb.execute.operators.partials import Partial, empty_group, finalized, first_of_groups
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions.base import AceroAggregation
-from olapdb.functions.kernels.columns import from_values
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
@@ -39,7 +38,7 @@ def aggregate_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield one row for each group, in the order in which the keys first appear; where groups were
     spilled to disk, in no order. `known` gives groups of further rows, with the states of calls."""
-    calls, positions = _distinct_states([call for _, call in node.aggregates])
+    calls, positions = distinct_states([call for _, call in node.aggregates])
     with (
         context.memory.account("GROUP BY") as account,
         GroupMerger(calls, len(node.keys), context, account) as merger,
@@ -183,8 +182,8 @@ class _Grouping:
             decoded = [_decoded(c, key) for c, key in zip(partial.keys, keys, strict=True)]
             return Partial(decoded, partial.states, partial.groups)
         groups = factorise(codes, batch.num_rows)
-        first = from_values(groups.first, pa.int64())
-        decoded = [_decoded(c.take(first), key) for c, key in zip(codes, keys, strict=True)]
+        firsts = first_of_groups(codes, groups)
+        decoded = [_decoded(c, key) for c, key in zip(firsts, keys, strict=True)]
         return Partial(decoded, self._states(groups, arguments), groups.count)
 
     def _by_codes(
@@ -194,8 +193,7 @@ class _Grouping:
 
         Acero groups by one code faster than by several keys.
         """
-        first = from_values(groups.first, pa.int64())
-        group_keys = [key.take(first) for key in keys]
+        group_keys = first_of_groups(keys, groups)
         if self._passes is not None:
             partial = self._by_acero([from_numpy(groups.codes)], arguments, self._passes)
             return Partial(group_keys, partial.states, partial.groups)
@@ -246,7 +244,7 @@ def _decoded(codes: pa.Array, key: pa.Array) -> pa.Array:
     return key.dictionary.take(codes) if isinstance(key, pa.DictionaryArray) else codes
 
 
-def _distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall], list[int]]:
+def distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall], list[int]]:
     """Return the calls whose states differ, and for each of `calls` its position among these."""
     distinct: list[AggregateCall] = []
     positions: list[int] = []

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import make_batch, single_chunk
-from olapdb.compute.group_codes import factorise
+from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
 from olapdb.plan.expressions import AggregateCall
@@ -45,6 +45,15 @@ class Partial:
         """Return the partial that `as_batch` made a batch of; its first `keys` columns are keys."""
         columns = batch.columns
         return Partial(columns[:keys], columns[keys:], batch.num_rows)
+
+
+def first_of_groups(keys: Sequence[pa.Array], groups: Factorised) -> list[pa.Array]:
+    """Return the keys of each group: those of its first row. Where no two rows share a group these are the
+    keys as they are, since groups are numbered by their first rows."""
+    if groups.count == len(groups.codes):
+        return list(keys)
+    first = from_values(groups.first, pa.int64())
+    return [key.take(first) for key in keys]
 
 
 def merging_bytes(nbytes: int, groups: int) -> int:

@@ -351,14 +351,14 @@ def _block_batch(
         return rows_only(block.num_rows)
     columns = []
     for source in sources:
-        column = _block_column(source, block, node)
+        column = block_column(source, block, node)
         if source.unique not in coded and isinstance(column, pa.DictionaryArray):
             column = column.dictionary_decode()
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=[source.unique for source in sources])
 
 
-def _block_column(source: Source, block: pa.Table, node: Scan) -> pa.Array:
+def block_column(source: Source, block: pa.Table, node: Scan) -> pa.Array:
     """Return the source's column of the block; a virtual column has its type's default value."""
     if source.name in block.column_names:
         return single_chunk(block.column(source.name))

@@ -205,11 +205,8 @@ def _convert_and_compare(
     Also raises TypeMismatch.
     """
     converted = cast(array, source, target)
-    if isinstance(target, types.Decimal) and target.precision < numbers.DIGITS_MAX:
-        wide = pa.decimal256(numbers.DIGITS_MAX, target.scale)
-        limit = pa.scalar(decimal.Decimal(10 ** (target.precision - target.scale)), wide)
-        too_long = np.asarray(pc.greater_equal(pc.abs(converted.cast(wide)), limit))
-        _refuse(too_long, array, source, target, zone, "it has too many digits")
+    if isinstance(target, types.Decimal) and not isinstance(target, types.WideNumber):
+        _refuse_many_digits(converted, array, source, target, zone)
     try:
         returned = cast(converted, target, source)
     except TypeMismatch as error:  # there is no way back, so no way to see what was lost
@@ -218,6 +215,9 @@ def _convert_and_compare(
             hint="Convert it in the query, for example with toDate(…).",
         ) from error
     is_changed = np.asarray(pc.not_equal(returned, array))
+    if isinstance(source, types.WideNumber) or isinstance(target, types.WideNumber):
+        wraps = _negative(array, source) != _negative(converted, target)  # and wraps back
+        _refuse(wraps, array, source, target, zone, "it is out of range")
     if isinstance(source, types.Integer) and isinstance(target, types.Date | types.Date32):
         is_changed &= np.asarray(
             pc.not_equal(_midnights(converted, target, source, zone, cast), array)
@@ -228,6 +228,27 @@ def _convert_and_compare(
         at = np.arange(len(array)) == changed
         _refuse(at, array, source, target, zone, f"it would become {became}")
     return converted
+
+
+def _refuse_many_digits(
+    converted: pa.Array, array: pa.Array, source: types.DataType, target: types.Decimal, zone: str
+) -> None:
+    """Raise CannotConvertType if any converted value has more digits than its column's precision."""
+    if target.precision >= numbers.DIGITS_MAX:
+        return
+    wide = pa.decimal256(numbers.DIGITS_MAX, target.scale)
+    limit = pa.scalar(decimal.Decimal(10 ** (target.precision - target.scale)), wide)
+    too_long = np.asarray(pc.greater_equal(pc.abs(converted.cast(wide)), limit))
+    _refuse(too_long, array, source, target, zone, "it has too many digits")
+
+
+def _negative(array: pa.Array, data_type: types.DataType) -> np.ndarray:
+    """Return for each value whether it is below zero. An unsigned wide number is not, whatever decimal its
+    bytes are."""
+    if isinstance(data_type, types.WideNumber) and not data_type.signed:
+        return np.zeros(len(array), bool)
+    zero = pa.scalar(0, array.type)
+    return np.asarray(pc.less(array, zero))
 
 
 def _midnights(

@@ -142,6 +142,9 @@ def from_wide(
         case types.Float():
             return floats_of_decimals(array).cast(target.arrow, safe=False)
         case types.Decimal():
+            if source.precision < numbers.DIGITS_MAX:  # Int128 has numbers of one digit more
+                wider = types.wide_number(256, signed=True)
+                array, source = to_wide(array, source, wider), wider
             bad = first_bad(~_has_few_digits(array))
             if bad is not None:
                 raise conversion_error(DecimalOverflow, array, bad, target, "it is too large")
