@@ -18,6 +18,7 @@ from olapdb.formats.inference import Guess
 from olapdb.formats.json_row_blocks import RowBlocks
 from olapdb.formats.json_types import type_of_tokens
 from olapdb.formats.name_matching import SETTING, matched_names
+from olapdb.formats.refusals import refusal_of
 from olapdb.formats.texts import is_text, zero_for_empty
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, build_index
@@ -182,6 +183,7 @@ def rows_of_tokens(
             values, kind = column_of_tokens(index, column, data_type, source)
         except errors.DataError as error:
             row = None if error.row is None else first_row + error.row
+            error = refusal_of(error, "JSON", data_type, False)
             raise type(error)(f"Column {name}, row {row}: {error.message}") from None
         names.append(name)
         kinds.append(kind)

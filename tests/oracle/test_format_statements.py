@@ -74,3 +74,59 @@ def test_rows_before_limit(
     for query in _BEFORE_LIMIT:
         sql = f"{query} FORMAT {output_format} SETTINGS output_format_write_statistics = 0"
         assert _answer(connection, sql) == _expected(oracle, sql), query
+
+
+_UNREADABLE = (
+    ("CSV", "s String, x {0}", "q,{1}"),
+    ("CSV", "x {0}, s String", "{1},q"),
+    ("TSV", "s String, x {0}", "q\\t{1}"),
+    ("TSV", "x {0}, s String", "{1}\\tq"),
+    ("JSONEachRow", "x {0}", '{{"x":"{1}"}}'),
+    ("JSONCompactEachRow", "x {0}", '["{1}"]'),
+    ("Values", "x {0}", "(\\'{1}\\')"),
+)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "text"),
+    [
+        ("UInt8", "abc"),
+        ("UInt8", "1x"),
+        ("Int32", "1.5"),
+        ("Nullable(Int64)", "1 2"),
+        ("Float64", "1.2x"),
+        ("Float64", "abc"),
+        ("Decimal(9, 2)", "abc"),
+        ("Date", "2020-01-01x"),
+        ("Date", "foo"),
+        ("Bool", "abc"),
+        ("UUID", "abc"),
+        ("Array(UInt8)", "abc"),
+    ],
+)
+def test_errors_of_values(
+    data_type: str, text: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    """A value that cannot be read has the error of the character at which ClickHouse stops."""
+    for name, structure, data in _UNREADABLE:
+        if name == "Values" and data_type.startswith("Nullable"):
+            continue  # NULL in ClickHouse
+        source = f"'{structure.format(data_type)}', '{data.format('', text)}'"
+        sql = f"SELECT * FROM format({name}, {source})"
+        assert _answer(connection, sql) == _expected(oracle, sql), sql
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["FORMAT CSV 1,abc", "FORMAT CSV abc,1", "FORMAT TSV 1\tabc", 'FORMAT JSONEachRow {"b":"x"}'],
+)
+def test_errors_of_inserted_values(
+    data: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    for database in (oracle, connection):
+        database.execute("CREATE TABLE IF NOT EXISTS numbered (a UInt8, b Int32) ENGINE = Memory")
+    with pytest.raises(OracleError) as expected:
+        oracle.execute(f"INSERT INTO numbered {data}")
+    with pytest.raises(olapdb.Error) as refused:
+        connection.execute(f"INSERT INTO numbered {data}")
+    assert refused.value.name == expected.value.name
