@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -157,13 +158,20 @@ def _raw_texts(index: JsonIndex, tokens: np.ndarray) -> tuple[pa.Array, np.ndarr
     return texts, ~missing
 
 
+_BARE_KEY = re.compile(r'\{\s*[^"\s}]|,\s*\}')
+"""The place of a key of an object that does not begin with a quote."""
+
+
 def index_of(texts: pa.Array, first_row: int) -> JsonIndex:
-    """Return the index of rows. Raise IncorrectData for one that is no JSON."""
+    """Return the index of rows. Raise CannotParseInput for one that is no JSON, and
+    CannotParseQuotedString for one in which a key has no quotes."""
     index = build_index(texts)
     if not index.valid.all():
         at = int(np.flatnonzero(~index.valid)[0])
         shown = columns.binary(texts)[at].as_py()[:80].decode("utf-8", "replace")
-        raise errors.IncorrectData(f"Row {first_row + at} is no JSON: {shown}")
+        is_key = _BARE_KEY.search(shown) is not None
+        kind = errors.CannotParseQuotedString if is_key else errors.CannotParseInput
+        raise kind(f"Row {first_row + at} is no JSON: {shown}")
     return index
 
 

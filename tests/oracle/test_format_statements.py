@@ -130,3 +130,12 @@ def test_errors_of_inserted_values(
     with pytest.raises(olapdb.Error) as refused:
         connection.execute(f"INSERT INTO numbered {data}")
     assert refused.value.name == expected.value.name
+
+
+@pytest.mark.parametrize(
+    "row",
+    ['{"x" 1}', "{x:1}", '{"x":1,}', '{"x":1', "foo", '{"x":1}}', '{"x":abc}', '{"y":1}', "[1]"],
+)
+def test_errors_of_rows(row: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    sql = f"SELECT * FROM format(JSONEachRow, 'x UInt8', '{row}')"
+    assert _answer(connection, sql) == _expected(oracle, sql)
