@@ -56,10 +56,13 @@ def build_table(
     changes: dict[str, SettingValue | None] = {
         setting.name: setting.value
         for setting in storage.settings
-        if engine.name not in ("Set", "Join", "Memory")  # theirs say what holds anyway
+        if engine.name not in ("Set", "Join")  # theirs say what holds anyway
     }
-    settings = table_settings(changes) if storage.settings else (like.settings if like else ())
-    if not engine.is_merge_tree:
+    is_memory = engine.name == "Memory"
+    settings = like.settings if like else ()
+    if storage.settings:
+        settings = table_settings(changes, memory=is_memory)
+    if not engine.is_merge_tree and not is_memory:
         settings = tuple(
             setting
             for setting in settings
