@@ -12,6 +12,7 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SettingValue, is_deduplication, table_settings
 from olapdb.errors import (
     BadArguments,
+    CannotGetCreateTableQuery,
     DataTypeCannotBeUsedInKey,
     IllegalColumn,
     IncorrectQuery,
@@ -197,6 +198,10 @@ def template_table(
         return None
     readable = context.with_temporary(snapshot)
     named = for_table(statement.like, replace(context, on_temporary=False))
+    if named.find(readable, statement.like) is None:
+        raise CannotGetCreateTableQuery(
+            f"Table {statement.like} does not exist.", position=statement.like.position
+        )
     return named.require_table(readable, statement.like, "CREATE TABLE AS")
 
 
