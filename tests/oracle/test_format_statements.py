@@ -139,3 +139,22 @@ def test_errors_of_inserted_values(
 def test_errors_of_rows(row: str, oracle: Oracle, connection: olapdb.Connection) -> None:
     sql = f"SELECT * FROM format(JSONEachRow, 'x UInt8', '{row}')"
     assert _answer(connection, sql) == _expected(oracle, sql)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "CSV, 'x String, s String', '  a , b \\n'",
+        "CSV, 'x UInt8, s String', '1, a \\n 2 ,c'",
+        "CSV, 'x Float64, d Date, s String', ' 1.5 , 2024-01-01 , \\tz\\n'",
+        "CSV, ' a , 1 \\n b , 2 \\n'",
+        "CSV, 'x String, s String', '\"a , b\", c \\n'",
+    ],
+)
+def test_blanks_around_values_of_csv(
+    source: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    for trims in (0, 1):
+        settings = f"SETTINGS input_format_csv_trim_whitespaces = {trims}"
+        sql = f"SELECT * FROM format({source}) {settings}"
+        assert _answer(connection, sql) == _expected(oracle, sql), sql
