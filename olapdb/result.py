@@ -68,6 +68,8 @@ class QueryStatistics:
     """Temporary files that were made."""
     open_temporary_files: Counter[str] = field(default_factory=Counter)
     """The number of open temporary files, by operation: Sort, Aggregation, Join, Distinct."""
+    rows_before_limit: int | None = None
+    """Rows that the outermost LIMIT was given, where the FORMAT says it; None without a LIMIT."""
     warnings: list[str] = field(default_factory=list)
     """What the statement did although it is questionable, such as a view beyond a guardrail."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -77,6 +79,11 @@ class QueryStatistics:
         with self._lock:
             self.rows_read += rows
             self.bytes_read += read_bytes
+
+    def count_before_limit(self, rows: int) -> None:
+        """Count rows that a LIMIT was given."""
+        with self._lock:
+            self.rows_before_limit = (self.rows_before_limit or 0) + rows
 
     def add_spilled(self, disk_bytes: int, memory_bytes: int) -> None:
         """Count bytes written to a temporary file."""

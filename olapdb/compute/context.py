@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from olapdb.compute.dictionary_rows import DictionaryRows
     from olapdb.compute.hash_table import Lookup
     from olapdb.compute.shared_group_codes import SharedCodes
-    from olapdb.plan.nodes import Node
+    from olapdb.plan.nodes import Limit, Node
     from olapdb.storage.store import Store
 
 __all__ = [
@@ -190,6 +190,10 @@ class ExecutionContext:
     """The ids of parts that a Scan, by its `id`, does not read: projections stand in for them."""
     projections: bool = False
     """True if projections may be read in place of parts. Views read the parts themselves."""
+    counted_limits: frozenset[int] = frozenset()
+    """The outermost LIMITs, by `id`, whose input rows are counted; see `before_limit`."""
+    counted_sorts: dict[int, Limit] = field(default_factory=dict)
+    """The LIMIT above each sort, by its `id`, whose input is counted in place of the LIMIT's."""
     profile: QueryProfile | None = None
     """The times and rows of the plan's nodes under EXPLAIN ANALYZE, else None."""
     batch_rows: int = BATCH_ROWS

@@ -257,6 +257,11 @@ _DETECTED = (
         True,
         "CustomSeparated may begin with names, and types, of columns.",
     ),
+    (
+        "input_format_csv_trim_whitespaces",
+        True,
+        "Blanks around values of CSV without quotes do not belong to them.",
+    ),
     ("input_format_csv_detect_header", True, "CSV may begin with names, and types, of columns."),
     (
         "input_format_tsv_detect_header",

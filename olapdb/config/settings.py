@@ -9,7 +9,7 @@ from types import MappingProxyType
 from olapdb.config.definition import SettingDefinition, SettingValue
 from olapdb.config.formats import AT_CONNECT_ONLY
 from olapdb.config.session import SESSION_SETTINGS
-from olapdb.config.table import TABLE_SETTINGS
+from olapdb.config.table import MEMORY_SETTINGS, TABLE_SETTINGS
 from olapdb.errors import NotSupportedError, ReadOnly, ReadonlySetting, UnknownSetting
 from olapdb.threads import cores
 
@@ -128,13 +128,17 @@ def lookup(name: str) -> SettingDefinition:
     return _lookup(SESSION_SETTINGS, name, "setting")
 
 
-def table_settings(given: Mapping[str, object]) -> tuple[tuple[str, SettingValue], ...]:
-    """Check the settings of CREATE TABLE … SETTINGS, and return their parsed values by name.
+def table_settings(
+    given: Mapping[str, object], *, memory: bool = False
+) -> tuple[tuple[str, SettingValue], ...]:
+    """Check the settings of CREATE TABLE … SETTINGS, and return their parsed values by name; those
+    of a Memory table if `memory`.
 
     Raises UnknownSetting, and what `SettingDefinition.parse` raises."""
-    return tuple(
-        (n, _lookup(TABLE_SETTINGS, n, "MergeTree setting").parse(v)) for n, v in given.items()
+    known, what = (
+        (MEMORY_SETTINGS, "setting of Memory") if memory else (TABLE_SETTINGS, "MergeTree setting")
     )
+    return tuple((n, _lookup(known, n, what).parse(v)) for n, v in given.items())
 
 
 def _lookup(known: Mapping[str, SettingDefinition], name: str, what: str) -> SettingDefinition:

@@ -107,6 +107,23 @@ TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
 )
 """The settings of tables by name."""
 
+MEMORY_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
+    {
+        "compress": SettingDefinition("compress", False, "Blocks have one form.", "table"),
+        **{
+            f"{end}_{what}_to_keep": SettingDefinition(
+                f"{end}_{what}_to_keep", 0, description, "table", minimum=0
+            )
+            for end, description in (
+                ("min", "Old blocks stay while no more than this would be left; 0 means none."),
+                ("max", "An INSERT that passes it removes the oldest blocks; 0 means no limit."),
+            )
+            for what in ("rows", "bytes")
+        },
+    }
+)
+"""The settings of Memory tables by name."""
+
 
 def is_deduplication(name: str) -> bool:
     """Return whether a table setting belongs to the deduplication of delivered rows."""

@@ -6,7 +6,7 @@ is another row of the catalog about the same file, see `attach_parts`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from olapdb.commit.draft import CommitDraft
@@ -38,6 +38,24 @@ def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> Mo
         """Remove the chosen parts from the table in one commit."""
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
+        return _remove(change, snapshot, staging, table, selection, parts)
+
+    return change.until_published(attempt)
+
+
+def drop_chosen(
+    change: RowChange, table_id: str, choose: Callable[[Table, Sequence[Part]], Sequence[Part]]
+) -> MoveResult:
+    """Remove the parts that `choose` picks of a table's live parts, in one commit. The table may have
+    any engine that stores rows."""
+
+    def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
+        """Choose parts at the snapshot and remove them in one commit."""
+        table = snapshot.by_id(table_id)
+        parts = choose(table, snapshot.parts(table_id)) if isinstance(table, Table) else ()
+        if not parts or not isinstance(table, Table):
+            return NOTHING_MOVED
+        selection = PartSelection(part=parts[0].name)  # requires that exactly these are live
         return _remove(change, snapshot, staging, table, selection, parts)
 
     return change.until_published(attempt)

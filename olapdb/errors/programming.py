@@ -411,6 +411,10 @@ class IncompatibleColumns(ProgrammingError, name="INCOMPATIBLE_COLUMNS", code=12
     """Columns that must have equal types or names, but differ."""
 
 
+class SettingConstraintViolation(ProgrammingError, name="SETTING_CONSTRAINT_VIOLATION", code=452):
+    """A setting that contradicts another one."""
+
+
 class BadTtlExpression(ProgrammingError, name="BAD_TTL_EXPRESSION", code=450):
     """A TTL expression that does not yield a date or time."""
 

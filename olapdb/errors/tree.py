@@ -79,9 +79,11 @@ class DataError(DatabaseError):
     """A value that does not fit: it does not parse, convert, or lie in the range.
 
     `row` is the index, from 0, of the first bad row of the column that was converted, or None.
+    `column` is the name of the column of a table, where the error says it.
     """
 
     row: int | None = None
+    column: str | None = None
 
     def at_row(self, row: int) -> DataError:
         """Set `row` (from 0) and return the error for `raise error.at_row(5)`."""
@@ -90,7 +92,7 @@ class DataError(DatabaseError):
 
     def __reduce__(self) -> tuple[object, ...]:
         rebuild, arguments, *_ = super().__reduce__()
-        return rebuild, arguments, {"row": self.row}
+        return rebuild, arguments, {"row": self.row, "column": self.column}
 
 
 class OperationalError(DatabaseError):

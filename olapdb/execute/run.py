@@ -16,6 +16,7 @@ from olapdb.compute.batches import checked
 from olapdb.compute.context import ExecutionContext
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
+from olapdb.execute.operators.before_limit import counted_input, counting
 from olapdb.execute.operators.coded_inputs import shared_texts, short_decimals
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
@@ -190,6 +191,13 @@ def _operator(
             return array_join.array_join_batches(node, run_child(child, context), context)
         case nodes.Join():
             return _joined(node, EVERYTHING, context, run_child)
+        case nodes.Sort(child=child) if limit := counted_input(node, context):
+            rows = counting(limit, run_child(child, context), child, context)
+            return sort_batches(node, rows, context)
+        case nodes.Limit(child=child) if limit := counted_input(node, context):
+            return limit_batches(
+                node, counting(limit, run_child(child, context), child, context), context
+            )
         case nodes.Sort(child=child):
             late = late_top_batches(node, context)
             return late or sort_batches(node, run_child(child, context), context)

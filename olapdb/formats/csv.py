@@ -22,7 +22,7 @@ from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tup
 from olapdb.formats.delimited import infer_texts
 from olapdb.formats.header_detection import read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
-from olapdb.formats.texts import body, joined_rows, shown, with_null, zero_for_empty
+from olapdb.formats.texts import body, is_text, joined_rows, shown, with_null, zero_for_empty
 from olapdb.functions.kernels import columns
 
 _UNQUOTED = types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
@@ -114,6 +114,8 @@ class _Layout:
     ragged: bool
     trims_end: bool
     missing: str
+    trims: bool = True
+    """Blanks around values do not belong to them; else they belong to texts without quotes."""
 
     @classmethod
     def of(cls, source: Input, head_lines: int) -> _Layout:
@@ -132,7 +134,15 @@ class _Layout:
         trims_end = settings.boolean("input_format_csv_skip_trailing_empty_lines")
         missing = nulls[-1]
         return cls(
-            delimiter, head_lines, tuple(nulls), skipped, detects, ragged, trims_end, missing
+            delimiter,
+            head_lines,
+            tuple(nulls),
+            skipped,
+            detects,
+            ragged,
+            trims_end,
+            missing,
+            _trims(source),
         )
 
     def blocks(self, stream: BinaryIO) -> Iterator[bytes]:
@@ -190,8 +200,12 @@ def _end_of_rows(data: bytes, delimiter: str) -> int:
     return int(feeds[-1]) + 1 if len(feeds) else 0
 
 
-def _trimmed(data: bytes, delimiter: str) -> bytes:
-    """Return the rows without blanks around values, but for those in quotes."""
+def _trimmed(data: bytes, layout: _Layout) -> bytes:
+    """Return the rows without blanks around values, but for those in quotes; unchanged where the
+    layout keeps blanks."""
+    if not layout.trims:
+        return data
+    delimiter = layout.delimiter
     ends = (delimiter.encode(), b"\n", b"\r")
     blanks = [blank for blank in (b" ", b"\t") if blank not in ends]
     near = (e + b for e in ends for b in blanks), (b + e for e in ends for b in blanks)
@@ -225,7 +239,7 @@ def _table(data: bytes, layout: _Layout, names: tuple[str, ...], first_row: int)
         data = evened(*_marks(data, layout.delimiter), len(names), filler)
     try:
         return csv.read_csv(
-            io.BytesIO(_trimmed(data, layout.delimiter)),
+            io.BytesIO(_trimmed(data, layout)),
             csv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(data), 1024)),
             csv.ParseOptions(
                 delimiter=layout.delimiter,
@@ -287,7 +301,7 @@ def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
         end = len(data) if feed < 0 else feed + 1
         if feed < 0 or data.count(b'"', 0, end) % 2 == 0:
             break
-    width = 1 + _trimmed(data[:end], layout.delimiter).count(layout.delimiter.encode())
+    width = 1 + _trimmed(data[:end], layout).count(layout.delimiter.encode())
     for count in range(width, 0, -1):  # delimiters in quotes
         try:
             row = _table(data[:end], layout, numbered_names(count), 1)
@@ -330,6 +344,11 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
         first_row += table.num_rows
 
 
+def _trims(source: Input) -> bool:
+    """Return whether blanks around values do not belong to them."""
+    return source.settings.boolean("input_format_csv_trim_whitespaces")
+
+
 def _emptied(rows: Rows, nulls: Rows, name: str) -> np.ndarray:
     """Return the rows whose value of a column is empty; `nulls` has the same rows with empty values
     as texts."""
@@ -360,7 +379,10 @@ def _rows(
             except errors.DataError as error:
                 raise placed(error, name, first_row) from None
         else:
-            found[name] = zero_for_empty(texts[0], kind), types.Nullable(types.STRING)
+            values = texts[0]
+            if kind is not None and not is_text(kind) and not _trims(source):
+                values = pc.utf8_trim(values, " \t")
+            found[name] = zero_for_empty(values, kind), types.Nullable(types.STRING)
     arrays = tuple(array for array, _ in found.values())
     return Rows(tuple(found), tuple(kind for _, kind in found.values()), arrays, table.num_rows)
 

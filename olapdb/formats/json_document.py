@@ -27,8 +27,10 @@ def metadata(header: Header) -> str:
 def numbers(header: Header, ending: Ending) -> str:
     """Return the members "rows" and "statistics" that end a document, and its closing bracket."""
     text = f',\n\n\t"rows": {ending.rows}'
+    read = ending.statistics
+    if read is not None and read.rows_before_limit is not None:
+        text += f',\n\n\t"rows_before_limit_at_least": {read.rows_before_limit}'
     if header.settings.boolean("output_format_write_statistics"):
-        read = ending.statistics
         text += (
             f',\n\n\t"statistics":\n\t{{\n\t\t"elapsed": {ending.elapsed_seconds:.9f},'
             f'\n\t\t"rows_read": {read.rows_read if read else 0},'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from olapdb.formats.inference import Guess
 from olapdb.formats.json_row_blocks import RowBlocks
 from olapdb.formats.json_types import type_of_tokens
 from olapdb.formats.name_matching import SETTING, matched_names
+from olapdb.formats.refusals import refusal_of
 from olapdb.formats.texts import is_text, zero_for_empty
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, build_index
@@ -156,13 +158,20 @@ def _raw_texts(index: JsonIndex, tokens: np.ndarray) -> tuple[pa.Array, np.ndarr
     return texts, ~missing
 
 
+_BARE_KEY = re.compile(r'\{\s*[^"\s}]|,\s*\}')
+"""The place of a key of an object that does not begin with a quote."""
+
+
 def index_of(texts: pa.Array, first_row: int) -> JsonIndex:
-    """Return the index of rows. Raise IncorrectData for one that is no JSON."""
+    """Return the index of rows. Raise CannotParseInput for one that is no JSON, and
+    CannotParseQuotedString for one in which a key has no quotes."""
     index = build_index(texts)
     if not index.valid.all():
         at = int(np.flatnonzero(~index.valid)[0])
         shown = columns.binary(texts)[at].as_py()[:80].decode("utf-8", "replace")
-        raise errors.IncorrectData(f"Row {first_row + at} is no JSON: {shown}")
+        is_key = _BARE_KEY.search(shown) is not None
+        kind = errors.CannotParseQuotedString if is_key else errors.CannotParseInput
+        raise kind(f"Row {first_row + at} is no JSON: {shown}")
     return index
 
 
@@ -182,6 +191,7 @@ def rows_of_tokens(
             values, kind = column_of_tokens(index, column, data_type, source)
         except errors.DataError as error:
             row = None if error.row is None else first_row + error.row
+            error = refusal_of(error, "JSON", data_type, False)
             raise type(error)(f"Column {name}, row {row}: {error.message}") from None
         names.append(name)
         kinds.append(kind)

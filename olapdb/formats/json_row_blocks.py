@@ -122,11 +122,17 @@ _NAME = r"""^[ \t\r\n,]*(?P<name>"(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*$"""
 
 
 def _texts(data: bytes, opening: bytes, *, in_array: bool) -> tuple[pa.Array, bool]:
-    """Return the rows of a block, and whether a ] outside of rows is among it. Raise CannotParseInput if anything but commas and blanks is between."""
+    """Return the rows of a block, and whether a ] outside of rows is among it.
+
+    Raise CannotParseInput if anything but commas and blanks is between, CannotReadAllData if the last row has no end."""
     values = np.frombuffer(data, np.uint8)
     starts, ends = _row_spans(values, 0)
     rest = values[_gaps(len(values), starts, ends)]
     junk = rest[~np.isin(rest, list(b" \t\r\n,;]" if in_array else b" \t\r\n,;"))]
+    if len(junk) and opening == b"{" and junk[0] == opening[0]:
+        raise errors.CannotReadAllData(
+            "A row of JSON does not end.", hint="Its last bracket, or a quote, is missing."
+        )
     if len(junk) or (len(starts) and (values[starts] != opening[0]).any()):
         raise errors.CannotParseInput(
             f"The data are no rows of JSON that begin with {opening.decode()}.",

@@ -7,6 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from olapdb.errors import IncorrectQuery
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.delimited import Lines, Returns, infer_lines, read_lines
 from olapdb.formats.texts import (
@@ -130,7 +131,9 @@ def _infer_line(source: Input) -> Structure:
 
 
 def _read_line(source: Input) -> Iterator[Rows]:
-    """Yield the lines as texts, as they are."""
+    """Yield the lines as texts, as they are. Raise IncorrectQuery for several columns."""
+    if source.structure is not None and len(source.structure) != 1:
+        raise IncorrectQuery("LineAsString is for a single column of type String.")
     return read_lines(source, Lines(separator="", escapes=False, null=None))
 
 

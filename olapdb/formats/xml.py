@@ -110,8 +110,11 @@ class XmlWriter(Writer):
             text += b"\t<extremes>\n\t\t<min>\n" + least + b"\t\t</min>\n"
             text += b"\t\t<max>\n" + greatest + b"\t\t</max>\n\t</extremes>\n"
         text += f"\t<rows>{ending.rows}</rows>\n".encode()
+        read = ending.statistics
+        if read is not None and read.rows_before_limit is not None:
+            count = read.rows_before_limit
+            text += f"\t<rows_before_limit_at_least>{count}</rows_before_limit_at_least>\n".encode()
         if self.header.settings.boolean("output_format_write_statistics"):
-            read = ending.statistics
             text += (
                 f"\t<statistics>\n\t\t<elapsed>{ending.elapsed_seconds:.9f}</elapsed>\n"
                 f"\t\t<rows_read>{read.rows_read if read else 0}</rows_read>\n"

@@ -261,6 +261,7 @@ def _with_place(
     place = f"Column {name} of {table.database}.{table.name}"
     place += "" if row is None else f", row {row + 1}"
     named = type(error)(f"{place}: {error.message}", hint=error.hint)
+    named.column = name
     return named if row is None else named.at_row(row)
 
 

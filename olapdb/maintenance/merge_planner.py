@@ -52,8 +52,8 @@ def merge_worthwhile(
     """
     with services.catalog.pinned() as snapshot:
         table = snapshot.by_id(table_id)
-        if not isinstance(table, Table) or not table.engine.stores_rows:
-            return []
+        if not isinstance(table, Table) or not table.engine.stores_rows or table.is_bounded:
+            return []  # a bounded table loses its blocks one by one
         chosen = _worthwhile_merges(services, snapshot, table, limits or limits_of(table))
         first = next(chosen, None)
         if first is None or not wanted():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias, TypeVar
 
-from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
+from olapdb.config import MEMORY_SETTINGS, SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
 from olapdb.types import DataType, quote_identifier, stored_type
 
 BLOOM_RATE = 0.025
@@ -254,7 +254,13 @@ class Table:
     def setting(self, name: str) -> SettingValue:
         """Return a setting of the table, its default where CREATE TABLE did not give it."""
         given = (value for key, value in self.settings if key == name)
-        return next(given, TABLE_SETTINGS[name].default)
+        return next(given, (TABLE_SETTINGS.get(name) or MEMORY_SETTINGS[name]).default)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether an INSERT may remove the oldest blocks, as Memory tables' settings say."""
+        names = ("max_rows_to_keep", "max_bytes_to_keep")
+        return any(name in names and bool(value) for name, value in self.settings)
 
     @property
     def checks(self) -> tuple[tuple[str, str], ...]:

@@ -6,6 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb.catalog.protocol import PartChange
+from olapdb.errors import Error
+from olapdb.sql import nodes
+from olapdb.sql.formatter.expressions import format_expression
+from olapdb.sql.parser import parse_one
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 
 _KINDS = ("UPDATE", "DELETE", "DEDUPLICATE", "ALTER")
@@ -35,7 +39,7 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
             item.database if item is not None else "",
             item.name if item is not None else "",
             f"mutation_{number}.txt",
-            commit.statement,
+            _command(commit.statement),
             at,
             at,
             list(last),
@@ -43,6 +47,7 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
             [],
             [],
             0,
+            {},
             1,
             0,
             "",
@@ -52,8 +57,41 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
             len(replaced),
             commit.query_id,
             number,
-            {},
         )
+
+
+def _command(statement: str) -> str:
+    """Return the actions of an ALTER … UPDATE and DELETE as ClickHouse shows them, each in
+    parentheses; another statement as it was written."""
+    try:
+        parsed = parse_one(statement)
+    except Error:
+        return statement  # one of several, or of an older version
+    if isinstance(parsed, nodes.Delete) and parsed.where is not None:
+        return f"(UPDATE _row_exists = 0{_conditions(parsed.partition, parsed.where)})"
+    if not isinstance(parsed, nodes.Alter):
+        return statement
+    shown = []
+    for action in parsed.actions:
+        if isinstance(action, nodes.UpdateWhere):
+            values = (f"{name} = {format_expression(v)}" for name, v in action.assignments)
+            what = f"UPDATE {', '.join(values)}"
+        elif isinstance(action, nodes.DeleteWhere):
+            what = "DELETE"
+        else:
+            return statement
+        shown.append(f"({what}{_conditions(action.partition, action.where)})")
+    return ", ".join(shown)
+
+
+def _conditions(partition: nodes.PartitionReference | None, where: nodes.Expression) -> str:
+    """Return IN PARTITION and WHERE of an action, with a blank before each."""
+    place = ""
+    if partition is not None and partition.kind == "ID":
+        place = f" IN PARTITION ID '{partition.id}'"
+    elif partition is not None and partition.value is not None:
+        place = f" IN PARTITION {format_expression(partition.value)}"
+    return f"{place} WHERE {format_expression(where)}"
 
 
 _NEVER = moment(0)
@@ -64,10 +102,10 @@ TABLES = (
         """database String, table String, mutation_id String, command String, create_time DateTime,
         finish_time DateTime, block_numbers.partition_id Array(String),
         block_numbers.number Array(Int64), parts_in_progress_names Array(String),
-        parts_to_do_names Array(String), parts_to_do Int64, is_done UInt8, is_killed UInt8,
+        parts_to_do_names Array(String), parts_to_do Int64,
+        parts_postpone_reasons Map(String, String), is_done UInt8, is_killed UInt8,
         latest_failed_part String, latest_fail_time DateTime, latest_fail_reason String,
-        latest_fail_error_code_name String, parts_done UInt64, query_id String, commit UInt64,
-        parts_postpone_reasons Map(String, String)""",
+        latest_fail_error_code_name String, parts_done UInt64, query_id String, commit UInt64""",
         _mutations,
     ),
 )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from olapdb.engine.layout import TableLayout
 from olapdb.functions import display
 from olapdb.model.columns import PartColumns
+from olapdb.model.detached import PERMANENTLY_DETACHED, is_hidden, own_names
 from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.storage.codec import DEFAULT_CODEC
@@ -205,6 +206,13 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
                 )
 
 
+def _detached_tables(context: SystemContext) -> Iterator[Row]:
+    """List the tables and views that are detached, by database and name."""
+    hidden = [item for item in context.snapshot.objects() if is_hidden(item.database)]
+    for item in sorted(hidden, key=lambda item: own_names(item.name)):
+        yield *own_names(item.name), item.id, "", int(item.database == PERMANENTLY_DETACHED)
+
+
 def _detached(context: SystemContext) -> Iterator[Row]:
     """List the detached parts of all tables."""
     for item in context.objects("table"):
@@ -289,6 +297,12 @@ TABLES = (
         max_block_number Nullable(Int64), level Nullable(UInt32), rows UInt64""",
         _detached,
         "Parts that were detached and not attached again.",
+    ),
+    SystemTable(
+        "detached_tables",
+        "database String, table String, uuid UUID, metadata_path String, is_permanently UInt8",
+        _detached_tables,
+        "Tables and views that DETACH hides, until ATTACH.",
     ),
     SystemTable(
         "view_retained",

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from olapdb.config import Settings
 from olapdb.functions import parse_type
+from olapdb.model.detached import is_hidden
 from olapdb.model.schema import SchemaObject
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
@@ -68,9 +69,11 @@ class SystemContext:
         yield from self._kept(self.snapshot.objects(TEMPORARY_DATABASE), name)
 
     def _kept(self, items: Iterable[SchemaObject], name: str) -> Iterator[SchemaObject]:
-        """Yield those of the objects that the query can keep."""
+        """Yield those of the objects that the query can keep, without detached ones."""
         for item in items:
-            if self.keeps(**{"database": item.database, name: item.name}):
+            if not is_hidden(item.database) and self.keeps(
+                **{"database": item.database, name: item.name}
+            ):
                 yield item
 
 

@@ -22,6 +22,7 @@ from olapdb.catalog.sqlite.view_ledger import ViewLedger
 from olapdb.errors import DuplicateInsert, InternalError
 from olapdb.model import changes
 from olapdb.model import requirements as required
+from olapdb.model.detached import is_hidden
 from olapdb.model.encoding import (
     FUNCTION_KIND,
     encode_function,
@@ -449,6 +450,7 @@ class CommitApplier:
         databases = self._current.schema.databases if self._databases is None else self._databases
         functions = self._current.schema.functions if self._functions is None else self._functions
         names += [name for name in functions if name[0]]
-        missing_database = next((d for d, _ in names if d not in databases), None)
+        own = (database for database, _ in names if not is_hidden(database))
+        missing_database = next((name for name in own if name not in databases), None)
         if missing_database is not None:
             raise conflict(required.DatabaseExists(missing_database))

@@ -17,6 +17,7 @@ from olapdb.config import Settings
 from olapdb.formats.base import Input, Rows
 from olapdb.formats.conversion import store_with_nulls
 from olapdb.formats.opened import decoding, open_data
+from olapdb.formats.refusals import refusal_of
 from olapdb.formats.registry import reader_of
 from olapdb.functions.kernels.constants import default_value
 from olapdb.plan.nodes import FileScan
@@ -142,4 +143,7 @@ class _Columns:
         if error.row is not None:
             place += f", row {self._first_row + error.row + 1}"
         place += f" of {self._path}" if self._path else ""
+        structure = self._node.structure
+        kind = dict(structure).get(name)
+        error = refusal_of(error, self._node.format, kind, name == structure[-1][0])
         return type(error)(f"{place}: {error.message}", hint=error.hint)

@@ -60,6 +60,14 @@ def parse_query(cursor: TokenCursor) -> nodes.Query:
     return query
 
 
+def parse_without_select(cursor: TokenCursor) -> nodes.Query:
+    """Parse a query that begins with its columns, with SETTINGS and FORMAT behind it."""
+    cursor.enter(2)
+    query = _parse_trailing_output(cursor, _parse_select(cursor, implicit=True))
+    cursor.leave(2)
+    return query
+
+
 def parse_in_parentheses(cursor: TokenCursor) -> nodes.Query:
     """Parse `(query)`."""
     cursor.expect("(")
@@ -203,8 +211,10 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
 # --- SELECT
 
 
-def _parse_select(cursor: TokenCursor) -> nodes.Select:
-    """Parse one SELECT without its WITH; FROM may come before SELECT, and means SELECT * alone."""
+def _parse_select(cursor: TokenCursor, *, implicit: bool = False) -> nodes.Select:
+    """Parse one SELECT without its WITH; FROM may come before SELECT, and means SELECT * alone.
+
+    With `implicit` the word SELECT is left out."""
     position = cursor.position()
     source: nodes.Relation | None = None
     if cursor.take("FROM"):
@@ -212,7 +222,8 @@ def _parse_select(cursor: TokenCursor) -> nodes.Select:
     if source is not None and cursor.key != "SELECT":
         head = _Head(columns=(nodes.Star(position=position),))
     else:
-        cursor.expect("SELECT")
+        if not implicit:
+            cursor.expect("SELECT")
         head = _parse_head(cursor)
     if source is None and cursor.take("FROM"):
         source = relations.parse_relation(cursor)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import NotSupportedError, SyntaxError
 from olapdb.lazy import lazy_modules
 from olapdb.sql import nodes
 from olapdb.sql.parser import access, clauses, outfile, queries
 from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.parser.lookahead import query_follows
 
 if TYPE_CHECKING:
     from olapdb.sql.parser import administration, alter, create, data, objects, show, system
@@ -44,7 +45,7 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     """Parse one statement, up to the end of the tokens or a semicolon, which stays next."""
     access.refuse_access_management(cursor)
     key = cursor.key
-    if key in ("SELECT", "WITH", "FROM", "("):
+    if key in ("SELECT", "WITH", "FROM") or query_follows(cursor):
         return _parse_query_or_insert(cursor)
     parse = _parser_of(key)
     if parse is not None:
@@ -53,7 +54,23 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
         raise NotSupportedError(
             f"The statement {key} is not supported.", hint=_REFUSED[key], position=cursor.position()
         )
-    raise cursor.expected("a statement")
+    return _parse_expressions(cursor)
+
+
+def _parse_expressions(cursor: TokenCursor) -> nodes.Query:
+    """Parse a query whose SELECT is left out, as in `1 + 1` (ClickHouse: implicit_select).
+
+    What is no such query is no statement: the error says so, at its first token."""
+    error = cursor.expected("a statement")
+    if cursor.ended:
+        raise error
+    try:
+        query = queries.parse_without_select(cursor)
+    except SyntaxError:
+        raise error from None
+    if not cursor.ended and cursor.key not in (";", "PARALLEL"):
+        raise error
+    return query
 
 
 def answers_with_rows(

@@ -131,6 +131,60 @@ _COMMANDS: dict[
     ("SHUTDOWN",): "",
     ("KILL",): "",
 }
+_ABSENT = (
+    "DROP REPLICA",
+    "DROP DATABASE REPLICA",
+    "DROP CATALOG REPLICA",
+    "DROP DISK METADATA CACHE",
+    "CLEAR DISK METADATA CACHE",
+    "DROP DISTRIBUTED CACHE",
+    "CLEAR DISTRIBUTED CACHE",
+    "DROP MODEL",
+    "PREWARM PRIMARY INDEX CACHE",
+    "SYNC FILESYSTEM CACHE",
+    "SYNC TRANSACTION LOG",
+    "SYNC MERGES",
+    "RESTORE DATABASE REPLICA",
+    "RESTART DISK",
+    "RELOAD DISK",
+    "RELOAD MODEL",
+    "RELOAD MODELS",
+    "RELOAD EMBEDDED DICTIONARIES",
+    "RELOAD FUNCTION",
+    "SUSPEND",
+    "STOP LISTEN",
+    "START LISTEN",
+    "STOP THREAD FUZZER",
+    "START THREAD FUZZER",
+    "STOP REPLICATED VIEW",
+    "START REPLICATED VIEW",
+    "STOP REPLICATED DDL QUERIES",
+    "START REPLICATED DDL QUERIES",
+    "STOP REDUCE BLOCKING PARTS",
+    "START REDUCE BLOCKING PARTS",
+    "STOP VIRTUAL PARTS UPDATE",
+    "START VIRTUAL PARTS UPDATE",
+    "STOP ALL",
+    "START ALL",
+    "PAUSE",
+    "UNLOCK SNAPSHOT",
+    "TEST VIEW",
+    "WAIT BLOBS",
+    "SCHEDULE MERGE",
+    "JEMALLOC",
+    "INSTRUMENT",
+    "FLUSH OBJECT STORAGE QUEUE",
+    "NOTIFY FAILPOINT",
+    "REPLICA READY",
+    "REPLICA UNREADY",
+    "RESET COVERAGE",
+    "ENABLE",
+    "DISABLE",
+    "CANCEL ALL",
+    "REFRESH ALL",
+)
+"""ClickHouse's commands that olapdb refuses by name."""
+
 _SYNC_MODES = ("STRICT", "LIGHTWEIGHT", "PULL")
 
 
@@ -167,7 +221,7 @@ def parse_system(cursor: TokenCursor) -> SystemView | System:
         if cursor.take(*keys):
             return _parse_command(cursor, " ".join(keys), takes, start)
     written = cursor.source.text[cursor.token.start :].split()[:3]
-    if not written:
+    if not any(cursor.sees(*absent.split()) for absent in _ABSENT):
         raise cursor.expected("a command of SYSTEM")
     raise cursor.refused(
         f"SYSTEM {' '.join(written)}",

@@ -13,7 +13,7 @@ from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.columns import ColumnsDraft
-from olapdb.statements.ddl.engines import with_version
+from olapdb.statements.ddl.engines import check_memory_limits, with_version
 from olapdb.statements.ddl.table_definition import key_items
 
 
@@ -76,11 +76,16 @@ def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     ReadonlySetting for settings that are fixed at CREATE.
     Also raises NotSupportedError and BadArguments."""
     table = draft.table
-    if not table.engine.is_merge_tree:
-        raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)
     changes: dict[str, SettingValue | None] = {
         setting.name: setting.value for setting in action.settings
     }
+    if table.engine.name == "Memory" and not action.reset:
+        given = {**dict(table.settings), **dict(table_settings(changes, memory=True))}
+        check_memory_limits(given)
+        draft.table = replace(table, settings=tuple(given.items()))
+        return
+    if not table.engine.is_merge_tree:
+        raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)
     for name in (*changes, *action.reset):
         if name in FIXED_SETTINGS and changes.get(name) != table.setting(name):
             raise ReadonlySetting(

@@ -37,6 +37,7 @@ from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.alias_tables import build_alias, is_alias
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.derived_tables import build_derived, is_derived
+from olapdb.statements.ddl.detached_tables import refuse_detached_name
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.replace import (
     broken_views,
@@ -66,6 +67,7 @@ def _create_table(
     existing = _object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
+    refuse_detached_name(*context.locate(statement.table), snapshot, statement.table.position)
     for is_kind, build in _STORED_AS_VIEWS:
         if is_kind(statement):
             commit_object(build(statement, context, snapshot), existing, context, snapshot)

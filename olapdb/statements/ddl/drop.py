@@ -16,6 +16,7 @@ from olapdb.errors import (
     TableNotEmpty,
 )
 from olapdb.model.changes import Change, DropDatabase, DropObject
+from olapdb.model.detached import is_hidden, own_names
 from olapdb.model.requirements import (
     DatabaseExists,
     NoDependents,
@@ -190,7 +191,7 @@ def _drop_database(
         return
     require_database(name.name, snapshot, name.position)
     requirements, changes = _drop_all_objects(
-        name.name, snapshot, name.position, not statement.sync
+        name.name, snapshot, name.position, not statement.sync, detached=True
     )
     commit_schema_change(
         context, "DROP DATABASE", requirements, [*changes, DropDatabase(name.name)]
@@ -217,14 +218,25 @@ def _drop_all(statement: nodes.TruncateAll, context: StatementContext, snapshot:
 
 
 def _drop_all_objects(
-    database: str, snapshot: Snapshot, position: Position | None, recoverable: bool
+    database: str,
+    snapshot: Snapshot,
+    position: Position | None,
+    recoverable: bool,
+    *,
+    detached: bool = False,
 ) -> tuple[list[Requirement], list[Change]]:
     """Return the requirements and changes of a commit that drops all objects of the database, views
-    first. Raise HaveDependentObjects if a view elsewhere needs one, IncorrectQuery for a system
+    first, with `detached` also those that are detached. Raise HaveDependentObjects if a view elsewhere needs one, IncorrectQuery for a system
     database."""
     if database in SYSTEM_DATABASES:
         raise IncorrectQuery(f"The database {database} cannot be dropped.", position=position)
     members = list(snapshot.objects(database))
+    if detached:
+        members += [
+            item
+            for item in snapshot.objects()
+            if is_hidden(item.database) and own_names(item.name)[0] == database
+        ]
     ids = {member.id for member in members}
     for item in snapshot.objects():
         if item.id in ids:
@@ -247,5 +259,8 @@ def _drop_all_objects(
     requirements += [NoDependents(member.id, except_ids=view_ids) for member in members]
     of_functions, dropped_functions = drop_of_database(database, snapshot)
     requirements += of_functions
-    dropped_objects = [DropObject(member.id, recoverable=recoverable) for member in drop_order]
+    dropped_objects = [
+        DropObject(member.id, recoverable=recoverable and not is_hidden(member.database))
+        for member in drop_order
+    ]
     return requirements, [*dropped_objects, *dropped_functions]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from olapdb import errors, types
-from olapdb.config import is_deduplication
+from olapdb.config import MEMORY_SETTINGS, is_deduplication
 from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
 
@@ -244,30 +244,28 @@ def refuse_clauses(engine: str, storage: nodes.StorageClause) -> None:
 
 
 def _check_memory_settings(storage: nodes.StorageClause) -> None:
-    """Raise UnknownSetting for a setting that Memory does not have, NotSupportedError for limits, by
-    which old rows would leave."""
+    """Raise UnknownSetting for a setting that Memory does not have, SettingConstraintViolation for a minimum
+    above its maximum."""
+    values = {setting.name: setting.value for setting in storage.settings}
     for setting in storage.settings:
-        if setting.name not in _MEMORY_SETTINGS:
+        if setting.name not in MEMORY_SETTINGS:
             raise errors.UnknownSetting(
                 f"Unknown setting '{setting.name}': for storage Memory.",
-                hint=f"There are {', '.join(_MEMORY_SETTINGS)}.",
+                hint=f"There are {', '.join(MEMORY_SETTINGS)}.",
                 position=setting.position,
             )
-        if setting.name != "compress" and setting.value != 0:
-            raise errors.NotSupportedError(
-                f"Setting {setting.name} of Memory tables is not supported: all rows are kept.",
-                hint="DELETE is for MergeTree tables, whose TTL removes old rows.",
-                position=setting.position,
+    check_memory_limits(values)
+
+
+def check_memory_limits(values: Mapping[str, object]) -> None:
+    """Raise SettingConstraintViolation for a minimum of rows or bytes to keep that is above its maximum, or
+    stands without one."""
+    for what in ("rows", "bytes"):
+        least, most = (values.get(f"{end}_{what}_to_keep") or 0 for end in ("min", "max"))
+        if isinstance(least, int) and isinstance(most, int) and least > most >= 0:
+            raise errors.SettingConstraintViolation(
+                f"Setting min_{what}_to_keep = {least} is above max_{what}_to_keep = {most}."
             )
-
-
-_MEMORY_SETTINGS = (
-    "compress",
-    "min_rows_to_keep",
-    "max_rows_to_keep",
-    "min_bytes_to_keep",
-    "max_bytes_to_keep",
-)
 
 
 def _has_neutral_settings(engine: str, storage: nodes.StorageClause) -> bool:

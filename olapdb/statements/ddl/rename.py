@@ -16,6 +16,7 @@ from olapdb.model.changes import (
     PutFunction,
     PutObject,
 )
+from olapdb.model.detached import detached_name, is_hidden, own_names
 from olapdb.model.requirements import (
     DatabaseExists,
     NameIsFree,
@@ -130,19 +131,18 @@ def _rename_databases(
     renamed = [entry for entry in snapshot.databases.values() if new_names[entry.id] != entry.name]
     new_by_old = {entry.name: new_names[entry.id] for entry in renamed}
     items = [item for item in snapshot.objects() if item.database in new_by_old]
+    names = {item.id: (new_by_old[item.database], item.name) for item in items}
+    for item in snapshot.objects():
+        database, name = own_names(item.name)
+        if is_hidden(item.database) and database in new_by_old:
+            items.append(item)
+            names[item.id] = (item.database, detached_name(new_by_old[database], name))
     functions = functions_in_renamed_databases(new_by_old, snapshot)
     changes: list[Change] = [DropFunction(function.id) for function in functions]
     changes += [DropDatabase(entry.name) for entry in renamed]
     changes += [CreateDatabase(replace(entry, name=new_names[entry.id])) for entry in renamed]
     changes += [PutFunction(function) for function in functions]
-    _commit_renames(
-        context,
-        "RENAME DATABASE",
-        snapshot,
-        items,
-        {item.id: (new_by_old[item.database], item.name) for item in items},
-        changes,
-    )
+    _commit_renames(context, "RENAME DATABASE", snapshot, items, names, changes)
 
 
 def _pairs(

@@ -12,6 +12,7 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.config import SettingValue, is_deduplication, table_settings
 from olapdb.errors import (
     BadArguments,
+    CannotGetCreateTableQuery,
     DataTypeCannotBeUsedInKey,
     IllegalColumn,
     IncorrectQuery,
@@ -56,10 +57,13 @@ def build_table(
     changes: dict[str, SettingValue | None] = {
         setting.name: setting.value
         for setting in storage.settings
-        if engine.name not in ("Set", "Join", "Memory")  # theirs say what holds anyway
+        if engine.name not in ("Set", "Join")  # theirs say what holds anyway
     }
-    settings = table_settings(changes) if storage.settings else (like.settings if like else ())
-    if not engine.is_merge_tree:
+    is_memory = engine.name == "Memory"
+    settings = like.settings if like else ()
+    if storage.settings:
+        settings = table_settings(changes, memory=is_memory)
+    if not engine.is_merge_tree and not is_memory:
         settings = tuple(
             setting
             for setting in settings
@@ -194,6 +198,10 @@ def template_table(
         return None
     readable = context.with_temporary(snapshot)
     named = for_table(statement.like, replace(context, on_temporary=False))
+    if named.find(readable, statement.like) is None:
+        raise CannotGetCreateTableQuery(
+            f"Table {statement.like} does not exist.", position=statement.like.position
+        )
     return named.require_table(readable, statement.like, "CREATE TABLE AS")
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.errors import NotSupportedError, TableAlreadyExists
 from olapdb.model.schema import MaterializedView, RefreshableView
+from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.context import StatementContext, unknown_table
+from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl import refreshable_views
+from olapdb.statements.ddl.attempts import retry_on_conflict
+from olapdb.statements.ddl.detached_tables import attach_object, detach_object
 from olapdb.statements.ddl.inner_tables import inner_builder
 from olapdb.views.definition.create import create_view, judge_statement, set_attached
 from olapdb.views.definition.modify_query import modify_query
@@ -53,51 +57,45 @@ def judged_statement(
 
 
 def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:
-    """Run ATTACH or DETACH of a materialized view.
+    """Run ATTACH or DETACH.
 
-    DETACH stops the trigger; rows inserted until the next ATTACH are the view's gap. A database,
-    and DETACH of a table, raise NotSupportedError: every process that opens the warehouse sees the
-    same tables. ATTACH of an existing table raises TableAlreadyExists without IF NOT EXISTS, of a
-    missing one UnknownTable.
-    """
-    snapshot = context.snapshot()
-    attaches = isinstance(statement, nodes.Attach)
+    DETACH of a materialized view stops the trigger; rows inserted until the next ATTACH are the view's
+    gap. Other objects are hidden, see `detached_tables`. A database raises NotSupportedError: every
+    process that opens the warehouse sees the same ones. ATTACH of what exists raises
+    TableAlreadyExists without IF NOT EXISTS."""
     if statement.kind == "DATABASE":
-        raise _cannot_attach(statement, f"database {statement.name}")
+        verb = type(statement).__name__.upper()
+        raise NotSupportedError(
+            f"{verb} DATABASE is not supported: every process that opens the warehouse sees the same"
+            " databases.",
+            hint="DETACH its tables, or RENAME it.",
+            position=statement.position,
+        )
+    retry_on_conflict(context, partial(_attach_or_detach, statement, context))
+    return Result()
+
+
+def _attach_or_detach(
+    statement: nodes.Attach | nodes.Detach, context: StatementContext, snapshot: Snapshot
+) -> None:
+    """Make one attempt of `attach_or_detach` at the snapshot."""
+    attaches = isinstance(statement, nodes.Attach)
     item = context.find(snapshot, statement.name)
-    if item is None and isinstance(statement, nodes.Detach) and statement.if_exists:
-        return Result()
-    if item is None and attaches:
-        database, name = context.locate(statement.name)
-        error = unknown_table(snapshot, database, name)
-        hint = "UNDROP TABLE brings a dropped table back; CREATE makes a view anew."
-        raise type(error)(error.message, hint=hint, position=statement.name.position)
-    view = context.require(snapshot, statement.name)
-    if isinstance(view, MaterializedView):
-        set_trigger(view, attaches, context)
-        return Result()
-    if isinstance(statement, nodes.Attach):
-        if statement.if_not_exists:
-            return Result()
+    if isinstance(item, MaterializedView):
+        set_trigger(item, attaches, context)
+    elif isinstance(statement, nodes.Detach):
+        if item is None and statement.if_exists:
+            return
+        item = context.require(snapshot, statement.name)
+        detach_object(statement, item, context, snapshot)
+    elif item is None:
+        attach_object(statement, context, snapshot)
+    elif not statement.if_not_exists:
         raise TableAlreadyExists(
-            f"{view.database}.{view.name} exists, and is attached.",
+            f"{item.database}.{item.name} exists, and is attached.",
             hint="Say IF NOT EXISTS.",
             position=statement.name.position,
         )
-    raise _cannot_attach(statement, f"{view.database}.{view.name}")
-
-
-def _cannot_attach(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
-    """Return the error for a database, or for DETACH of an object that is not a materialized
-    view."""
-    verb = type(statement).__name__.upper()
-    return NotSupportedError(
-        f"{verb} is for materialized views; {what} is none, and every process that opens the"
-        " warehouse sees the same tables.",
-        hint="RENAME it into another database to put it away; DROP TABLE and UNDROP TABLE, while"
-        " old_parts_lifetime lasts; DETACH PARTITION ALL sets rows aside.",
-        position=statement.position,
-    )
 
 
 def set_trigger(view: MaterializedView, attached: bool, context: StatementContext) -> None:

@@ -15,6 +15,7 @@ from olapdb.formats.base import Format, Input, Rows, Structure
 from olapdb.formats.blocks import without_byte_order_mark
 from olapdb.formats.files import matching_files
 from olapdb.formats.opened import BINARY, BYTES, decoding, open_data
+from olapdb.formats.refusals import refusal_of
 from olapdb.formats.registry import find_format, format_of_path, reader_of
 from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Column, Table
@@ -36,6 +37,24 @@ def formatted_blocks(
     Data that name their columns are taken by name, others by position, in the order of `columns`.
     Raises UnknownFormat, FormatNotForInput and errors of the paths before any row is read; a
     DataError names column and row."""
+    chosen = find_format(statement.format).name if statement.format else ""
+    types = {column.name: column.type for column in columns}
+    try:
+        yield from _blocks(statement, table, columns, context, snapshot)
+    except errors.CannotParse as error:
+        kind = types.get(error.column or "")
+        is_last = bool(columns) and error.column == columns[-1].name
+        raise refusal_of(error, chosen, kind, is_last) from None
+
+
+def _blocks(
+    statement: nodes.Insert,
+    table: Table,
+    columns: Sequence[Column],
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> Iterator[pa.Table]:
+    """Yield blocks as `formatted_blocks` does, with errors as conversions name them."""
     streams = _streams(statement, context)
     for key, rows in groupby(_rows(streams, columns, context), lambda r: (r.names, r.types)):
         names, kinds = key

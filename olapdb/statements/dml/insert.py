@@ -12,6 +12,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
+from olapdb.dml.bounded_tables import drop_oldest
 from olapdb.dml.delivery import OffsetRanges, parse_offsets, read_offsets
 from olapdb.dml.insert import insert
 from olapdb.dml.insert_writer import InsertResult
@@ -303,6 +304,8 @@ def _commit(
     result = insert(
         context.origin("INSERT"), table.id, blocks, token=token, offsets=offsets, snapshot=snapshot
     )
+    if table.is_bounded:
+        drop_oldest(context.origin(), table.id, result.commit)
     return inserted_rows(result, context)
 
 

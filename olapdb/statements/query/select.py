@@ -17,6 +17,7 @@ from olapdb.config import Settings
 from olapdb.engine.layout import shared_layout
 from olapdb.errors import TooManyColumns, TooManyRowsOrBytes
 from olapdb.execute import ExecutionContext, estimator_of, run
+from olapdb.execute.operators.before_limit import COUNTING_FORMATS, prepare_counts
 from olapdb.execute.pruning.force_index import check_forced_indexes
 from olapdb.lazy import LazyModule
 from olapdb.model.session_snapshot import temporary_ids
@@ -50,7 +51,10 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
         registry.find_format(name)
     snapshot = context.with_temporary(context.reading_snapshot())
     plan = _with_limits(plan_query(query, context, snapshot), context)
-    return run_plan(plan, context.execution(snapshot), context)
+    execution = context.execution(snapshot)
+    if name is not None and name.lower() in COUNTING_FORMATS:
+        prepare_counts(plan.root, execution)
+    return run_plan(plan, execution, context)
 
 
 def run_at(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:

@@ -213,7 +213,7 @@ def test_mutations_are_listed(connection: Connection) -> None:
         connection, "SELECT table, command, is_done, parts_to_do FROM system.mutations"
     ) == [
         ("t", "UPDATE t SET v = 0 WHERE k = 1", 1, 0),
-        ("t", "ALTER TABLE t DELETE WHERE k = 2", 1, 0),
+        ("t", "(DELETE WHERE k = 2)", 1, 0),
     ]
 
 

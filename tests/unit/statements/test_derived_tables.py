@@ -61,7 +61,6 @@ def test_it_follows_the_dictionary(connection: Connection) -> None:
         ("(w String) ENGINE = Dictionary('default.d')", ThereIsNoColumn),
         ("ENGINE = Dictionary(d)", IncorrectQuery),
         ("ENGINE = Dictionary(d) AS SELECT 1 AS v", NotSupportedError),
-        ("(v UInt8) ENGINE = Memory SETTINGS max_rows_to_keep = 5", NotSupportedError),
     ],
 )
 def test_what_cannot_be_made(

@@ -91,9 +91,9 @@ def test_errors_name_column_row_and_value(connection: olapdb.Connection) -> None
         connection.execute("INSERT INTO t (a, b) FORMAT CSV\n1,2\n3\n")
     with pytest.raises(errors.CannotParseInput, match="Row 1 has 3 values"):
         connection.execute("INSERT INTO t (a, b) FORMAT TSV\n1\t2\t3\n")
-    with pytest.raises(errors.IncorrectData, match="Row 2 is no JSON"):
+    with pytest.raises(errors.CannotParseQuotedString, match="Row 2 is no JSON"):
         connection.execute('INSERT INTO t FORMAT JSONEachRow {"a":1} {"a":1,}')
-    with pytest.raises(errors.CannotParseInput):
+    with pytest.raises(errors.CannotReadAllData):
         connection.execute('INSERT INTO t FORMAT JSONEachRow {"a":1} {"a":1')
     with pytest.raises(errors.IncorrectData, match="column z"):
         connection.execute(

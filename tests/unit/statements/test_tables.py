@@ -24,16 +24,30 @@ def rows(connection: olapdb.Connection, query: str) -> list[tuple[object, ...]]:
     return connection.execute(query).fetchall()
 
 
-def test_a_table_stays_attached(connection: olapdb.Connection) -> None:
-    connection.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
-    for statement in ("DETACH TABLE t", "DETACH TABLE t PERMANENTLY", "DETACH DATABASE default"):
-        name, hint = refused(connection, statement)
-        assert name == "NOT_IMPLEMENTED"
-        assert "UNDROP" in hint
-    assert refused(connection, "ATTACH TABLE t")[0] == "TABLE_ALREADY_EXISTS"
-    assert refused(connection, "ATTACH TABLE nope")[0] == "UNKNOWN_TABLE"
-    connection.execute("ATTACH TABLE IF NOT EXISTS t")
-    connection.execute("DETACH TABLE IF EXISTS nope")
+def test_detached_tables_are_found_by_none_and_stay(tmp_path: Path) -> None:
+    with olapdb.connect(tmp_path / "w") as connection:
+        for statement in (
+            "CREATE DATABASE d",
+            "CREATE TABLE d.t (k UInt64) ENGINE = MergeTree ORDER BY k",
+            "INSERT INTO d.t VALUES (1)",
+            "CREATE TABLE d.s AS d.t",
+            "CREATE MATERIALIZED VIEW d.v ENGINE = MergeTree ORDER BY k AS SELECT k FROM d.s",
+        ):
+            connection.execute(statement)
+        assert refused(connection, "DETACH TABLE d.s")[0] == "HAVE_DEPENDENT_OBJECTS"
+        assert refused(connection, "DETACH DATABASE d")[0] == "NOT_IMPLEMENTED"
+        connection.execute("DETACH TABLE d.t PERMANENTLY")
+        assert refused(connection, "CREATE TABLE d.t AS d.s")[0] == "TABLE_ALREADY_EXISTS"
+        connection.execute("RENAME DATABASE d TO e")
+    with olapdb.connect(tmp_path / "w") as connection:
+        detached = "SELECT database, table, is_permanently FROM system.detached_tables"
+        assert rows(connection, detached) == [("e", "t", 1)]
+        assert refused(connection, "SELECT * FROM e.t")[0] == "UNKNOWN_TABLE"
+        connection.execute("ATTACH TABLE e.t")
+        assert rows(connection, "SELECT * FROM e.t") == [(1,)]
+        connection.execute("DETACH TABLE e.t")
+        connection.execute("DROP DATABASE e")
+        assert rows(connection, detached) == []
 
 
 def test_a_dropped_database_is_emptied_and_its_tables_come_back(

@@ -1,0 +1,160 @@
+"""Statements with a FORMAT and settings of formats: their text, or their error, is ClickHouse's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from tests.harness.oracle import Oracle, OracleError
+
+pytestmark = pytest.mark.feature("formats")
+
+_SETUP = (
+    "CREATE TABLE counted (a UInt32, b String) ENGINE = MergeTree ORDER BY a",
+    "INSERT INTO counted SELECT number, toString(number) FROM numbers(10)",
+)
+_BEFORE_LIMIT = (
+    "SELECT number FROM numbers(10) LIMIT 3",
+    "SELECT a FROM counted LIMIT 3",
+    "SELECT a FROM counted WHERE a % 2 = 0 LIMIT 3",
+    "SELECT a FROM counted ORDER BY a LIMIT 3 OFFSET 2",
+    "SELECT a FROM counted ORDER BY b DESC LIMIT 3",
+    "SELECT a FROM counted ORDER BY a OFFSET 8",
+    "SELECT a % 3 AS k, count() AS c FROM counted GROUP BY k ORDER BY c, k LIMIT 2",
+    "SELECT a % 3 AS k, count() FROM counted GROUP BY k WITH TOTALS ORDER BY k LIMIT 2",
+    "SELECT DISTINCT a % 3 AS k FROM counted ORDER BY k LIMIT 2",
+    "SELECT a FROM (SELECT a FROM counted ORDER BY a LIMIT 3)",
+    "SELECT a FROM counted ORDER BY a LIMIT 2 UNION ALL SELECT 1",
+    "SELECT a, row_number() OVER (ORDER BY a) AS r FROM counted ORDER BY a LIMIT 2",
+    "SELECT count() FROM counted",
+)
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    with Oracle() as oracle:
+        for statement in _SETUP:
+            oracle.execute(statement)
+        yield oracle
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[olapdb.Connection]:
+    with olapdb.connect() as connection:
+        for statement in _SETUP:
+            connection.execute(statement)
+        yield connection
+
+
+def _expected(oracle: Oracle, sql: str) -> bytes | str:
+    """Return ClickHouse's text of a statement, or the name of its error."""
+    try:
+        return oracle.text(sql, "TSVWithNamesAndTypes")
+    except OracleError as error:
+        return error.name
+
+
+def _answer(connection: olapdb.Connection, sql: str) -> bytes | str:
+    """Return olapdb's text of a statement, or the name of its error."""
+    try:
+        cursor = connection.execute(sql)
+        return (
+            cursor.fetch_text() if " FORMAT " in sql else cursor.fetch_text("TSVWithNamesAndTypes")
+        )
+    except olapdb.Error as error:
+        return error.name
+
+
+@pytest.mark.parametrize("output_format", ["JSON", "JSONCompact", "JSONColumnsWithMetadata", "XML"])
+def test_rows_before_limit(
+    output_format: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    for query in _BEFORE_LIMIT:
+        sql = f"{query} FORMAT {output_format} SETTINGS output_format_write_statistics = 0"
+        assert _answer(connection, sql) == _expected(oracle, sql), query
+
+
+_UNREADABLE = (
+    ("CSV", "s String, x {0}", "q,{1}"),
+    ("CSV", "x {0}, s String", "{1},q"),
+    ("TSV", "s String, x {0}", "q\\t{1}"),
+    ("TSV", "x {0}, s String", "{1}\\tq"),
+    ("JSONEachRow", "x {0}", '{{"x":"{1}"}}'),
+    ("JSONCompactEachRow", "x {0}", '["{1}"]'),
+    ("Values", "x {0}", "(\\'{1}\\')"),
+)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "text"),
+    [
+        ("UInt8", "abc"),
+        ("UInt8", "1x"),
+        ("Int32", "1.5"),
+        ("Nullable(Int64)", "1 2"),
+        ("Float64", "1.2x"),
+        ("Float64", "abc"),
+        ("Decimal(9, 2)", "abc"),
+        ("Date", "2020-01-01x"),
+        ("Date", "foo"),
+        ("Bool", "abc"),
+        ("UUID", "abc"),
+        ("Array(UInt8)", "abc"),
+    ],
+)
+def test_errors_of_values(
+    data_type: str, text: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    """A value that cannot be read has the error of the character at which ClickHouse stops."""
+    for name, structure, data in _UNREADABLE:
+        if name == "Values" and data_type.startswith("Nullable"):
+            continue  # NULL in ClickHouse
+        source = f"'{structure.format(data_type)}', '{data.format('', text)}'"
+        sql = f"SELECT * FROM format({name}, {source})"
+        assert _answer(connection, sql) == _expected(oracle, sql), sql
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["FORMAT CSV 1,abc", "FORMAT CSV abc,1", "FORMAT TSV 1\tabc", 'FORMAT JSONEachRow {"b":"x"}'],
+)
+def test_errors_of_inserted_values(
+    data: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    for database in (oracle, connection):
+        database.execute("CREATE TABLE IF NOT EXISTS numbered (a UInt8, b Int32) ENGINE = Memory")
+    with pytest.raises(OracleError) as expected:
+        oracle.execute(f"INSERT INTO numbered {data}")
+    with pytest.raises(olapdb.Error) as refused:
+        connection.execute(f"INSERT INTO numbered {data}")
+    assert refused.value.name == expected.value.name
+
+
+@pytest.mark.parametrize(
+    "row",
+    ['{"x" 1}', "{x:1}", '{"x":1,}', '{"x":1', "foo", '{"x":1}}', '{"x":abc}', '{"y":1}', "[1]"],
+)
+def test_errors_of_rows(row: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    sql = f"SELECT * FROM format(JSONEachRow, 'x UInt8', '{row}')"
+    assert _answer(connection, sql) == _expected(oracle, sql)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "CSV, 'x String, s String', '  a , b \\n'",
+        "CSV, 'x UInt8, s String', '1, a \\n 2 ,c'",
+        "CSV, 'x Float64, d Date, s String', ' 1.5 , 2024-01-01 , \\tz\\n'",
+        "CSV, ' a , 1 \\n b , 2 \\n'",
+        "CSV, 'x String, s String', '\"a , b\", c \\n'",
+    ],
+)
+def test_blanks_around_values_of_csv(
+    source: str, oracle: Oracle, connection: olapdb.Connection
+) -> None:
+    for trims in (0, 1):
+        settings = f"SETTINGS input_format_csv_trim_whitespaces = {trims}"
+        sql = f"SELECT * FROM format({source}) {settings}"
+        assert _answer(connection, sql) == _expected(oracle, sql), sql
