@@ -7,9 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from olapdb import functions
+from olapdb.bind.contracts import BindContext
 from olapdb.bind.grouping_sets import GroupingRef, NullableKey, grouping_value
 from olapdb.bind.names import NameAllocator
-from olapdb.errors import BadArguments, Error, IllegalAggregation, NotAnAggregate, Position
+from olapdb.errors import (
+    BadArguments,
+    Error,
+    IllegalAggregation,
+    NotAnAggregate,
+    Position,
+    UnknownAggregateFunction,
+)
 from olapdb.functions.base import Aggregate, Environment
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
@@ -56,6 +64,17 @@ def refuse_aggregates(
 
 _KEEPS_DEFAULT = re.compile(r"(?i)^count|^uniq|Merge|OrNull")
 """Names of aggregates that aggregate_functions_null_for_empty does not change."""
+
+
+def refuse_previews(name: str, context: BindContext, position: Position | None) -> None:
+    """Raise UnknownAggregateFunction for an aggregate of time series that its setting does not allow."""
+    setting = "enable_time_series_aggregate_functions"
+    if name.startswith("timeSeries") and not context.flag(setting):
+        raise UnknownAggregateFunction(
+            f"Aggregate function {name} is in private preview.",
+            hint=f"SET {setting} = 1 allows it.",
+            position=position,
+        )
 
 
 def resolve_aggregate_call(

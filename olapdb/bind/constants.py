@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +63,7 @@ def call(name: str, arguments: tuple[Expression, ...], environment: Environment)
 
     Raises what the function's type rule raises."""
     if name in COMPARISONS and len(arguments) == 2:
-        arguments = _compare_in_column_type(arguments, environment)
+        arguments = _compare_in_column_type(name, arguments, environment)
     together = _MEETING.get(name)
     if together is not None:
         for places in together(len(arguments)):
@@ -135,10 +135,10 @@ def fold_lambda(expression: LambdaFunction, environment: Environment) -> Express
     """Return a function of constants and a closed pure lambda as its value, any other unchanged."""
     if not all(isinstance(a, Constant) for a in expression.arguments):
         return expression
-    if not _is_closed(expression.body):
+    names = [p.name for p in expression.parameters]
+    if not _is_closed(expression.body, names):
         return expression
     values = [a.value for a in expression.arguments if isinstance(a, Constant)]
-    names = [p.name for p in expression.parameters]
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
         """Return the values of the lambda's body for the elements."""
@@ -153,16 +153,23 @@ def fold_lambda(expression: LambdaFunction, environment: Environment) -> Express
     return Constant(expression.type, value if isinstance(value, pa.Scalar) else value[0])
 
 
-def _is_closed(body: Expression) -> bool:
-    """Return whether a body has only constants, parameters and pure functions that are not lazy."""
+def _is_closed(body: Expression, parameters: Collection[str]) -> bool:
+    """Return whether a body has only constants, these parameters of its own lambda, none of one
+    around it, and pure functions that are not lazy."""
     match body:
-        case Constant() | LambdaParameter():
+        case Constant():
             return True
+        case LambdaParameter(name=name):
+            return name in parameters
         case Cast(argument=argument):
-            return _is_closed(argument)
+            return _is_closed(argument, parameters)
         case Call(function=function, arguments=arguments):
             pure = function.volatility == "pure" and not function.lazy
-            return pure and function.name not in _NOT_FOLDED and all(map(_is_closed, arguments))
+            return (
+                pure
+                and function.name not in _NOT_FOLDED
+                and all(_is_closed(argument, parameters) for argument in arguments)
+            )
         case _:
             return False
 
@@ -256,7 +263,7 @@ def cast_literal(node: sql.Expression, bound: Expression) -> Expression:
 
 
 def _compare_in_column_type(
-    arguments: tuple[Expression, ...], environment: Environment
+    name: str, arguments: tuple[Expression, ...], environment: Environment
 ) -> tuple[Expression, ...]:
     """Return both sides of a comparison, a constant text as the other side's type.
 
@@ -267,6 +274,9 @@ def _compare_in_column_type(
         if not isinstance(text, Constant) or not isinstance(types.plain(text.type), types.String):
             continue
         target = types.plain(other.type)
+        known = not isinstance(target, types.Enum) or text.value.as_py() in target.texts.values()
+        if not known and name != "notEquals":
+            return arguments  # the comparison answers 0
         if (
             isinstance(
                 target,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from olapdb import errors, functions, types
 from olapdb.bind import constants
-from olapdb.bind.aggregates import resolve_aggregate_call, texts_to_join
+from olapdb.bind.aggregates import refuse_previews, resolve_aggregate_call, texts_to_join
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.correlations import outer_value
 from olapdb.bind.finished_states import takes_states
@@ -416,6 +416,7 @@ class ExpressionBinder:
             bound,
             null_for_empty=self.context.flag("aggregate_functions_null_for_empty"),
         )
+        refuse_previews(name, self.context, node.position)
         refuse_parameters(reference.call)
         for argument in reference.call.arguments:
             refuse_windows(argument, f"the aggregate function {name}", node.position)

@@ -236,6 +236,8 @@ class _Clause:
             raise self._invalid(f"{clause} is of type {given}, the column of {self._type}.")
         if isinstance(given, Integer | Float):
             value = _python(constant)
+            if value < 0 and isinstance(self._type, Integer) and not self._type.signed:
+                raise self._invalid(f"{clause} is below 0, which no {self._type} is.")
             return value * (self._per_second or 1)
         return _python(constants.cast(constant, self._type, self._binder.environment))
 

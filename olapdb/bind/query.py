@@ -26,6 +26,7 @@ MEANING = frozenset(
         "prefer_column_name_to_alias",
         "cast_keep_nullable",
         "allow_deprecated_error_prone_window_functions",
+        "enable_time_series_aggregate_functions",
         "transform_null_in",
         "aggregate_functions_null_for_empty",
         "empty_result_for_aggregation_by_empty_set",

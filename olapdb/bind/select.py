@@ -116,7 +116,7 @@ class _SelectBinder:
         select = self.select
         items = list(self._items())
         if not items:
-            raise EmptyListOfColumnsQueried("EXCEPT leaves no column to select.")
+            raise EmptyListOfColumnsQueried("A star, EXCEPT or COLUMNS leaves no column to select.")
         prewhere = self._condition(select.prewhere, "PREWHERE")
         where = self._condition(select.where, "WHERE")
         keys = self._group_keys(items)

@@ -111,7 +111,8 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
     arguments = tuple(binder.bind(argument) for argument in node.arguments)
     names = []
     for bound in arguments:
-        value = bound.value.as_py() if isinstance(bound, Constant) else None
+        constant = constants.compute(bound, binder.environment)
+        value = None if constant is None else constant.value.as_py()
         if not isinstance(value, str):
             raise errors.IllegalTypeOfArgument(f"The arguments of {node.name} are constant texts.")
         names.append(value)

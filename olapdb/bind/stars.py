@@ -212,10 +212,6 @@ def starred_columns(binder: Binder, star: sql.Star) -> list[RelationColumn]:
     if star.pattern is not None:
         pattern = _compiled(star.pattern, star)
         columns = [c for c in columns if pattern.search(c.name)]
-        if not columns:
-            raise NoSuchColumn(
-                f"No column matches COLUMNS('{star.pattern}').", position=star.position
-            )
     hidden = [_compiled(text, star) for text in star.excluded_patterns]
     return [
         c

@@ -170,6 +170,11 @@ _DEFINED = (
         "neighbor, runningDifference and runningAccumulate may be called; they see one block.",
     ),
     SettingDefinition(
+        "enable_time_series_aggregate_functions",
+        False,
+        "Aggregates named timeSeries… may be called; ClickHouse has them in private preview.",
+    ),
+    SettingDefinition(
         "aggregate_functions_null_for_empty", False, "Aggregates over nothing are NULL."
     ),
     SettingDefinition(

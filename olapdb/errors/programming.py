@@ -325,6 +325,10 @@ class WithTiesWithoutOrderBy(ProgrammingError, name="WITH_TIES_WITHOUT_ORDER_BY"
     """LIMIT … WITH TIES where nothing says which rows are equal."""
 
 
+class OffsetFetchWithoutOrderBy(ProgrammingError, name="OFFSET_FETCH_WITHOUT_ORDER_BY", code=628):
+    """FETCH FIRST n ROWS without ORDER BY."""
+
+
 class EngineRequired(ProgrammingError, name="ENGINE_REQUIRED", code=119):
     """A CREATE TABLE without an engine where the settings give none."""
 

@@ -33,6 +33,8 @@ _rank_test = deferred("rank_tests.rank_test")
 _array_intersection = deferred("set_operations.array_intersection")
 _bitmap_operation = deferred("set_operations.bitmap_operation")
 _sparkbar = deferred("sparkbar.sparkbar")
+_on_grid = deferred("time_series.on_grid")
+_samples = deferred("time_series.samples")
 _analysis_of_variance = deferred("variance_tests.analysis_of_variance")
 _one_sample_test = deferred("variance_tests.one_sample_test")
 
@@ -43,6 +45,17 @@ QUANTILE_KINDS = (
     *("InterpolatedWeighted", "ExactWeightedInterpolated", "GK", "DD"),
 )
 """What follows `quantile` or `quantiles` in a name."""
+TIME_SERIES_ON_GRID = (
+    *(
+        f"timeSeries{measure}ToGrid"
+        for measure in (
+            *("Avg", "Changes", "Count", "Delta", "Deriv", "Increase", "InstantDelta"),
+            *("InstantRate", "Last", "Max", "Min", "PredictLinear", "Rate", "Resets", "Sum"),
+            *("TimestampOfMax", "TimestampOfMin"),
+        )
+    ),
+    "timeSeriesResampleToGridWithStaleness",
+)
 PLURALS = ("quantile", "quantiles")
 
 FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
@@ -74,5 +87,7 @@ FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         "deltaSumTimestamp": _delta_sum_timestamp,
         "singleValueOrNull": _single_value,
         "sumKahan": _kahan_sum,
+        **dict.fromkeys(TIME_SERIES_ON_GRID, _on_grid),
+        **dict.fromkeys(("timeSeriesGroupArray", "timeSeriesLastTwoSamples"), _samples),
     }
 )

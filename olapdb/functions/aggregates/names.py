@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_GRID_STEPS = (
-    *("Avg", "Changes", "Count", "Delta", "Deriv", "Increase", "InstantDelta", "InstantRate"),
-    *("Last", "Max", "Min", "PredictLinear", "Rate", "Resets", "Sum"),
-    *("TimestampOfMax", "TimestampOfMin"),
-)
-
 MAPPED_ARRAYS: Mapping[str, str] = MappingProxyType(
     {
         "sumMappedArrays": "sum",
@@ -155,15 +149,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         ),
         **{
             f"timeSeries{kind}": "ClickHouse has it in private preview"
-            for kind in (
-                *(f"{step}ToGrid" for step in _GRID_STEPS),
-                "ResampleToGridWithStaleness",
-                "GroupArray",
-                "LastTwoSamples",
-                "BottomKMasks",
-                "LimitKMasks",
-                "TopKMasks",
-            )
+            for kind in ("BottomKMasks", "LimitKMasks", "TopKMasks")
         },
     }
 )

@@ -40,10 +40,13 @@ from olapdb.types import (
     AggregateFunction,
     Array,
     DataType,
+    FixedString,
     Integer,
+    LowCardinality,
     Nothing,
     Nullable,
     SimpleAggregateFunction,
+    String,
     Tuple,
     WideNumber,
     is_nullable,
@@ -83,6 +86,16 @@ else:
     )
 
 
+def _argument_type(data_type: DataType) -> DataType:
+    """Return the type of an argument as an aggregate sees it: that of a SimpleAggregateFunction's
+    values, and a LowCardinality of texts alone."""
+    if isinstance(data_type, SimpleAggregateFunction):
+        return data_type.inner
+    if isinstance(data_type, LowCardinality):
+        return data_type if isinstance(plain(data_type), String | FixedString) else data_type.inner
+    return data_type
+
+
 def resolve_aggregate(
     name: str, parameters: Sequence[object], argument_types: Sequence[DataType]
 ) -> Aggregate:
@@ -99,10 +112,7 @@ def resolve_aggregate(
         raise UnknownAggregateFunction(f"Unknown aggregate function {name}.", hint=hint)
     if base in REFUSED:
         raise NotSupportedError(f"Aggregate function {name} is not supported: {REFUSED[base]}.")
-    types = tuple(
-        data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
-        for data_type in argument_types
-    )
+    types = tuple(map(_argument_type, argument_types))
     _refuse_wide(base, types)
     aggregate = _resolve(name, tuple(parameters), types)
     inside = tuple(map(without_inner_low_cardinality, types))

@@ -120,6 +120,10 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         Raises ArgumentOutOfBound if any step is 0, or if all arrays together get too large.
         """
         numbers = [columns.numpy_values(a).astype(np.int64) for a in arrays]
+        if len(numbers) == 1 and (numbers[0] < 0).any():
+            raise ArgumentOutOfBound(
+                f"The end of {name} is below 0.", hint="Give its start too: range(-3, 0)."
+            )
         start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), np.int64)
         end = numbers[1] if len(numbers) > 1 else numbers[0]
         step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)

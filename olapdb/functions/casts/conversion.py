@@ -22,7 +22,7 @@ from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
-from olapdb.functions.kernels.supertypes import NULL_TYPE
+from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
 from olapdb.functions.scalar import (
     ScalarDefinition,
     constant_integer,
@@ -161,7 +161,14 @@ def _converted(name: str, target: types.DataType, arguments: Sequence[Argument])
         """Cast the first argument to the result type."""
         return cast.cast_column(values[0], source, result, environment, strict=strict)
 
-    return ScalarCall(name, result, kernel, monotonic=_is_monotonic(types.plain(source), target))
+    shown = _shown(result, arguments)
+    return ScalarCall(name, shown, kernel, monotonic=_is_monotonic(types.plain(source), target))
+
+
+def _shown(result: types.DataType, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the result's type as LowCardinality if that is what the converted argument is."""
+    fixed = [argument.constant is not None for argument in arguments]
+    return low_cardinality_result(result, [a.type for a in arguments], fixed)
 
 
 def _is_monotonic(source: types.DataType, target: types.DataType) -> bool:
@@ -305,7 +312,7 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
                 missing = _rezoned(values[-1], target) if is_zoned else values[-1]
             return _filled(converted, missing, None if result == target else values[0])
 
-        return ScalarCall(name, result, kernel)
+        return ScalarCall(name, _shown(result, arguments), kernel)
 
     return resolve
 

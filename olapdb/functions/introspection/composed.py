@@ -28,6 +28,7 @@ from olapdb.types import (
     Map,
     String,
     Tuple,
+    WideNumber,
     make_nullable,
     plain,
 )
@@ -95,6 +96,8 @@ def _fraction_of_id(number: Part, *rest: Part) -> Part:
 
 def _hamming(left: Part, right: Part) -> Part:
     """Return the number of bits in which two integers differ, negative ones as 64 bits."""
+    if any(isinstance(plain(part.type), WideNumber) for part in (left, right)):
+        return call("bitCount", call("bitXor", left, right))
     for part in (left, right):
         _require("bitHammingDistance", part, Integer, "an integer")
     return call("bitCount", call("bitXor", call("toUInt64", left), call("toUInt64", right)))

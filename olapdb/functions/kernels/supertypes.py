@@ -23,6 +23,7 @@ from olapdb.types import (
     UINT8,
     UINT32,
     UINT64,
+    UUID,
     WIDE_INTEGER,
     WIDE_SUM,
     AggregateFunction,
@@ -41,6 +42,7 @@ from olapdb.types import (
     Integer,
     Interval,
     IPv4,
+    IPv6,
     LowCardinality,
     Map,
     Nothing,
@@ -61,6 +63,10 @@ from olapdb.types import (
 DECIMAL_DIGITS = (9, 18, 38, 76)
 """The digits that Decimal32, 64, 128 and 256 hold."""
 NULL_TYPE = Nullable(NOTHING)
+_IN_DICTIONARIES = (
+    String | FixedString | Integer | Float | Date | Date32 | DateTime | UUID | IPv4 | IPv6
+)
+"""Types that a LowCardinality may have."""
 _DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
@@ -377,13 +383,14 @@ def sum_type(data_type: DataType) -> DataType:
 def low_cardinality_result(
     result: DataType, types: Sequence[DataType], constant: Sequence[bool]
 ) -> DataType:
-    """Return `result`, a text type, as LowCardinality if the only non-constant argument is
-    LowCardinality.
+    """Return `result` as LowCardinality if it may be one, and the only argument that is no constant
+    is LowCardinality, or all are constants and one is.
 
     Otherwise returns `result` as given.
     """
     varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
     hinted = len(varying) == 1 and isinstance(varying[0], LowCardinality)
-    text = isinstance(plain(result), String | FixedString)
-    wrap = hinted and text and not isinstance(result, LowCardinality)
+    hinted |= not varying and any(isinstance(t, LowCardinality) for t in types)
+    holds = isinstance(plain(result), _IN_DICTIONARIES)
+    wrap = hinted and holds and not isinstance(result, LowCardinality)
     return LowCardinality(result) if wrap else result

@@ -402,8 +402,13 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
     """Return a kernel that applies `function` to two integers of 64 bits."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Apply the function to both integers and wrap the result to its type."""
+        """Apply the function to both integers and wrap the result to its type.
+
+        Raises IllegalDivision for a 0, as ClickHouse does, which divides one by the other."""
         left, right = _integer_operands(arrays)
+        zero = (left == 0) | (right == 0)
+        if zero.any():
+            raise IllegalDivision("Division by zero.").at_row(int(np.argmax(zero)))
         return columns.from_values(function(left, right), call.result.arrow)
 
     return kernel

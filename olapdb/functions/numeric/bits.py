@@ -13,7 +13,7 @@ from olapdb.functions.base import Argument, Column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number
-from olapdb.functions.numeric import bit_strings
+from olapdb.functions.numeric import bit_strings, wide_bits
 from olapdb.functions.scalar import (
     Invocation,
     Kernel,
@@ -154,7 +154,7 @@ def _complement(values: list[Column], call: Invocation) -> Column:
 
 _TEST_RULE = fixed_rule(UINT8, (Integer, Boolean), "an integer")
 
-DEFINITIONS: tuple[ScalarDefinition, ...] = (
+_PLAIN: tuple[ScalarDefinition, ...] = (
     define("bitAnd", bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
     define("bitOr", bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
     define("bitXor", bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),
@@ -167,3 +167,5 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("bitTestAll", _TEST_RULE, _testing(np.bitwise_and), count=(2, None)),
     define("bitTestAny", _TEST_RULE, _testing(np.bitwise_or), count=(2, None)),
 )
+
+DEFINITIONS = tuple(wide_bits.with_wide(definition) for definition in _PLAIN)

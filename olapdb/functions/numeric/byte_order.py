@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import NotSupportedError
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.numeric.bits import bit_rule
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
-from olapdb.types import DataType, Integer
+from olapdb.types import DataType, Integer, WideNumber
 
 
 def _first_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -24,6 +25,8 @@ def _rotated_type(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
     """Return the wider type of both; raise IllegalTypeOfArgument unless both are integers."""
+    if any(isinstance(t, WideNumber) for t in types):
+        raise NotSupportedError(f"{name} is not there for integers of 128 or 256 bits.")
     require(name, types, Integer, "an integer")
     return bit_rule(name, types, arguments)
 

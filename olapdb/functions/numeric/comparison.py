@@ -271,6 +271,11 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
 
     def native(values: list[Column], call: Invocation) -> Column:
         """Compare two columns; UInt8, NULL for NULL, a constant for constants."""
+        if isinstance(target, Enum) and name != "notEquals":
+            beside = _beside_no_element(values, call.types, target)
+            if beside is not None:
+                none = pa.scalar(None, pa.uint8())
+                return pc.if_else(pc.is_valid(beside), pa.scalar(0, pa.uint8()), none)
         if _is_mixed(call.types):
             constant = all(isinstance(v, pa.Scalar) for v in values)
             result = compare_mixed(name, values[0], values[1], 1 if constant else call.rows)
@@ -284,6 +289,21 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
         return pc.cast(_ARROW[name](*pair), pa.uint8())
 
     return native
+
+
+def _beside_no_element(
+    values: Sequence[Column], types: Sequence[DataType], target: Enum
+) -> Column | None:
+    """Return the Enum that is compared with a constant text which it lacks, else None.
+
+    ClickHouse answers 0 to `=` and to each other comparison but `!=`, which fails."""
+    for at, kind in enumerate(types):
+        text, other = values[at], values[1 - at]
+        if isinstance(kind, Enum) or not isinstance(text, pa.Scalar) or not text.is_valid:
+            continue
+        if text.as_py() not in target.texts.values():
+            return other
+    return None
 
 
 def comparison_of_arrays(

@@ -343,7 +343,7 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
             best = cast_column(best, wide, result, environment, strict=False)
             return best[0] if constant else best
 
-        return ScalarCall(name, result, kernel)
+        return ScalarCall(name, _hinted(result, arguments), kernel)
 
     return resolve
 

@@ -192,6 +192,7 @@ def _parse_branch(cursor: TokenCursor) -> tuple[nodes.Query, bool]:
     order_by = sorting.parse_order_by(cursor)
     interpolate = sorting.parse_interpolate(cursor)
     limits = sorting.parse_limits(cursor)
+    sorting.refuse_unordered_fetch(limits, order_by, position)
     select = nodes.Select(
         (nodes.Star(position=position),),
         source=nodes.SubqueryRelation(inner, position=position),
@@ -238,6 +239,7 @@ def _parse_select(cursor: TokenCursor, *, implicit: bool = False) -> nodes.Selec
     order_by = sorting.parse_order_by(cursor)
     interpolate = sorting.parse_interpolate(cursor)
     limits = sorting.parse_limits(cursor, head.top, head.with_ties)
+    sorting.refuse_unordered_fetch(limits, order_by, position)
     settings, output = parse_output(cursor)
     select = nodes.Select(
         head.columns,

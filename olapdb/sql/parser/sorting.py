@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from olapdb.errors import NotSupportedError, SyntaxError
+from olapdb.errors import NotSupportedError, OffsetFetchWithoutOrderBy, Position, SyntaxError
 from olapdb.sql.nodes import Expression, Fill, LimitBy, OrderByAll, OrderItem
 from olapdb.sql.parser import expressions, operands
 from olapdb.sql.parser.cursor import TokenCursor
@@ -26,6 +26,7 @@ class LimitClauses:
     offset: Expression | None = None
     with_ties: bool = False
     range: LimitRange | None = None
+    fetches: bool = False
 
 
 def parse_order_by(cursor: TokenCursor) -> tuple[OrderItem, ...] | OrderByAll:
@@ -127,6 +128,16 @@ def parse_limits(
     return limits
 
 
+def refuse_unordered_fetch(
+    limits: LimitClauses, order_by: tuple[OrderItem, ...] | OrderByAll, position: Position | None
+) -> None:
+    """Raise OffsetFetchWithoutOrderBy for a FETCH in a SELECT without ORDER BY."""
+    if limits.fetches and not order_by:
+        raise OffsetFetchWithoutOrderBy(
+            "FETCH needs ORDER BY, which says what rows are the first.", position=position
+        )
+
+
 def _parse_limit(cursor: TokenCursor, limits: LimitClauses) -> None:
     """Parse `LIMIT n`, `LIMIT m, n` or `LIMIT n OFFSET m`, each with BY or WITH TIES."""
     position = cursor.position(cursor.advance())
@@ -174,7 +185,7 @@ def _parse_fetch(cursor: TokenCursor, limits: LimitClauses) -> None:
         raise cursor.expected("FIRST or NEXT")
     if limits.limit is not None:
         raise SyntaxError("A SELECT has one LIMIT or FETCH.", position=position)
-    limits.limit = expressions.parse_expression(cursor)
+    limits.limit, limits.fetches = expressions.parse_expression(cursor), True
     if not cursor.take_one_of("ROW", "ROWS"):
         raise cursor.expected("ROWS")
     if cursor.take("WITH", "TIES"):

@@ -45,6 +45,7 @@ QUERY_SETTINGS = (
     "join_default_strictness",
     "cast_keep_nullable",
     "allow_deprecated_error_prone_window_functions",
+    "enable_time_series_aggregate_functions",
     "group_by_use_nulls",
     "totals_mode",
     "data_type_default_nullable",

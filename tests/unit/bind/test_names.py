@@ -134,7 +134,7 @@ def test_system_table_reads_what_is_used() -> None:
         ("SELECT f.delayy FROM flights AS f", errors.UnknownIdentifier, "delay"),
         ("SELECT x.* FROM flights AS f", errors.UnknownIdentifier, ""),
         ("SELECT * EXCEPT (dely) FROM flights", errors.NoSuchColumn, "delay"),
-        ("SELECT COLUMNS('^zz') FROM flights", errors.NoSuchColumn, ""),
+        ("SELECT COLUMNS('^zz') FROM flights", errors.EmptyListOfColumnsQueried, ""),
         ("SELECT * FROM numberz(3)", errors.UnknownFunction, "numbers"),
         ("SELECT uniqq(carrier) FROM flights", errors.UnknownFunction, "uniq."),
         ("SELECT TOSTARTOFHOURS(now())", errors.UnknownFunction, "toStartOfHour"),
