@@ -211,10 +211,7 @@ def test_mutations_are_listed(connection: Connection) -> None:
     connection.execute("ALTER TABLE t ADD COLUMN z UInt8")
     assert rows(
         connection, "SELECT table, command, is_done, parts_to_do FROM system.mutations"
-    ) == [
-        ("t", "UPDATE t SET v = 0 WHERE k = 1", 1, 0),
-        ("t", "(DELETE WHERE k = 2)", 1, 0),
-    ]
+    ) == [("t", "UPDATE t SET v = 0 WHERE k = 1", 1, 0), ("t", "(DELETE WHERE k = 2)", 1, 0)]
 
 
 def test_codecs_are_shown_as_they_are_and_as_they_are_stored(connection: Connection) -> None:
