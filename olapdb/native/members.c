@@ -16,6 +16,18 @@
     }
 #define OFFSET(T) ((uint64_t)(int64_t)((const T *)values)[row] - low)
 
+/* Return 64 bytes of 0 or 1 as bits, the first byte as the lowest. A product moves the bits of eight bytes into
+ * its uppermost byte: bytes are independent, where bits of one word would wait for each other. */
+static uint64_t packed(const uint8_t *flags) {
+    uint64_t word = 0;
+    for (int part = 0; part < 8; part++) {
+        uint64_t eight;
+        memcpy(&eight, flags + 8 * part, sizeof eight);
+        word |= (eight * 0x0102040810204080u >> 56) << (8 * part);
+    }
+    return word;
+}
+
 /* Set the bit of each value in `bits`. All values lie in the span that begins with `low`; none is NULL. */
 EXPORT void olapdb_mark_members(int type, const void *values, int64_t rows, uint64_t low, uint8_t *bits) {
 #define LOOP(NAME, T)                                                                               \
@@ -34,12 +46,13 @@ EXPORT void olapdb_find_members(int type, const void *values, const uint8_t *val
     case NAME:                                                                                      \
         for (int64_t start = 0; start < rows; start += 64) {                                        \
             int64_t stop = rows - start < 64 ? rows : start + 64;                                   \
-            uint64_t word = 0;                                                                      \
+            uint8_t found[64] = {0};                                                                \
             for (int64_t row = start; row < stop; row++) {                                          \
                 uint64_t at = OFFSET(T);                                                            \
                 at = at < span ? at : span;                                                         \
-                word |= (uint64_t)((bits[at >> 3] >> (at & 7)) & 1) << (row - start);               \
+                found[row - start] = (bits[at >> 3] >> (at & 7)) & 1;                               \
             }                                                                                       \
+            uint64_t word = packed(found);                                                          \
             if (validity != NULL)                                                                   \
                 for (int64_t row = start; row < stop; row++)                                        \
                     if (!is_valid(validity, bit, row)) word &= ~((uint64_t)1 << (row - start));     \
