@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from olapdb.commit.origin import CommitOrigin
@@ -109,6 +110,11 @@ class ViewJob:
         """Return the settings of the statement."""
         return self.origin.settings
 
+    @cached_property
+    def _task_settings(self) -> tuple[tuple[str, object], ...]:
+        """The settings of all chunks, which may be thousands."""
+        return _without_guardrails(self.settings)
+
     @property
     def query_id(self) -> str:
         """Return the id of the query that runs the job."""
@@ -188,7 +194,7 @@ class ViewJob:
             partition,
             frozenset(part.id for part in parts),
             self.services.lease_id,
-            _without_guardrails(self.settings),
+            self._task_settings,
             self.environment(),
             target_partitions,
         )

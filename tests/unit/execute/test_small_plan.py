@@ -10,7 +10,7 @@ import olapdb
 from olapdb.config import tuning
 from olapdb.errors import MemoryLimitExceeded
 
-pytestmark = pytest.mark.feature("materialized views")
+pytestmark = pytest.mark.feature("views")
 
 SOURCE = (
     "CREATE TABLE s (k Nullable(Int32), name LowCardinality(String), x Int64, f Float64,"
