@@ -66,28 +66,35 @@ def _readable_key(config: Mapping[str, Any]) -> object:
     return config.get("unique_key")
 
 
-def query_mistakes(config: Mapping[str, Any], query: str, describe: Describe) -> list[str]:
-    """Return the mistakes of keys, predicates and merged columns that name what the query lacks.
+def query_mistakes(
+    config: Mapping[str, Any], query: str, describe: Describe
+) -> tuple[list[str], list[str]]:
+    """Return the mistakes of predicates and merged columns that name what the query lacks, and those
+    of keys. Those of keys are for a warning: dbt has it that a first run, which uses no key, passes.
 
     A query that cannot be described has none: its own statement tells what is wrong with it."""
     try:
         names = [name for name, _ in describe(query)]
     except Error:
-        return []
+        return [], []
+
+    def unfit(name: str, expressions: Sequence[str]) -> list[str]:
+        """Return a sentence for each of the expressions that does not bind."""
+        problems = []
+        for expression in expressions:
+            try:
+                describe(f"select ({expression}) as dbt_checked from (\n{query}\n) as dbt_rows")
+            except Error as error:
+                problems.append(
+                    f"{name} {expression!r} does not fit the model's query, which has the columns "
+                    f"{', '.join(names)}: {error.message}"
+                )
+        return problems
+
     predicates = config.get("predicates") or config.get("incremental_predicates")
-    expressions = [("unique_key", key) for key in keys_of(config.get("unique_key"))]
-    expressions += [("incremental_predicates", part) for part in predicates_of(predicates)]
-    problems = []
-    for name, expression in expressions:
-        try:
-            describe(f"select ({expression}) as dbt_checked from (\n{query}\n) as dbt_rows")
-        except Error as error:
-            problems.append(
-                f"{name} {expression!r} does not fit the model's query, which has the columns "
-                f"{', '.join(names)}: {error.message}"
-            )
+    problems = unfit("incremental_predicates", predicates_of(predicates))
     try:
         merge_kept(config, config.get("unique_key"), names)
     except CompilationError as error:
         problems.append(str(error.msg))
-    return problems
+    return problems, unfit("unique_key", keys_of(config.get("unique_key")))

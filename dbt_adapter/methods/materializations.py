@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base import available
+from dbt.adapters.events.logging import AdapterLogger
 
 from .. import (
     incremental_checks,
@@ -23,6 +24,8 @@ from .types import TypeMethods
 
 if TYPE_CHECKING:
     import agate
+
+logger = AdapterLogger("olapdb")
 
 
 class MaterializationMethods(TypeMethods):
@@ -45,13 +48,15 @@ class MaterializationMethods(TypeMethods):
 
     @available.parse(lambda *a, **k: None)
     def check_incremental(self, config: Mapping[str, Any], sql: str) -> None:
-        """Raise CompilationError for keys, predicates and merged columns of an incremental model that
-        do not fit its query: a first run does not use them."""
-        problems = incremental_checks.query_mistakes(
+        """Raise CompilationError for predicates and merged columns of an incremental model that do
+        not fit its query, and warn of such keys: a first run does not use them."""
+        problems, of_keys = incremental_checks.query_mistakes(
             config, sql, self._handle().connection.describe
         )
         if problems:
-            raise config_error(problems)
+            raise config_error([*problems, *of_keys])
+        for problem in of_keys:
+            logger.warning(f"The next run will fail: {problem}")
 
     @available
     def replace_keys_clause(self, unique_key: object, predicates: object) -> str:

@@ -7,6 +7,11 @@
     splitByString({{ delimiter_text }}, assumeNotNull({{ string_text }}))[{{ part_number }}])
 {% endmacro %}
 
+{# A difference of lengths may be of a type that is no integer. #}
+{% macro olapdb__right(string_text, length_expression) %}
+  right({{ string_text }}, toInt64({{ length_expression }}))
+{% endmacro %}
+
 {% macro olapdb__bool_or(expression) %}toBool(max({{ expression }})){% endmacro %}
 
 {% macro olapdb__safe_cast(field, type) %}

@@ -17,6 +17,8 @@ class TestOthers:
                     {{ dbt.split_part("'a,b,c'", "','", -1) }} as last,
                     {{ dbt.split_part("nullIf('x', 'x')", "','", 1) }} as nothing,
                     {{ dbt.safe_cast("'12x'", "Int64") }} as number,
+                    {{ dbt.right("'abc'", "length('abc') - coalesce(nullIf(1, 1), toInt64(1))") }} as bc,
+                    {{ dbt.right("'abc'", "nullIf(1, 1)") }} as no_length,
                     toString({{ dbt.date(2024, 2, 5) }}) as day,
                     toString({{ dbt.last_day("toDate('2024-02-05')", "month") }}) as last_day""",
             "joined.sql": """
@@ -31,7 +33,7 @@ class TestOthers:
     def test_values(self, project: object) -> None:
         run_dbt(["run"])
         parts = project.run_sql("select * from {schema}.parts", fetch="one")  # type: ignore[attr-defined]
-        assert tuple(parts) == ("b", "c", None, None, "2024-02-05", "2024-02-29")
+        assert tuple(parts) == ("b", "c", None, None, "bc", None, "2024-02-05", "2024-02-29")
         joined = project.run_sql("select * from {schema}.joined", fetch="one")  # type: ignore[attr-defined]
         assert tuple(joined) == ("0-1-2", "0-1")
         ordered = project.run_sql("select * from {schema}.ordered", fetch="one")  # type: ignore[attr-defined]
