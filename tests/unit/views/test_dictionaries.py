@@ -217,7 +217,6 @@ def test_a_view_over_its_own_source_is_refused(connection: Connection) -> None:
         "CREATE TABLE x (k String) ORDER BY dictGet('by_kind', 'weight', k)",
         "CREATE TABLE x (k String) ORDER BY k PARTITION BY dictGet('by_kind', 'weight', k)",
         "CREATE TABLE x (k String, CONSTRAINT c CHECK dictHas('by_kind', k)) ORDER BY k",
-        "DETACH DICTIONARY by_kind",
     ],
 )
 def test_what_is_not_supported_says_so(connection: Connection, statement: str) -> None:
