@@ -13,6 +13,7 @@ from olapdb.storage.suspects import Suspects
 FOOTERS_MAX = 4096
 INLINE_BYTES_MAX = 64 << 20
 INDEX_BYTES_MAX = 64 << 20
+BOUNDS_MAX = 1 << 18
 
 Value = TypeVar("Value")
 
@@ -67,7 +68,8 @@ class PartCache:
 
     `footers` by path and `inline` decoded rows by part id, both only after their checksum was
     verified; `layouts` by table id, for the writer; `defaults`, values for columns that parts lack;
-    `indexes`, skip indexes by (path, name); `columns`, decoded columns, in the cache that all stores
+    `indexes`, skip indexes by (path, name); `bounds`, the bounds of a column in the row groups of
+    several files, as pruning compares them; `columns`, decoded columns, in the cache that all stores
     of the process share; `suspects`, parts on which a read failed.
     """
 
@@ -79,6 +81,7 @@ class PartCache:
         self.layouts: BoundedCache[object] = BoundedCache(footers_max)
         self.defaults: BoundedCache[object] = BoundedCache(footers_max)
         self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
+        self.bounds: BoundedCache[object] = BoundedCache(BOUNDS_MAX)
         self.columns = StoreColumns()
         self.suspects = Suspects()
 

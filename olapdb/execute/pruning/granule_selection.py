@@ -153,14 +153,13 @@ class Selector:
         if self._condition is None:
             return whole
         several = [selection for selection in whole if len(selection.group_rows) > 1]
-        bounds = [group.bounds for s in several for group in s.reader.row_groups]
-        if not bounds:
+        if not several:
             return whole
-        keep = self._keep(Candidates(len(bounds), self._columns(bounds)))
-        ends = np.cumsum([len(s.group_rows) for s in several])[:-1]
+        ends = np.cumsum([len(s.group_rows) for s in several])
+        keep = self._keep(Candidates(int(ends[-1]), self._columns_in_groups(several)))
         pruned = {
             selection.part.id: _pruned(selection, part_keep)
-            for selection, part_keep in zip(several, np.split(keep, ends), strict=True)
+            for selection, part_keep in zip(several, np.split(keep, ends[:-1]), strict=True)
         }
         return [pruned.get(selection.part.id, selection) for selection in whole]
 
@@ -255,6 +254,26 @@ class Selector:
                 intervals[unique] = interval
         return intervals
 
+    def _columns_in_groups(self, parts: Sequence[PartSelection]) -> dict[str, ValueInterval]:
+        """Return the bounds of the condition's columns in all row groups of the parts, by unique name: from the
+        cache where a query asked for them before."""
+        cache, table = self._context.require_store().cache.bounds, self._scan.table
+        paths = tuple(selection.part.path for selection in parts)
+        intervals = {}
+        for unique, (name, data_type) in self._names.items():
+            if self._only_columns is not None and name not in self._only_columns:
+                continue
+            column = table.column(name)
+            key = (column and column.id, data_type.name, table.past, paths)
+            interval = cache.get(key)
+            if interval is None:
+                groups = [group.bounds for s in parts for group in s.reader.row_groups]
+                interval = interval_of_bounds([b.get(name) for b in groups], data_type) or _UNKNOWN
+                cache.put(key, interval, len(groups))
+            if isinstance(interval, ValueInterval):
+                intervals[unique] = interval
+        return intervals
+
     def _virtual(self, parts: Sequence[Part]) -> dict[str, ValueInterval]:
         """Return the values of virtual columns that have one value in each part, by unique name."""
         intervals = {}
@@ -284,6 +303,10 @@ class Selector:
             return ColumnRef(part.type, unique.get(part.name, f"\0{part.name}"))
 
         return transform(expression, rename)
+
+
+_UNKNOWN = "unknown"
+"""What is cached of a column without bounds."""
 
 
 def _has_groups(part: Part) -> bool:

@@ -16,6 +16,7 @@ from olapdb.execute import explain_indexes
 from olapdb.execute.operators import part_scan, scan
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, ScalarSubquery
+from olapdb.storage.reader import PartReader
 from olapdb.types import DATE, FLOAT64, INT64, STRING, UINT8, UINT64, Nullable
 from tests.unit.execute.build import (
     Stored,
@@ -239,6 +240,25 @@ def test_tasks_grow_where_there_are_many_rows(
     found, _ = run_scan(table, table.scan("k", "v"), max_threads=1)
     assert found == [(n, n % 7) for n in range(rows)]
     assert read == sizes
+
+
+def test_bounds_of_row_groups_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second query with another constant compares the bounds that the first one collected."""
+    table = numbers(10_000, 1000)
+    asked: list[str] = []
+    bounds_of = PartReader.bounds_of
+
+    def counted(reader: PartReader, name: str, group: int) -> object:
+        asked.append(name)
+        return bounds_of(reader, name, group)
+
+    monkeypatch.setattr(PartReader, "bounds_of", counted)
+    for low, calls in ((9_000, 10), (5_000, 0), (1_000, 0)):
+        asked.clear()
+        where = call("greaterOrEquals", K, const(low, UINT64))
+        found, _ = run_scan(table, table.scan("k", where=where))
+        assert found == [(n,) for n in range(low, 10_000)]
+        assert len(asked) == calls
 
 
 def test_tasks_of_wide_rows_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
