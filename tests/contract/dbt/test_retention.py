@@ -9,7 +9,7 @@ from dbt.tests.util import run_dbt, run_dbt_and_capture
 
 import olapdb
 
-pytestmark = pytest.mark.feature("dbt", "ttl")
+pytestmark = pytest.mark.feature("dbt", "changes")
 
 HEAD = "{{ config(materialized='incremental_mv', "
 BODY = ") }} select day, kind, sum(n) as n from {{ source('raw', 'events') }} group by day, kind"
