@@ -142,7 +142,7 @@ def test_sums_and_averages(data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         codes.sort()
     condition = pa.array(seed.integers(0, 2, rows).astype(np.uint8))
-    for function in ("sum", "avg", "sumIf", "avgOrNull", "sumCount", "count"):
+    for function in ("sum", "avg", "sumIf", "avgOrNull", "sumCount", "count", "min", "max", "any"):
         types, extra = [parse_type(name)], []
         if function == "sumIf":
             types, extra = [*types, parse_type("UInt8")], [condition]

@@ -28,6 +28,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.kernels.decimal_width import is_short, lengthened
 from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.types import (
     AggregateFunction,
@@ -90,6 +91,11 @@ class Extreme(Aggregate):
         return True
 
     @property
+    def takes_short_decimals(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
     def largest(self) -> bool:
         """Return whether the aggregate takes the largest value, not the smallest."""
         return self.merge_function == "max"
@@ -122,6 +128,10 @@ class Extreme(Aggregate):
         """Return each group's extreme value; null for an empty group."""
         if pa.types.is_integer(values.type) or pa.types.is_temporal(values.type):
             return group_kernels.extreme_values(values, groups, largest=self.largest)
+        if is_short(values.type):
+            numbers = columns.view(values, pa.int64())
+            best = group_kernels.extreme_values(numbers, groups, largest=self.largest)
+            return lengthened(columns.view(best, values.type))
         if isinstance(values, pa.DictionaryArray) or pa.types.is_string(values.type):
             return group_kernels.extreme_texts(values, groups, largest=self.largest)
         (values,), groups = group_kernels.drop_null_rows([values], groups)
