@@ -100,6 +100,11 @@ class PartReader:
         """The part that is read."""
         return self._part
 
+    @property
+    def cache_path(self) -> str:
+        """The key of what is read in caches: the path of the file; that of a projection within it has its name."""
+        return self._cache_path
+
     @cached_property
     def _past(self) -> PartColumns:
         """The table's former column names and types, computed once."""

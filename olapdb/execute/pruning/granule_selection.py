@@ -258,7 +258,7 @@ class Selector:
         """Return the bounds of the condition's columns in all row groups of the parts, by unique name: from the
         cache where a query asked for them before."""
         cache, table = self._context.require_store().cache.bounds, self._scan.table
-        paths = tuple(selection.part.path for selection in parts)
+        paths = tuple(selection.reader.cache_path for selection in parts)
         intervals = {}
         for unique, (name, data_type) in self._names.items():
             if self._only_columns is not None and name not in self._only_columns:
