@@ -26,7 +26,7 @@ _BEFORE_LIMIT = (
     "SELECT a % 3 AS k, count() FROM counted GROUP BY k WITH TOTALS ORDER BY k LIMIT 2",
     "SELECT DISTINCT a % 3 AS k FROM counted ORDER BY k LIMIT 2",
     "SELECT a FROM (SELECT a FROM counted ORDER BY a LIMIT 3)",
-    "SELECT a FROM counted ORDER BY a LIMIT 2 UNION ALL SELECT 1",
+    "SELECT 1 AS one FROM counted ORDER BY a LIMIT 2 UNION ALL SELECT 1",  # in any order
     "SELECT a, row_number() OVER (ORDER BY a) AS r FROM counted ORDER BY a LIMIT 2",
     "SELECT count() FROM counted",
 )
