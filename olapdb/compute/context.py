@@ -186,6 +186,8 @@ class ExecutionContext:
     join_filters: bool = False
     """True if the keys of a join's held side drop rows where the other side is read. Views read
     their rows without, so that batches are cut alike wherever a view is computed."""
+    joins_batches: bool = False
+    """True if several batches may be grouped as one. Views group theirs as they are cut."""
     left_out: dict[int, frozenset[str]] = field(default_factory=dict)
     """The ids of parts that a Scan, by its `id`, does not read: projections stand in for them."""
     projections: bool = False

@@ -80,8 +80,8 @@ class ScalarCall:
     """Non-decreasing in its only non-constant argument, so that it can prune by keys."""
     lazy: bool = False
     reads_values: bool = True
-    """Whether the kernel takes its arguments. Otherwise it gets none; only constants are computed, whose
-    errors are the query's."""
+    """False for functions of their arguments' types alone, as toTypeName: the kernel is called without values. Of
+    the arguments only constants are computed, so that their errors are raised."""
 
 
 MergeClass: TypeAlias = Literal["exact", "ordered", "float", "sketch"]

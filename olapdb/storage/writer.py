@@ -74,28 +74,34 @@ def write_part(
     check_rows(layout, rows)
     if rows.num_rows > 0 and rows.nbytes <= plan.inline_bytes_max:
         return _inline_part(layout, rows, plan)
-    part = Part(
-        id=new_part_id(),
+    part_id = new_part_id()
+    make = _maker(table, rows, plan, part_id)
+    if rows.num_rows == 0:
+        return StagedPart(make(bytes=0))
+    part = make(
+        bytes=0,
+        path=part_path(table.id, lease_id, part_id),
+        granules=-(-rows.num_rows // row_group_rows(table)),
+        codec=plan.codec,
+    )
+    return StagedPart(_file_part(store, part, layout, rows, plan, threads or cores()))
+
+
+def _maker(table: Table, rows: pa.Table, plan: PartPlan, part_id: str) -> Callable[..., Part]:
+    """Return a constructor of the part that takes the facts which depend on where it is written."""
+    return partial(
+        Part,
+        id=part_id,
         table_id=table.id,
         partition_id=plan.partition_id,
         partition_value=plan.partition_value,
         rows=rows.num_rows,
-        bytes=0,
         blocks=plan.blocks,
         level=plan.level,
         schema_version=table.version,
         contributions=tuple(plan.contributions),
         created_ms=int(time.time() * 1000),
     )
-    if rows.num_rows == 0:
-        return StagedPart(part)
-    part = replace(
-        part,
-        path=part_path(table.id, lease_id, part.id),
-        granules=-(-rows.num_rows // row_group_rows(table)),
-        codec=plan.codec,
-    )
-    return StagedPart(_file_part(store, part, layout, rows, plan, threads or cores()))
 
 
 def part_path(table_id: str, lease_id: str, part_id: str) -> str:
@@ -144,24 +150,14 @@ def _inline_part(layout: PartLayout, rows: pa.Table, plan: PartPlan) -> StagedPa
         writer.write_table(shaped)
     data = sink.getvalue().to_pybytes()
     sizes = {n: _bytes(values) for n, values in zip(rows.column_names, rows.columns, strict=True)}
-    part = Part(
-        id=new_part_id(),
-        table_id=table.id,
-        partition_id=plan.partition_id,
-        partition_value=plan.partition_value,
-        rows=rows.num_rows,
+    part = _maker(table, rows, plan, new_part_id())(
         bytes=len(data),
-        blocks=plan.blocks,
-        level=plan.level,
         inline=True,
-        schema_version=table.version,
         checksum=checksum_of_bytes(data),
         bounds=bounds_of(rows, layout.bounded_keys),
         uncompressed_bytes=sizes,
         compressed_bytes=sizes,
         granules=1,
-        contributions=tuple(plan.contributions),
-        created_ms=int(time.time() * 1000),
     )
     return StagedPart(part, data)
 

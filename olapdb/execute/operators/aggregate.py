@@ -123,8 +123,7 @@ def _partials(
         return grouping.partial(batch), batch.num_rows
 
     for partial, rows in context.parallel(grouped, items()):
-        # Views compute their rows from batches that are always cut alike.
-        joins = context.join_filters and partial.groups >= max(
+        joins = context.joins_batches and partial.groups >= max(
             tuning.JOINED_GROUPS_MIN, rows // tuning.ROWS_PER_JOINED_GROUP_MAX
         )
         yield partial

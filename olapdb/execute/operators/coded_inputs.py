@@ -69,10 +69,10 @@ def short_decimals(node: Aggregate) -> frozenset[str]:
         others |= columns_of(key)
     for _, call in node.aggregates:
         for argument in call.arguments:
-            is_short = call.aggregate.takes_short_decimals and (
+            takes_short = call.aggregate.takes_short_decimals and (
                 isinstance(argument, ColumnRef) or program_of(argument) is not None
             )
-            (taken if is_short else others).update(columns_of(argument))
+            (taken if takes_short else others).update(columns_of(argument))
     return frozenset(taken & fields - others)
 
 
@@ -138,7 +138,7 @@ class CodedInputs:
 
     @cached_property
     def _inputs(self) -> dict[int, _Input]:
-        """How each key and argument is computed, by the expression's `id`.
+        """Return, by the expression's `id`, what is computed for each key and argument.
 
         Arguments that occur in other places too, as in `sum(a * b), sum(a * b * c)`, are computed once for each
         batch. Each is computed for all rows anyway, so none fails for it."""

@@ -55,6 +55,7 @@ Task = tuple[Piece, ...]
 
 _VARIABLE_BYTES = 32
 _CODE_BYTES = 4
+_SHORT_DECIMAL_BYTES = 8
 
 TASK_ROW = "#task_row"
 """The virtual column of the row's position in its task, from 0. No statement can name it."""
@@ -124,7 +125,7 @@ def bytes_of_value(data_type: DataType, *, compact: bool = False) -> int:
     of a code."""
     arrow = data_type.arrow
     if has_short_form(arrow):
-        return 8
+        return _SHORT_DECIMAL_BYTES
     if compact and pa.types.is_string(arrow):
         return _CODE_BYTES
     if pa.types.is_primitive(arrow) or pa.types.is_fixed_size_binary(arrow):

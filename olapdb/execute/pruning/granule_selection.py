@@ -261,10 +261,10 @@ class Selector:
         paths = tuple(selection.reader.cache_path for selection in parts)
         intervals = {}
         for unique, (name, data_type) in self._names.items():
-            if self._only_columns is not None and name not in self._only_columns:
+            column = table.column(name)  # None: a virtual column, which has no bounds
+            if column is None or not (self._only_columns is None or name in self._only_columns):
                 continue
-            column = table.column(name)
-            key = (column and column.id, data_type.name, table.past, paths)
+            key = (column.id, data_type.name, table.past, paths)
             interval = cache.get(key)
             if interval is None:
                 groups = [group.bounds for s in parts for group in s.reader.row_groups]

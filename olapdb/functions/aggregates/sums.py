@@ -22,7 +22,6 @@ from olapdb.functions.kernels.decimal_width import (
     decimal_class,
     floats_of_decimals,
     is_short,
-    lengthened,
     with_precision,
 )
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
@@ -99,9 +98,9 @@ def _sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array
 
 def _widened(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Return decimals with the digits of their sum's type; a view if the width is the same, and the short form as
-    it is if the sum has 128 bits."""
+    it is, of which sums have 128 bits."""
     if is_short(array.type):
-        return array if pa.types.is_decimal128(arrow) else lengthened(array).cast(arrow)
+        return array
     same_width = pa.types.is_decimal(array.type) and array.type.bit_width == arrow.bit_width
     if same_width and array.type.scale == arrow.scale:
         return with_precision(array, arrow)

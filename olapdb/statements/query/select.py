@@ -86,6 +86,7 @@ def _with_limits(plan: Plan, context: StatementContext) -> Plan:
 def run_plan(plan: Plan, execution: ExecutionContext, context: StatementContext) -> Result:
     """Run a plan at the snapshot of `execution`, as `run_at` does."""
     settings = context.settings
+    execution.joins_batches = True
     execution.projections = settings.boolean("optimize_use_projections")
     execution.join_filters = settings.boolean("optimizer") and settings.boolean(
         "enable_join_runtime_filters"
