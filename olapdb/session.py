@@ -26,6 +26,7 @@ from olapdb.config import Settings
 from olapdb.functions.base import Environment
 from olapdb.lazy import LazyModule, lazy_modules
 from olapdb.maintenance.damaged_parts import check_suspects
+from olapdb.model.schema import RefreshableView
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, QueryStatistics, Result
 from olapdb.runtime.activity import RunningQuery
@@ -370,7 +371,9 @@ class Session:
         """Make the refreshes of views that are due, each as a tracked statement, until
         `may_continue()` is false. Return whether there are refreshable views. An error of a refresh
         is recorded with its view, and not raised."""
-        has_views, due = refresh.due_views(self._context("", None, None))
+        if next(iter(self.snapshot().objects_of(RefreshableView)), None) is None:
+            return False  # without an import of what refreshes need
+        due = refresh.due_views(self._context("", None, None))
         failed: errors.Error | None = None
         for view in due:
             if not may_continue():
@@ -391,7 +394,7 @@ class Session:
                 failed = error
         if failed is not None:
             raise failed
-        return has_views
+        return True
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot. What it reads from the catalog later is of the same

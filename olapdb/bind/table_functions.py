@@ -250,7 +250,7 @@ def _null(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBin
     structure = parse_structure(text)
     unique = [queries.names.unique(shown) for shown, _ in structure]
     fields = tuple(plan.Field(u, t) for u, (_, t) in zip(unique, structure, strict=True))
-    table = pa.Table.from_arrays([pa.array([], f.type.arrow) for f in fields], unique)
+    table = pa.Table.from_arrays([pa.nulls(0, f.type.arrow) for f in fields], unique)
     names = [(n, ColumnRef(t, u)) for u, (n, t) in zip(unique, structure, strict=True)]
     return _relation(names, plan.Values(fields, table), source)
 

@@ -80,6 +80,8 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)
     try:
         return column.combine_chunks()
     except pa.ArrowInvalid as error:  # the chunks have one type, so only the offsets can be wrong

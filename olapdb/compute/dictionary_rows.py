@@ -43,7 +43,7 @@ class DictionaryRows:
             self._row_of_code = self._greatest_rows()
         self._prefixes: Prefixes | None = None
         if shape.prefixes:
-            networks = self.columns[0].take(pa.array(self._row_of_code))
+            networks = self.columns[0].take(from_numpy(self._row_of_code))
             self._prefixes = Prefixes(networks, self._row_of_code)
 
     @property
@@ -87,7 +87,7 @@ class DictionaryRows:
         owners = np.repeat(owners, sizes)
         places = lookup.order[at]
         order = np.lexsort((places, owners))
-        chosen = rows.take(pa.array(places[order]))
+        chosen = rows.take(from_numpy(places[order]))
         keys = [column.take(chosen) for column in self.columns[: self.shape.keys]]
         if len(keys) == 1:
             return owners[order], keys[0]

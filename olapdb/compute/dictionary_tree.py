@@ -141,7 +141,7 @@ def _by_owner(
 ) -> tuple[np.ndarray, pa.Array]:
     """Return the values of all levels sorted by owner, those of an owner in the order given."""
     owners = np.concatenate([np.zeros(0, np.int64), *(level[0] for level in levels)])
-    values = pa.concat_arrays([pa.array([], arrow), *(level[1].cast(arrow) for level in levels)])
+    values = pa.concat_arrays([pa.nulls(0, arrow), *(level[1].cast(arrow) for level in levels)])
     order = np.argsort(owners, kind="stable")
     return owners[order], values.take(from_numpy(order))
 

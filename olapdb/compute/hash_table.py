@@ -28,7 +28,9 @@ from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.threads import cores
-from olapdb.types.arrow_values import from_numpy, to_numpy
+from olapdb.types.arrow_values import from_numpy, scalar_of, to_numpy
+
+_MISSING = scalar_of(-1, pa.int32())
 
 BUILD_BYTES_PER_ROW = 48
 BUILD_BYTES_PER_COLUMN = 8
@@ -308,7 +310,7 @@ class _Values:
             return np.where(to_numpy(column.is_null()), 0, -1)
         if column.type != self.values.type:
             column = column.cast(self.values.type)
-        matches = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
+        matches = pc.fill_null(pc.index_in(column, value_set=self.values), _MISSING)
         positions: np.ndarray = to_numpy(matches).astype(np.int64)
         return positions
 

@@ -136,7 +136,7 @@ def _concatenated(chunks: Sequence[pa.Array], name: str, arrow: pa.DataType) -> 
     if len(chunks) == 1:
         return chunks[0]
     if not chunks:
-        return pa.array([], arrow)
+        return pa.nulls(0, arrow)
     if _is_text(arrow) and sum(chunk.nbytes for chunk in chunks) > TEXT_BYTES_MAX:
         raise NotSupportedError(
             f"The text of column {name} is more than 2 GiB, which an ORDER BY, a JOIN or a set"

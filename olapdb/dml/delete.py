@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.commit.origin import CommitOrigin
@@ -29,6 +28,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def remove_rows(
         rows = read_rows(context, table, part)
         is_removed = np.zeros(part.rows, dtype=bool)
         is_removed[offsets] = True
-        mask = pa.array(is_removed)
+        mask = from_numpy(is_removed)
         removed += len(offsets)
         removal.add(part, rows.filter(mask), len(offsets))
         remaining = rows.filter(pc.invert(mask))

@@ -23,6 +23,7 @@ from olapdb.plan.tree import all_scans
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.types import DataType, Decimal, plain
+from olapdb.types.arrow_values import scalar_of, to_numpy
 
 ROWS_AT_ONCE = 4_194_304
 """Rows of parts on which a condition is evaluated together."""
@@ -57,7 +58,9 @@ def matching_rows(
         matched = set(pc.unique(matches.column("_part")).to_pylist())
         for part in group:
             if part.name in matched:
-                matches_of_part = matches.filter(pc.equal(matches.column("_part"), part.name))
+                matches_of_part = matches.filter(
+                    pc.equal(matches.column("_part"), scalar_of(part.name, pa.string()))
+                )
                 yield part, matches_of_part.combine_chunks()
 
 
@@ -75,8 +78,8 @@ def matching_offsets(
     plan = _plan(table, where, (), context, parameters)
     for batch in run_on_parts(plan, table, parts, context).batches():
         names = batch.column(0).dictionary_encode()
-        rows = batch.column(1).to_numpy(zero_copy_only=False).astype(np.int64)
-        codes = names.indices.to_numpy(zero_copy_only=False)
+        rows = to_numpy(batch.column(1)).astype(np.int64)
+        codes = to_numpy(names.indices)
         for code, name in enumerate(names.dictionary.to_pylist()):
             if name in by_name:
                 offsets.setdefault(name, []).append(rows[codes == code])

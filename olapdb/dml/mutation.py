@@ -61,6 +61,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.part_plan import PartPlan
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 @dataclass
@@ -173,8 +174,8 @@ class Mutation:
         written = frozenset((*changed, *recomputed))
         for part, matches in self._matching(step, step.assignments):
             rows = read_rows(self._context(), self.table, part)
-            offsets = matches.column("_part_offset").to_numpy().astype(np.int64)
-            leaving = rows.take(pa.array(offsets))
+            offsets = to_numpy(single_chunk(matches.column("_part_offset"))).astype(np.int64)
+            leaving = rows.take(from_numpy(offsets))
             arriving = _with_columns(leaving, {n: matches.column(n) for n in changed})
             if recomputed:
                 other_columns = {
@@ -233,7 +234,7 @@ class Mutation:
     def _remove(self, part: Part, removed: np.ndarray) -> None:
         """Rewrite the part without the rows in the mask `removed`."""
         rows = read_rows(self._context(), self.table, part)
-        mask = pa.array(removed)
+        mask = from_numpy(removed)
         leaving = rows.filter(mask)
         everything = frozenset(c.name for c in self.table.columns)
         self._invalidate(part, everything, (leaving,))

@@ -43,6 +43,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
+from olapdb.types.arrow_values import from_numpy
 
 ATTEMPTS_MAX = 30
 """Statements that replace disjoint rows of one table at once conflict with each other."""
@@ -225,7 +226,7 @@ class _Exchange:
         if not rows or not new_rows or rows > COMPARED_ROWS_MAX:
             return list(coming), leaving
         before = [
-            read_rows(self._around, self.table, part).filter(pa.array(gone))
+            read_rows(self._around, self.table, part).filter(from_numpy(gone))
             for part, gone in leaving
         ]
         names = [column.name for column in self.table.stored_columns]
@@ -242,7 +243,7 @@ class _Exchange:
             left[gone] = ~next(staying_rows)
             if left.any():
                 still_leaving.append((part, left))
-        still_coming = [block.filter(pa.array(~next(staying_rows))) for block in coming]
+        still_coming = [block.filter(from_numpy(~next(staying_rows))) for block in coming]
         return [block for block in still_coming if block.num_rows], still_leaving
 
     # --- the commit
@@ -287,7 +288,7 @@ class _Exchange:
             removal.add(part, rows, part.rows)
             return None
         rows = read_rows(self._around, self.table, part)
-        mask = pa.array(gone)
+        mask = from_numpy(gone)
         removal.add(part, rows.filter(mask), int(gone.sum()))
         remaining = rows.filter(pc.invert(mask))
         derived = layout_of(self.table, self._around).derived(remaining)

@@ -26,6 +26,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.sql import nodes
 from olapdb.types import Date, Date32, Integer, String, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 class ReplacementKeys:
@@ -70,7 +71,7 @@ class ReplacementKeys:
         if not self._expressions:
             return
         keys = self._evaluate(block)
-        self._noted.append(keys.take(pa.array(_codes_of(keys).first)))
+        self._noted.append(keys.take(from_numpy(_codes_of(keys).first)))
 
     @property
     def matches_none(self) -> bool:

@@ -36,6 +36,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
+from olapdb.types.arrow_values import from_numpy
 
 _OFFSETS = "\0offsets"
 
@@ -76,9 +77,9 @@ def group_expired_rows(
         rows = read_rows(context, table, part)
         stays = np.ones(part.rows, dtype=bool)
         stays[offsets] = False
-        removal.add_changed(part, rows.take(pa.array(offsets)), new)
+        removal.add_changed(part, rows.take(from_numpy(offsets)), new)
         layout = layout_of(table, context)
-        after = layout.sort(pa.concat_tables([rows.filter(pa.array(stays)), new]))
+        after = layout.sort(pa.concat_tables([rows.filter(from_numpy(stays)), new]))
         derived = layout.derived(after)
         staged.append(staging.stage_replacement(table, part, after, derived))
         replaced += len(offsets)

@@ -159,5 +159,5 @@ class _Aggregation:
         """Return the row of an aggregation without keys over no rows, or no row."""
         node = self._node
         if node.keys or node.empty_without_rows:
-            return make_batch([pa.array([], f.type.arrow) for f in node.schema], node.schema, 0)
+            return make_batch([pa.nulls(0, f.type.arrow) for f in node.schema], node.schema, 0)
         return finalized(node, empty_group(self._calls), self._positions)

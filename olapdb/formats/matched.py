@@ -60,7 +60,7 @@ def named_groups(pattern: str) -> tuple[str, int]:
     token = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P<\w+>|\(\?<\w+>|\(\?|\("
     named = re.sub(token, lambda m: name(_opening(m)), pattern)
     try:
-        pc.extract_regex(pa.array([], pa.string()), named)
+        pc.extract_regex(pa.nulls(0, pa.string()), named)
     except pa.ArrowInvalid as error:
         raise errors.BadArguments(
             f"Cannot read the regular expression {pattern!r}: {error}.",

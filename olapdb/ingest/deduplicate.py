@@ -31,6 +31,7 @@ from olapdb.model.keys import KeyLedger, KeyRun, SortedKeys, keys_to_bytes, no_k
 from olapdb.model.requirements import KeysAreNew, Requirement
 from olapdb.model.schema import Table
 from olapdb.runtime.services import Services
+from olapdb.types.arrow_values import from_numpy
 
 _NO_TIMES = np.zeros(0, np.int64)
 
@@ -177,7 +178,7 @@ class Admission:
         admitted[fresh.rows] = True
         dropped = len(admitted) - int(admitted.sum())
         self.dropped += dropped
-        return block.filter(pa.array(admitted)) if dropped else block
+        return block.filter(from_numpy(admitted)) if dropped else block
 
     def block_keys(self, block: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows' keys, shape (rows, 2), and for each row whether it has one."""

@@ -47,6 +47,7 @@ from olapdb.optimize import optimize
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
+from olapdb.types.arrow_values import from_numpy
 
 DIFFERENCE_ROWS_MAX = 2_097_152
 """The most rows of a view without GROUP BY to compare; of a larger change, all rows count as
@@ -232,4 +233,4 @@ def row_difference(before: pa.Table, after: pa.Table, *, by_presence: bool = Fal
     old = np.bincount(groups.codes[: before.num_rows], minlength=groups.count)
     new = np.bincount(groups.codes[before.num_rows :], minlength=groups.count)
     differs = (old > 0) != (new > 0) if by_presence else old != new
-    return both.take(pa.array(groups.first[differs]))
+    return both.take(from_numpy(groups.first[differs]))

@@ -29,6 +29,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Coverage, Invalidation
 from olapdb.types import DataType
+from olapdb.types.arrow_values import from_numpy
 
 KEY_EXAMPLES_MAX = 10
 
@@ -136,7 +137,7 @@ def distinct_keys(target: Table, rows: pa.Table) -> pa.Table:
     if not names:
         return rows
     distinct = factorise([single_chunk(rows.column(name)) for name in names], rows.num_rows)
-    return rows.take(pa.array(distinct.first))
+    return rows.take(from_numpy(distinct.first))
 
 
 def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:

@@ -75,4 +75,4 @@ def references(expressions: Iterable[Expression]) -> dict[str, int]:
 
 def empty_rows(names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
     """Return a table of these columns without rows."""
-    return pa.Table.from_arrays([pa.array([], t) for t in types], names=list(names))
+    return pa.Table.from_arrays([pa.nulls(0, t) for t in types], names=list(names))

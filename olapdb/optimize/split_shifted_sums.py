@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from olapdb import functions
 from olapdb.plan.conditions import scalar_call
 from olapdb.plan.expressions import AggregateCall, Call, ColumnRef, Constant, Expression
 from olapdb.plan.nodes import Aggregate, Node, Project
 from olapdb.plan.tree import bottom_up
 from olapdb.types import INT64, DataType, Integer, is_nullable, plain
+from olapdb.types.arrow_values import scalar_of
 
 _LARGEST_CONSTANT = 2**63
 
@@ -137,4 +136,4 @@ def _constant(constant: Constant, target: DataType) -> Constant:
     value = constant.value.as_py() % 2**64
     if target == INT64 and value >= 2**63:
         value -= 2**64
-    return Constant(target, pa.scalar(value, target.arrow))
+    return Constant(target, scalar_of(value, target.arrow))

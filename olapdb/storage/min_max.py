@@ -12,6 +12,7 @@ import pyarrow as pa
 from olapdb.config import tuning
 from olapdb.functions.kernels.arrow_buffers import empty
 from olapdb.functions.kernels.columns import numpy_values
+from olapdb.types.arrow_values import array_of, from_numpy
 
 _SAMPLE_ROWS = 1_024
 _HEADS_MIN = 4
@@ -34,7 +35,7 @@ def _candidates(array: pa.Array) -> pa.Array:
     arrow = array.type
     if pa.types.is_float32(arrow) or pa.types.is_float64(arrow):
         numbers = numpy_values(array)
-        return pa.array([numbers.min(), numbers.max()], arrow)  # both are NaN where one is
+        return from_numpy(np.array([numbers.min(), numbers.max()]))  # both are NaN where one is
     return _text_candidates(array) if pa.types.is_string(arrow) else array
 
 
@@ -55,7 +56,7 @@ def _text_candidates(array: pa.Array) -> pa.Array:
         texts = data[start:].reshape(rows, width)
         if width in _WORD_BYTES:
             words = texts.view(f">u{width}").reshape(rows)
-            return array.take(pa.array([int(words.argmin()), int(words.argmax())]))
+            return array.take(array_of([int(words.argmin()), int(words.argmax())], pa.int64()))
         heads = texts[:, 0]
         return _with_extreme_heads(array, heads)
     if not _are_selective(data[np.minimum(offsets[:_SAMPLE_ROWS], end - 1)]):
@@ -71,7 +72,7 @@ def _with_extreme_heads(array: pa.Array, heads: np.ndarray) -> pa.Array:
         return array
     is_candidate = heads == heads.min()
     is_candidate |= heads == heads.max()
-    return array.filter(pa.array(is_candidate))
+    return array.filter(from_numpy(is_candidate))
 
 
 def _are_selective(heads: np.ndarray) -> bool:

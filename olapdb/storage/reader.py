@@ -146,7 +146,7 @@ class PartReader:
         refuse_if_ending()
         requested = [self._column(name) for name in columns]
         if self._part.rows == 0:
-            return pa.table({c.name: pa.array([], c.type.arrow) for c in requested})
+            return pa.table({c.name: pa.nulls(0, c.type.arrow) for c in requested})
         rows = (
             self._inline(requested)
             if self._part.inline
@@ -496,7 +496,7 @@ class PartReader:
             return values if same else as_stored(values, column.type.arrow)
         stored = parse_type(type_name)
         values = as_named(values, type_name)
-        arrays = values.chunks or [pa.array([], stored.arrow)]
+        arrays = values.chunks or [pa.nulls(0, stored.arrow)]
         before = stored
         for after in (*map(parse_type, self._past.types_in(self._part, column)), column.type):
             arrays = [

@@ -229,7 +229,7 @@ def _sets(blocks: list[pa.Array], arrow: pa.DataType, values_max: int) -> pa.Rec
     lengths = [0 if values_of_block is None else len(values_of_block) for values_of_block in sets]
     flat = pa.concat_arrays(
         [values_of_block for values_of_block in sets if values_of_block is not None]
-        or [pa.array([], arrow)]
+        or [pa.nulls(0, arrow)]
     )
     offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), type=pa.int32())
     mask = pa.array([values_of_block is None for values_of_block in sets])

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings.tokenizers import Tokenizer
+from olapdb.types.arrow_values import from_numpy
 
 _GRANULES = b"olapdb.granules"
 
@@ -43,7 +44,7 @@ def text_index(texts: pa.Array, tokenizer: Tokenizer, granule_rows: int) -> pa.R
     starts = range(0, len(texts), granule_rows)
     found = [_distinct_tokens(texts.slice(start, granule_rows), tokenizer) for start in starts]
     granule_of = np.repeat(np.arange(len(found)), [len(tokens) for tokens in found])
-    encoded = pa.concat_arrays([*found, pa.array([], pa.binary())]).dictionary_encode()
+    encoded = pa.concat_arrays([*found, pa.nulls(0, pa.binary())]).dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     ranks = np.empty(len(order), np.int64)
     ranks[columns.numpy_values(order)] = np.arange(len(order))
@@ -111,7 +112,7 @@ class TokenGranules:
 
     def _at(self, places: np.ndarray) -> np.ndarray:
         """Return a mask of the granules of the tokens at these places."""
-        lists = self._lists.take(pa.array(places))
+        lists = self._lists.take(from_numpy(places))
         if lists.null_count:
             return np.ones(self.count, bool)
         keep = np.zeros(self.count, bool)

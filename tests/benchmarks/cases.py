@@ -38,7 +38,7 @@ class Case:
     same; `tolerance` is the relative difference that floats may have there.
 
     `repeats`: whether the timed statements change nothing, so that they may run often enough for
-    the clock.
+    the clock. `cold`: whether each time is that of a new process.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Case:
     check: Mapping[str, str] = field(default_factory=dict)
     tolerance: float = 1e-9
     repeats: bool = False
+    cold: bool = False
 
     @property
     def engines(self) -> tuple[str, ...]:

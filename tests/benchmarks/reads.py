@@ -8,7 +8,7 @@ answers can be compared row by row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cases import CHDB, DUCKDB, ENGINES, OLAPDB, Case, Group, clickhouse
 from data import CLICKHOUSE_TYPES, DUCKDB_TYPES, MERGE_TREES, frequent_user
@@ -210,6 +210,16 @@ def reads(rows: int) -> Group:
         "then read warm; results as Arrow. Settings as each engine comes.",
         [_case(query) for query in QUERIES],
         shared={engine: [*create[engine], *load, *settle[engine]] for engine in ENGINES},
+    )
+
+
+def cold(_: int) -> Group:
+    """Return the same queries, each the first one that reads the tables in a new process."""
+    return Group(
+        "cold",
+        "The same queries and tables. Each query is the first one that reads the tables in a new process, "
+        "which has run SELECT 1; the files are in the page cache of the machine.",
+        [replace(_case(query), cold=True) for query in QUERIES if "FROM" in query.sql],
     )
 
 

@@ -7,6 +7,7 @@ Before the clock counts, the answers of all engines are compared; a difference e
 Groups:
   inserts   100, 10,000 and 1,000,000 rows: VALUES, INSERT SELECT, Arrow tables of Python
   reads     what analysts ask of a table of page views: filters, groups, tops, text, joins, quantiles
+  cold      after reads: each query as the first one of a new process
   views     INSERTs with a view, a backfill, a read of the rollup (chDB only)
   marginal  what one more view costs an INSERT (chDB only)
   tpch      the 22 queries of TPC-H (made by tpchgen-cli, which is not installed with the rest)
@@ -37,7 +38,7 @@ from data import write_reads
 from dbt_projects import run_projects
 from explained import report_estimates, report_memory, report_orders
 from marginal import measure
-from reads import reads
+from reads import cold, reads
 from report import Ratio, Report, progress
 from spill import spill
 from ssb import ssb, write_ssb
@@ -47,6 +48,7 @@ from workers import Worker, check, started
 GROUPS = {
     "inserts": cases.inserts,
     "reads": reads,
+    "cold": cold,
     "clickbench": clickbench,
     "views": cases.views,
     "merges": cases.merges,
@@ -58,6 +60,7 @@ SCALED = {"tpch": tpch, "ssb": ssb}
 ORDER = (
     "inserts",
     "reads",
+    "cold",
     "tpch",
     "orders",
     "ssb",
@@ -68,10 +71,15 @@ ORDER = (
     "spill",
     "dbt",
 )
-SUMMARIZED = ("reads", "tpch", "ssb", "clickbench")
-TPCH, ORDERS, SPILL = "tpch", "orders", "spill"
+ESTIMATED = ("reads", "tpch", "ssb", "clickbench")
+SUMMARIZED = (*ESTIMATED, "cold")
+TPCH, SPILL = "tpch", "spill"
+AFTER = {"orders": TPCH, "cold": "reads"}
+"""Groups that read the tables of another one."""
 QUICK = {"rounds": 2, "rows": 200_000, "scale": 0.02}
 QUICK_GROUPS = ("inserts", "reads", "tpch", "ssb", "clickbench", "views", "merges")
+START = ("SELECT 1",)
+"""What a new process runs before it is timed: its start is not what `cold` measures."""
 WARM_UPS = 3
 """Reads: ClickHouse compiles an expression when it has come three times."""
 REPEATS_MAX = 20
@@ -102,6 +110,7 @@ def run_group(
             report_memory(case, workers[OLAPDB], report)
     if group.name in SUMMARIZED:
         report.summary()
+    if group.name in ESTIMATED:
         report_estimates(wanted, workers[OLAPDB], report)
 
 
@@ -113,6 +122,8 @@ def run_case(case: Case, workers: Mapping[str, Worker], rounds: int) -> dict[str
         workers[engine].seconds(case.prepare.get(engine, ()))
     if case.repeats:
         check(case.name, queries, workers, case.tolerance)
+    if case.cold:
+        return _ratios([run_cold(case, workers, engines, n) for n in range(rounds)])
     warm_ups = WARM_UPS if case.repeats else 1
     warm = run_round(case, workers, engines, 0, warm_ups)
     if not case.repeats:
@@ -121,10 +132,14 @@ def run_case(case: Case, workers: Mapping[str, Worker], rounds: int) -> dict[str
     if case.repeats:
         quickest = min(warm.values()) / warm_ups
         repeats = min(REPEATS_MAX, max(1, math.ceil(ENOUGH_SECONDS / quickest)))
-    times = [run_round(case, workers, engines, n, repeats) for n in range(1, rounds + 1)]
+    return _ratios([run_round(case, workers, engines, n, repeats) for n in range(1, rounds + 1)])
+
+
+def _ratios(rounds: Sequence[Mapping[str, float]]) -> dict[str, Ratio]:
+    """Return olapdb's seconds over those of each other engine, from the seconds of the rounds."""
     return {
-        other: Ratio.of([spent[OLAPDB] / spent[other] for spent in times])
-        for other in engines
+        other: Ratio.of([spent[OLAPDB] / spent[other] for spent in rounds])
+        for other in rounds[0]
         if other != OLAPDB
     }
 
@@ -133,8 +148,7 @@ def run_round(
     case: Case, workers: Mapping[str, Worker], engines: Sequence[str], number: int, repeats: int
 ) -> dict[str, float]:
     """Seconds by engine; who begins rotates with the round."""
-    first = number % len(engines)
-    turns = [*engines[first:], *engines[:first]]
+    turns = _turns(engines, number)
 
     def filled(statements: Sequence[str]) -> list[str]:
         return [sql.replace("{round}", str(number)) for sql in statements]
@@ -144,6 +158,24 @@ def run_round(
     return {
         engine: workers[engine].seconds(filled(case.timed[engine]) * repeats) for engine in turns
     }
+
+
+def run_cold(
+    case: Case, workers: Mapping[str, Worker], engines: Sequence[str], number: int
+) -> dict[str, float]:
+    """Seconds by engine of the first statement that reads the tables in a new process."""
+    spent = {}
+    for engine in _turns(engines, number):
+        workers[engine].restart()
+        workers[engine].seconds(START)
+        spent[engine] = workers[engine].seconds(case.timed[engine])
+    return spent
+
+
+def _turns(engines: Sequence[str], number: int) -> list[str]:
+    """Return the engines as they take turns in a round: each round another one begins."""
+    first = number % len(engines)
+    return [*engines[first:], *engines[:first]]
 
 
 def run_marginal(
@@ -174,11 +206,12 @@ def arguments() -> argparse.Namespace:
     if given.only is None:
         given.only = list(QUICK_GROUPS if given.quick else ORDER)
         if generator() is None:
-            given.only = [name for name in given.only if name not in (TPCH, ORDERS)]
+            given.only = [name for name in given.only if TPCH not in (name, AFTER.get(name))]
             progress(f"tpch is left out: {NO_GENERATOR}")
-    elif ORDERS in given.only and TPCH not in given.only:
-        parser.error("orders has the tables of tpch: --only tpch orders")
-    elif TPCH in given.only and generator() is None:
+    for name, before in AFTER.items():
+        if name in given.only and before not in given.only:
+            parser.error(f"{name} has the tables of {before}: --only {before} {name}")
+    if TPCH in given.only and generator() is None:
         parser.error(f"tpch cannot run: {NO_GENERATOR}")
     if not 0 < given.scale <= SCALE_MAX:
         parser.error(f"--scale must be above 0 and at most {SCALE_MAX}")
@@ -289,7 +322,7 @@ def run(
     if name == "marginal":
         run_marginal(workers, given.rounds, given.rows, report, given.case)
         return
-    if name == ORDERS:
+    if name == "orders":
         report_orders(workers[OLAPDB], given.rounds, report, given.case)
         return
     group = SCALED[name](given.scale) if name in SCALED else GROUPS[name](given.rows)

@@ -5,8 +5,9 @@
     {"about": true}                answers with name and version
     {"facts": true}                answers with the peak memory of the process and the bytes of its tables
 
-Started by `workers`, with the engine, the clock, the number of threads (0: as the engine comes) and
-the folder of the Parquet files that `LOAD` reads. The clock is `wall`, or `cpu`: the processor
+Started by `workers`, with the engine, the clock, the number of threads (0: as the engine comes), the
+folder of the Parquet files that `LOAD` reads, and the folder of the tables, which an earlier process
+may have filled. The clock is `wall`, or `cpu`: the processor
 seconds of all threads, which can be compared on a machine that does other things.
 
 olapdb is durable (fsync on every commit), DuckDB too (a database file with its log), chDB as it
@@ -21,7 +22,6 @@ import math
 import os
 import resource
 import sys
-import tempfile
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -60,7 +60,7 @@ class Olapdb:
         self.connection = olapdb.connect(
             folder / "warehouse", settings={"max_threads": threads} if threads else None
         )
-        self.connection.execute("CREATE DATABASE bench")
+        self.connection.execute("CREATE DATABASE IF NOT EXISTS bench")
         self.connection.execute("USE bench")
 
     def run(self, sql: str) -> object:
@@ -88,7 +88,7 @@ class Chdb:
         self.session = session.Session(str(folder / "chdb"))
         server = str(self.session.query("SELECT version()")).strip().strip('"')
         self.about = f"chDB {chdb.__version__} (ClickHouse {server})"
-        self.session.query("CREATE DATABASE bench ENGINE = Atomic")
+        self.session.query("CREATE DATABASE IF NOT EXISTS bench ENGINE = Atomic")
         self.session.query("USE bench")
         if threads:
             self.session.query(f"SET max_threads = {threads}")
@@ -187,15 +187,14 @@ def answer(engine: Engine, request: dict[str, Any], files: Path, clock: str) -> 
 
 
 def main() -> None:
-    name, clock, threads, files = sys.argv[1:]
+    name, clock, threads, files, tables = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        made = {"olapdb": Olapdb, "chdb": Chdb, "duckdb": Duckdb}[name]
-        engine: Engine = made(Path(folder), int(threads))
-        for line in sys.stdin:
-            answers.write(json.dumps(answer(engine, json.loads(line), Path(files), clock)) + "\n")
-            answers.flush()
+    made = {"olapdb": Olapdb, "chdb": Chdb, "duckdb": Duckdb}[name]
+    engine: Engine = made(Path(tables), int(threads))
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(engine, json.loads(line), Path(files), clock)) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,19 +17,24 @@ Rows = list[list[object]]
 
 
 class Worker:
-    """A process with one engine. A context manager."""
+    """A process with one engine, and the folder of its tables. A context manager."""
 
     def __init__(self, engine: str, clock: str, threads: int, files: Path) -> None:
         self.engine = engine
+        self._tables = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         script = Path(__file__).with_name("worker.py")
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), engine, clock, str(threads), str(files)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
+        self._command = [
+            *(sys.executable, str(script), engine, clock),
+            *(str(threads), str(files), self._tables.name),
+        ]
+        self.process = self._started()
         self.about = str(self._ask({"about": True}))
+
+    def restart(self) -> None:
+        """End the process and start another one, which opens the same tables and has read none."""
+        self._end()
+        self.process = self._started()
+        self._ask({"about": True})
 
     def seconds(self, statements: Sequence[str]) -> float:
         answer = self._ask({"seconds": list(statements)})
@@ -55,6 +61,19 @@ class Worker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._end()
+        self._tables.cleanup()
+
+    def _started(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def _end(self) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()

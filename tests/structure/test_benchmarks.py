@@ -34,6 +34,7 @@ def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
     ("groups", "part", "other", "count"),
     [
         (["inserts", "reads"], "", "duckdb", 40),
+        (["reads", "cold"], "count()", "duckdb", 2),
         (["views", "merges"], "", "chdb", 4),
         (["marginal"], "1 view, ", "chdb", 1),
         (["spill"], "", "duckdb", 3),

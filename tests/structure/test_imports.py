@@ -44,7 +44,19 @@ QUERIES = (
     "SELECT a, count(), sum(x), min(s), avg(x) FROM t GROUP BY a ORDER BY a",
     "SELECT count() FROM t WHERE a = 1 AND x > 0.5 AND s IN ('a', 'b')",
     "SELECT toDate('2020-01-01') + a, if(a > 1, 'x', s) FROM t ORDER BY ALL",
+    "SELECT count() FROM t WHERE s LIKE '%a%' AND s NOT LIKE 'b%'",
+    "SELECT if(a < 50, 'low', s) AS g, avg(length(s)) FROM t GROUP BY g ORDER BY g",
+    "SELECT if(a < 50, 'low', s) AS g, max(length(s)) FROM t GROUP BY g ORDER BY g",
+    "SELECT sum(a + 1), sum(a + 2), sum(a + 3) FROM t",
+    "SELECT s, uniq(a), quantile(0.9)(x), groupArray(a), any(x) FROM t GROUP BY s",
+    "SELECT l.a, r.s FROM t AS l LEFT JOIN t AS r ON l.a = r.a + 1 WHERE l.x > 1 LIMIT 3",
+    "SELECT sum(x) OVER (PARTITION BY s ORDER BY a) FROM t LIMIT 3",
+    "CREATE TABLE n (a UInt8, d Date DEFAULT today(), s String DEFAULT 'x') ORDER BY a",
+    "INSERT INTO n (a, s) VALUES (1, 'a'), (2, 'b')",
+    "ALTER TABLE n UPDATE s = 'c' WHERE a = 2",
+    "ALTER TABLE n DELETE WHERE a = 1",
     "SHOW TABLES",
+    "SHOW TABLES LIKE 't%'",
 )
 
 
@@ -56,9 +68,20 @@ def test_queries_load_no_surface_and_no_pandas(tmp_path: Path) -> None:
         connection.execute("INSERT INTO t SELECT number % 100, number, 'a' FROM numbers(20000)")
     loaded = modules_after(
         f"import olapdb\nconnection = olapdb.connect({folder!r})\n"
-        f"for query in {QUERIES!r}:\n    connection.execute(query).fetchall()"
+        f"for query in {QUERIES!r}:\n    cursor = connection.execute(query)\n"
+        "    cursor.description and cursor.fetchall()"
     )
     assert loaded.isdisjoint(UNWANTED), sorted(loaded & UNWANTED)
+
+
+def test_a_warehouse_without_refreshable_views_loads_nothing_for_them(tmp_path: Path) -> None:
+    """The thread of refreshes looks for such views in every process, a second after its start."""
+    script = (
+        f"import olapdb, sys\nsession = olapdb.connect({str(tmp_path / 'warehouse')!r}).session\n"
+        "assert not session.refresh_due(lambda: True)\n"
+        "assert not {'olapdb.dml', 'olapdb.formats', 'olapdb.ingest'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_public_names_resolve() -> None:

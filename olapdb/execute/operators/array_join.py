@@ -107,7 +107,7 @@ def _list(array: pa.Array, data_type: DataType) -> pa.Array:
         return array
     if pa.types.is_map(array.type) and not len(array.keys):  # {} has another type of key
         offsets = from_numpy(np.zeros(len(array) + 1, np.int32))
-        return pa.ListArray.from_arrays(offsets, pa.array([], data_type.arrow))
+        return pa.ListArray.from_arrays(offsets, pa.nulls(0, data_type.arrow))
     return array.cast(list_type)
 
 

@@ -155,7 +155,7 @@ class _Computed:
         self.count = len(texts) + any(is_nullable(column.type) for column in columns)
         """The codes that may occur: those of the texts, and that of NULL if there may be one."""
         self.positions = np.full(len(texts) + 1, -1, np.int32)
-        self.values = pa.array([], expression.type.arrow)
+        self.values = pa.nulls(0, expression.type.arrow)
         self.has_all = False
         """Whether all values are known, each at the position of its code unless they are texts."""
         self.computing = threading.Lock()

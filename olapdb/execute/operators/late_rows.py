@@ -219,7 +219,7 @@ class _TopReader(_AddressReader):
 
     def _no_columns(self) -> list[pa.Array]:
         """Return the scan's columns without rows and without the addresses."""
-        return [pa.array([], data_type.arrow) for data_type in self._scan.types[:-1]]
+        return [pa.nulls(0, data_type.arrow) for data_type in self._scan.types[:-1]]
 
     def _first_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the first `limit` rows of a batch that has more, sorted."""

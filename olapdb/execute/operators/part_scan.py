@@ -20,7 +20,7 @@ from olapdb.functions.kernels.decimal_width import has_short_form, is_short, len
 from olapdb.model.schema import Table
 from olapdb.storage.column_chunks import window_groups
 from olapdb.types import DataType
-from olapdb.types.arrow_values import from_numpy
+from olapdb.types.arrow_values import from_numpy, scalar_of
 
 
 @dataclass(frozen=True)
@@ -307,8 +307,8 @@ def _virtual(piece: Piece, source: Source, table: Table) -> pa.Array:
             np.arange(start, start + rows, dtype=np.uint64)
             for start, rows in zip(piece.offsets, piece.group_rows, strict=True)
         ]
-        return pa.array(np.concatenate(offsets)).cast(source.type.arrow)
+        return from_numpy(np.concatenate(offsets)).cast(source.type.arrow)
     value = VIRTUAL_VALUES.get(source.name)
     if value is None:
         raise InternalError(f"Table {table.name} has no column {source.name!r}.")
-    return pa.repeat(pa.scalar(value(piece.selection.part), source.type.arrow), piece.rows)
+    return pa.repeat(scalar_of(value(piece.selection.part), source.type.arrow), piece.rows)

@@ -107,7 +107,7 @@ def empty_group(calls: Sequence[AggregateCall]) -> Partial:
     groups = Groups(np.zeros(0, np.int64), 1)
     states = [
         single_chunk(
-            call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups)
+            call.aggregate.state([pa.nulls(0, a.type.arrow) for a in call.arguments], groups)
         )
         for call in calls
     ]

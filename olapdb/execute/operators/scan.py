@@ -229,7 +229,7 @@ class TaskReader:
             batch = _beside(batch, read_task(task, step.columns, table, context))
             keep = step.mask(batch, keep)
             if keep is not None and not keep.true_count:
-                empty = [pa.array([], data_type.arrow) for data_type in self._node.types]
+                empty = [pa.nulls(0, data_type.arrow) for data_type in self._node.types]
                 return make_batch(empty, self._node.schema, 0)
             if keep is not None and keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
                 return self._few(task, batch, true_positions(keep), at + 1)

@@ -20,6 +20,7 @@ from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.types import AggregateFunction, DataType, Tuple, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def _filled(values: pa.Array, data_type: DataType) -> pa.Array:
         return values
     missing = columns.retype(columns.single(default_value(data_type)), values.type)
     rows = np.where(np.asarray(values.is_null()), len(values), np.arange(len(values)))
-    return pa.concat_arrays([values, missing]).take(pa.array(rows))
+    return pa.concat_arrays([values, missing]).take(from_numpy(rows))
 
 
 def arg_and_extreme(

@@ -49,6 +49,7 @@ from olapdb.types import (
     Tuple,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 _TIMING_MAX = 30_000
 _TIMING_FEW = 31
@@ -229,7 +230,7 @@ class CountedQuantiles(CountedValues):
             return quantiles[0]
         count = len(self.levels)
         picks = np.arange(len(states))[:, None] + np.arange(count)[None, :] * len(states)
-        stacked = pa.concat_arrays(quantiles).take(pa.array(picks.reshape(-1)))
+        stacked = pa.concat_arrays(quantiles).take(from_numpy(picks.reshape(-1)))
         return columns.lists_from(np.arange(len(states) + 1) * count, stacked)
 
     def _quantile(self, spread: Spread, values: pa.Array, level: float) -> pa.Array:

@@ -30,6 +30,7 @@ from olapdb.types import (
     Tuple,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class TopK(CountedValues):
         position = np.arange(len(order)) - np.repeat(offsets[:-1] - offsets[0], counts)
         order = order[position < self.limit]
         kept = columns.offsets_from_counts(np.minimum(counts, self.limit))
-        items = elements.take(pa.array(order))
+        items = elements.take(from_numpy(order))
         if not self.with_counts:
             return columns.lists_from(kept, items)
         fields = [

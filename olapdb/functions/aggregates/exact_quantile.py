@@ -40,6 +40,7 @@ from olapdb.types import (
     Integer,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 _PACKED_MAX = 1 << 62
 
@@ -87,7 +88,7 @@ class ExactQuantiles(Aggregate):
         stacked = pa.concat_arrays(quantiles)
         rows = np.arange(len(states))[:, None] + np.arange(count)[None, :] * len(states)
         lists = np.arange(len(states) + 1) * count
-        return columns.lists_from(lists, stacked.take(pa.array(rows.reshape(-1))))
+        return columns.lists_from(lists, stacked.take(from_numpy(rows.reshape(-1))))
 
     def _quantile(self, level: float, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
         """Return each group's quantile of one level; the type's default, or NaN, for an empty
@@ -177,7 +178,7 @@ def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
             packed = groups.codes * span + (keys.astype(np.int64) - least)
             ordered = _sorted_numbers(packed, groups.count * span)
             return columns.from_values(ordered % span + least, values.type)
-    return values.take(pa.array(np.lexsort((keys, groups.codes))))
+    return values.take(from_numpy(np.lexsort((keys, groups.codes))))
 
 
 def _sorted_numbers(numbers: np.ndarray, limit: int) -> np.ndarray:

@@ -46,6 +46,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 
 def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
@@ -67,7 +68,7 @@ def fill_missing(values: pa.Array, aggregate: Aggregate) -> pa.Array:
     if pa.types.is_nested(values.type):
         null_rows = np.asarray(values.is_null())
         rows = np.where(null_rows, len(values), np.arange(len(values)))
-        return pa.concat_arrays([values, columns.single(missing)]).take(pa.array(rows))
+        return pa.concat_arrays([values, columns.single(missing)]).take(from_numpy(rows))
     return pc.fill_null(values, missing)
 
 
@@ -189,7 +190,7 @@ class ExtremeArgument(Aggregate):
         best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
         ties = np.flatnonzero(ordered == best[groups.codes])
         tied_groups = Groups(groups.codes[ties], groups.count)
-        tied_ranks = nested_ranks(values.take(pa.array(ties)))
+        tied_ranks = nested_ranks(values.take(from_numpy(ties)))
         rows = group_kernels.extreme_rows(tied_ranks, tied_groups, largest=False)
         if not len(ties):
             return rows

@@ -21,6 +21,7 @@ from olapdb.native import accumulate, distinct
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library
 from olapdb.native.values import values_of, values_of_numbers
+from olapdb.types.arrow_values import from_numpy
 
 _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
@@ -288,7 +289,7 @@ def _rank_column(array: pa.Array) -> Ranking:
         return Ranking(np.zeros(len(array), np.int64), np.arange(min(len(array), 1)))
     if array.null_count:
         valid = np.asarray(array.is_valid())
-        ranking = _rank_column(array.filter(pa.array(valid)))
+        ranking = _rank_column(array.filter(from_numpy(valid)))
         ranks = np.full(len(array), ranking.count)
         ranks[valid] = ranking.ranks
         return Ranking(ranks, np.append(np.flatnonzero(valid)[ranking.rows], np.argmin(valid)))
@@ -323,7 +324,7 @@ def _list_keys(array: pa.Array) -> pa.Array:
     Equal lists of a column have equal keys. Keys have a fixed order within a column."""
     offsets, elements = columns.elements_of(array)
     valid = columns.validity(elements)
-    inner = _rank_column(elements if valid is None else elements.filter(pa.array(valid)))
+    inner = _rank_column(elements if valid is None else elements.filter(from_numpy(valid)))
     ranks = np.zeros(len(elements), np.int64)
     ranks[slice(None) if valid is None else valid] = inner.ranks + 1
     data = np.frombuffer(ranks.astype(">i8").tobytes(), np.uint8)

@@ -15,6 +15,7 @@ from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.types import Array, DataType, plain
+from olapdb.types.arrow_values import from_numpy
 
 _LIMIT_MAX = 0xFFFFFF
 
@@ -32,7 +33,7 @@ class GroupArraySorted(Aggregate):
         starts, counts = groups.starts, groups.sizes
         kept = np.arange(len(order)) - np.repeat(starts, counts) < self.limit
         offsets = columns.offsets_from_counts(np.minimum(counts, self.limit))
-        return columns.lists_from(offsets, values.take(pa.array(order[kept])))
+        return columns.lists_from(offsets, values.take(from_numpy(order[kept])))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the smallest values of the arrays of each group."""
@@ -54,7 +55,9 @@ class GroupArrayLast(GroupArraySorted):
         starts, counts = groups.starts, groups.sizes
         left = np.repeat(starts + counts, counts) - np.arange(len(values))
         offsets = columns.offsets_from_counts(np.minimum(counts, self.limit))
-        return columns.lists_from(offsets, values.take(pa.array(groups.order[left <= self.limit])))
+        return columns.lists_from(
+            offsets, values.take(from_numpy(groups.order[left <= self.limit]))
+        )
 
 
 def limited_array(

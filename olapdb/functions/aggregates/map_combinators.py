@@ -19,6 +19,7 @@ from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.types import Array, DataType, Map, Tuple, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class MappedArrays(Combinator):
             keep = np.any([column != 0 for column in sums], axis=0)
             counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(states))
             offsets = columns.offsets_from_counts(counts)
-            keys, *values = [column.filter(pa.array(keep)) for column in (keys, *values)]
+            keys, *values = [column.filter(from_numpy(keep)) for column in (keys, *values)]
         return self._join_state(offsets, keys, values, self.result_type.arrow)
 
     @property
@@ -153,7 +154,7 @@ def _group_by_key(keys: pa.Array, owners: Groups) -> tuple[np.ndarray, Groups, p
     group_key_pairs, list_positions = np.unique(owners.codes * width + ranked, return_inverse=True)
     pair_groups, ranks = np.divmod(group_key_pairs, width)
     lists = columns.offsets_from_counts(np.bincount(pair_groups, minlength=owners.count))
-    distinct_keys = keys.take(pa.array(rows[ranks]))
+    distinct_keys = keys.take(from_numpy(rows[ranks]))
     return (
         lists,
         Groups(list_positions.reshape(-1).astype(np.int64), len(group_key_pairs)),
@@ -168,7 +169,7 @@ def _rank_keys(keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         ranking = group_kernels.rank_rows([keys])
         return ranking.ranks, ranking.rows
     valid_rows = np.flatnonzero(valid)
-    ranking = group_kernels.rank_rows([keys.filter(pa.array(valid))])
+    ranking = group_kernels.rank_rows([keys.filter(from_numpy(valid))])
     ranks = np.zeros(len(keys), np.int64)
     ranks[valid_rows] = ranking.ranks + 1
     return ranks, np.concatenate([np.flatnonzero(~valid)[:1], valid_rows[ranking.rows]])

@@ -21,6 +21,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import DataType, Tuple, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class FilteredArrays(MappedArrays):
         offsets, keys, values = self._split_state(super().state(arguments, groups))
         keep = self._is_listed(keys)
         counts = np.bincount(columns.parents_of(offsets)[keep], minlength=groups.count)
-        keys, *values = [column.filter(pa.array(keep)) for column in (keys, *values)]
+        keys, *values = [column.filter(from_numpy(keep)) for column in (keys, *values)]
         offsets = columns.offsets_from_counts(counts)
         return self._join_state(offsets, keys, values, self.state_type.arrow)
 

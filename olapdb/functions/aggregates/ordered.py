@@ -26,6 +26,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import Array, DataType, Nullable, Tuple, plain, stored_type
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class GroupArray(Aggregate):
         if limit is not None:
             within = np.arange(len(order)) - np.repeat(groups.starts, counts) < limit
             order, counts = order[within], np.minimum(counts, limit)
-        elements = values.take(pa.array(order))
+        elements = values.take(from_numpy(order))
         return columns.lists_from(columns.offsets_from_counts(counts), elements)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:

@@ -24,6 +24,7 @@ from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.types import FLOAT64, INT64, STRING, UINT64, Array, DataType, Integer, String, plain
+from olapdb.types.arrow_values import from_numpy
 
 _SIZE_MAX = 0xFFFFFF
 _SEED = 123456
@@ -55,7 +56,7 @@ class GroupArrayInsertAt(Gathered):
         codes = columns.parents_of(offsets)
         if self.size is not None:
             kept = np.flatnonzero(at < np.uint64(self.size))
-            values, at, codes = values.take(pa.array(kept)), at[kept], codes[kept]
+            values, at, codes = values.take(from_numpy(kept)), at[kept], codes[kept]
         at = at.astype(np.int64)
         sizes = np.full(len(states), self.size or 0)
         if self.size is None:
@@ -64,7 +65,7 @@ class GroupArrayInsertAt(Gathered):
         filled = np.full(int(starts[-1]), len(values))
         filled[(starts[:-1][codes] + at)[::-1]] = np.arange(len(values))[::-1]  # the first is last
         missing = columns.retype(columns.single(self.default), values.type)
-        elements = pa.concat_arrays([values, missing]).take(pa.array(filled))
+        elements = pa.concat_arrays([values, missing]).take(from_numpy(filled))
         return columns.lists_from(starts, elements)
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:
@@ -143,7 +144,7 @@ class GroupArraySample(Gathered):
         chosen = np.sort(order[places < self.limit])
         counts = np.minimum(np.diff(offsets), self.limit)
         return columns.lists_from(
-            columns.offsets_from_counts(counts), values.take(pa.array(chosen))
+            columns.offsets_from_counts(counts), values.take(from_numpy(chosen))
         )
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:

@@ -53,6 +53,7 @@ from olapdb.types import (
     is_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 EXACT_MAX = 8_192
 _CELLS_MAX = 1 << 20
@@ -222,7 +223,7 @@ def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Arra
     order = np.argsort(values, kind="stable")
     order = order[np.argsort(owners[order], kind="stable")]
     offsets = columns.offsets_from_counts(np.bincount(owners, minlength=count))
-    return columns.lists_from(offsets, pa.array(values[order], pa.float64()))
+    return columns.lists_from(offsets, from_numpy(values[order]))
 
 
 def _bucket_lists(

@@ -19,6 +19,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import UINT8, AggregateFunction, Array, DataType, Integer, Map, Tuple, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class SetOperation(Aggregate):
     ) -> pa.Array:
         """Return the states of groups of sets, whose values are `elements` at `rows`."""
         owners = group_kernels.element_groups(offsets, groups)
-        chosen = elements.take(pa.array(rows))
+        chosen = elements.take(from_numpy(rows))
         ranking = group_kernels.rank_rows([chosen])
         width = max(ranking.count, 1)
         pairs, times = np.unique(owners.codes * width + ranking.ranks, return_counts=True)
@@ -79,7 +80,7 @@ class SetOperation(Aggregate):
         else:
             keep = np.ones(len(pairs), bool)
         counts = np.bincount(codes[keep], minlength=groups.count)
-        values = chosen.take(pa.array(ranking.rows[ranks[keep]]))
+        values = chosen.take(from_numpy(ranking.rows[ranks[keep]]))
         sets = columns.lists_from(columns.offsets_from_counts(counts), values)
         seen = columns.from_values(sizes > 0, pa.uint8())
         return columns.structs_from([seen, sets], self.state_type.arrow)

@@ -34,6 +34,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SAMPLES_KEPT = 2
@@ -80,7 +81,7 @@ class Samples(Gathered):
         counts = np.bincount(owners, minlength=len(states))
         return columns.lists_from(
             columns.offsets_from_counts(counts),
-            columns.retype(tuples.take(pa.array(rows)), self.result_type.arrow.value_type),
+            columns.retype(tuples.take(from_numpy(rows)), self.result_type.arrow.value_type),
         )
 
     def _result(self, offsets: np.ndarray, arguments: list[np.ndarray]) -> pa.Array:

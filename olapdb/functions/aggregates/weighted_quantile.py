@@ -32,6 +32,7 @@ from olapdb.types import (
     Integer,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ class WeightedQuantiles(Gathered):
         counts = columns.numpy_values(weights).astype(np.int64)
         if pa.types.is_floating(values.type):
             numbers = np.flatnonzero(~np.isnan(columns.numpy_values(values)))
-            values = values.take(pa.array(numbers))
+            values = values.take(from_numpy(numbers))
             counts, codes = counts[numbers], codes[numbers]
         order = np.lexsort((group_kernels.order_keys(values), codes))
-        values, counts, codes = values.take(pa.array(order)), counts[order], codes[order]
+        values, counts, codes = values.take(from_numpy(order)), counts[order], codes[order]
         sizes = np.bincount(codes, minlength=len(states))
         starts = columns.offsets_from_counts(sizes)
         running = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
@@ -64,7 +65,7 @@ class WeightedQuantiles(Gathered):
         count = len(self.levels)
         picks = np.arange(len(states))[:, None] + np.arange(count)[None, :] * len(states)
         lists = np.arange(len(states) + 1) * count
-        return columns.lists_from(lists, stacked.take(pa.array(picks.reshape(-1))))
+        return columns.lists_from(lists, stacked.take(from_numpy(picks.reshape(-1))))
 
     def _places(self, level: float, starts: np.ndarray, running: np.ndarray) -> np.ndarray:
         """Return the place of each group's quantile among the sorted values; -1 for an empty group."""

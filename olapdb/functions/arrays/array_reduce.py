@@ -13,6 +13,7 @@ from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggreg
 from olapdb.functions.base import Aggregate, Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.types import Array, DataType, Integer, Tuple, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def aggregate_of_text(
@@ -108,7 +109,7 @@ def _array_reduce_in_ranges(name: str, arguments: Sequence[Argument]) -> ScalarC
         ends = columns.offsets_from_counts(lengths)
         starts = offsets[columns.parents_of(range_offsets)] + first
         places = np.arange(int(ends[-1])) + np.repeat(starts - ends[:-1], lengths)
-        chosen = [array.take(pa.array(places)) for array in elements]
+        chosen = [array.take(from_numpy(places)) for array in elements]
         groups = Groups(codes, len(lengths))
         results = aggregate.finalize(aggregate.state(chosen, groups))
         return columns.lists_from(range_offsets, results)

@@ -18,6 +18,7 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.functions.kernels.nested import filter_elements
 from olapdb.types import UINT8, UINT64, AggregateFunction, Array, DataType, Integer
+from olapdb.types.arrow_values import from_numpy
 
 Chosen = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(whether a value is in the left bitmap, in the right one) -> whether it is in the result."""
@@ -71,7 +72,7 @@ def _build(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     owners, codes = columns.parents_of(offsets), ranks_with_null(elements)
     order = np.lexsort((codes, owners))
     keep = first_occurrences(owners[order], codes[order])
-    return filter_elements(offsets, elements.take(pa.array(order)), keep)
+    return filter_elements(offsets, elements.take(from_numpy(order)), keep)
 
 
 def _to_array(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -104,7 +105,9 @@ def _combined(arrays: list[pa.Array], chosen: Chosen) -> pa.Array:
     in_right[inverse[right]] = True
     places = first[chosen(in_left, in_right)]
     counts = np.bincount(owners[places], minlength=len(arrays[0]))
-    return columns.lists_from(columns.offsets_from_counts(counts), elements.take(pa.array(places)))
+    return columns.lists_from(
+        columns.offsets_from_counts(counts), elements.take(from_numpy(places))
+    )
 
 
 def _combine(chosen: Chosen) -> scalar.Kernel:

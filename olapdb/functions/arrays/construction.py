@@ -15,6 +15,7 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.types import NOTHING, Array, DataType, Map, Tuple, is_nullable, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def interleave_lists(arguments: Sequence[pa.Array], rows: int, inner: DataType) -> pa.Array:
@@ -22,10 +23,10 @@ def interleave_lists(arguments: Sequence[pa.Array], rows: int, inner: DataType) 
     count = len(arguments)
     offsets = np.arange(rows + 1, dtype=np.int64) * count
     if not count:
-        return columns.lists_from(offsets, pa.array([], inner.arrow))
+        return columns.lists_from(offsets, pa.nulls(0, inner.arrow))
     stacked = pa.concat_arrays(list(arguments))
     order = (np.arange(rows)[:, None] + np.arange(count)[None, :] * rows).reshape(-1)
-    return columns.lists_from(offsets, stacked.take(pa.array(order)))
+    return columns.lists_from(offsets, stacked.take(from_numpy(order)))
 
 
 def _casting_call(
@@ -121,7 +122,7 @@ def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCal
         owners = np.concatenate([columns.parents_of(o) for o, _ in arrays])
         order = np.argsort(owners, kind="stable")
         counts = np.bincount(owners, minlength=rows)
-        elements = pa.concat_arrays([e for _, e in arrays]).take(pa.array(order))
+        elements = pa.concat_arrays([e for _, e in arrays]).take(from_numpy(order))
         return columns.lists_from(columns.offsets_from_counts(counts), elements)
 
     types = [a.type for a in arguments]

@@ -27,6 +27,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 
 def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -106,7 +107,7 @@ def take_or_default(elements: pa.Array, positions: np.ndarray, inner: DataType) 
     """Return the elements at these positions; a position of -1 gives the type's default, which is
     NULL for a Nullable type."""
     padded = pa.concat_arrays([elements, columns.single(default_value(inner))])
-    return padded.take(pa.array(np.where(positions < 0, len(elements), positions)))
+    return padded.take(from_numpy(np.where(positions < 0, len(elements), positions)))
 
 
 def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> ScalarCall:
@@ -120,7 +121,7 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
         offsets, keys, items = map_parts(arrays[0])
         needles = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
         owners = columns.parents_of(offsets)
-        matches = np.flatnonzero(np.asarray(pc.equal(keys, needles.take(pa.array(owners)))))
+        matches = np.flatnonzero(np.asarray(pc.equal(keys, needles.take(from_numpy(owners)))))
         positions = np.full(len(arrays[0]), -1, np.int64)
         positions[owners[matches][::-1]] = matches[::-1]  # the first of equal keys
         return take_or_default(items, positions, inner)

@@ -34,6 +34,7 @@ from olapdb.functions.kernels.nested import count_marked, filter_elements
 from olapdb.functions.registry import resolve_scalar
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, TypeRule, define
 from olapdb.types import UINT8, UINT32, Array, DataType, Map, Tuple, make_nullable, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def _array_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
@@ -203,7 +204,7 @@ def _fill(*, reverse: bool) -> ListKernel:
         else:
             keep[offsets[:-1][nonempty]] = True
             sources = np.maximum.accumulate(np.where(keep, positions, -1))
-        return columns.lists_from(offsets, elements.take(pa.array(sources)))
+        return columns.lists_from(offsets, elements.take(from_numpy(sources)))
 
     return kernel
 
@@ -235,7 +236,7 @@ def _sort(*, reverse: bool) -> ListKernel:
         """Sort the first array's elements by the lambda's values."""
         _, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, mapped, reverse=reverse)
-        return columns.lists_from(offsets, elements.take(pa.array(order)))
+        return columns.lists_from(offsets, elements.take(from_numpy(order)))
 
     return kernel
 
@@ -276,7 +277,7 @@ def _fold() -> LambdaDefinition:
             position = 0
             while len(rows_left := np.flatnonzero(lengths > position)):
                 at = pa.array(elements.offsets[rows_left] + position)
-                accumulators = state.take(pa.array(rows_left))
+                accumulators = state.take(from_numpy(rows_left))
                 values_at = [column.take(at) for column in elements.columns]
                 folded = evaluate([accumulators, *values_at], rows_left)
                 state = columns.replaced_rows(state, rows_left, folded)

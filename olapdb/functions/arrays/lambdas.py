@@ -75,7 +75,7 @@ class Elements:
     def evaluate(self, body: Body, body_type: DataType) -> pa.Array:
         """Return the body's value for each element, in order."""
         if not self.count:
-            return pa.array([], body_type.arrow)
+            return pa.nulls(0, body_type.arrow)
         owners = columns.parents_of(self.offsets)
         pieces = [
             body(

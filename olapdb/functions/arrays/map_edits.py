@@ -26,6 +26,7 @@ from olapdb.functions.scalar import (
     standard_call,
 )
 from olapdb.types import STRING, UINT8, DataType, FixedString, Map, String, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def _contains_value(whole: Part, value: Part) -> Part:
@@ -50,7 +51,7 @@ def _like(*, keys: bool, extracts: bool) -> Resolver:
         def kernel(arrays: list[pa.Array], invocation: Invocation) -> pa.Array:
             """Match each key or value with its row's pattern; return the matching pairs, or whether any."""
             offsets, names, values = map_parts(arrays[0])
-            patterns = arrays[1].take(pa.array(columns.parents_of(offsets)))
+            patterns = arrays[1].take(from_numpy(columns.parents_of(offsets)))
             side_values = names if keys else values
             matched = like.kernel([side_values, patterns], len(names), invocation.environment)
             found = columns.as_array(matched, len(names))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, map_parts
+from olapdb.types.arrow_values import from_numpy
 
 
 def equal_rows(left: pa.Array, right: pa.Array) -> np.ndarray:
@@ -65,7 +66,7 @@ def _equal_lists(left: pa.Array, right: pa.Array) -> np.ndarray:
         offsets = columns.offsets_from_counts(compared)
         positions = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], compared)
         left_elements, right_elements = (
-            elements.take(pa.array(np.repeat(starts[:-1], compared) + positions))
+            elements.take(from_numpy(np.repeat(starts[:-1], compared) + positions))
             for starts, elements in ((left_offsets, left_elements), (right_offsets, right_elements))
         )
     differences = count_marked(offsets, ~equal_rows(left_elements, right_elements))

@@ -12,6 +12,7 @@ from olapdb.functions.arrays.type_rules import array_rule, same_type
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import filter_elements
 from olapdb.types import UINT32, Array, DataType, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def reverse_lists(array: pa.Array) -> pa.Array:
@@ -19,7 +20,7 @@ def reverse_lists(array: pa.Array) -> pa.Array:
     offsets, elements = columns.elements_of(array)
     owners = columns.parents_of(offsets)
     order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(elements))
-    return columns.lists_from(offsets, elements.take(pa.array(order)))
+    return columns.lists_from(offsets, elements.take(from_numpy(order)))
 
 
 def _sort(*, reverse: bool) -> scalar.Kernel:
@@ -29,7 +30,7 @@ def _sort(*, reverse: bool) -> scalar.Kernel:
         """Return each array with its elements sorted; NULL is last."""
         offsets, elements = columns.elements_of(arrays[0])
         order = sorted_positions(offsets, elements, reverse=reverse)
-        return columns.lists_from(offsets, elements.take(pa.array(order)))
+        return columns.lists_from(offsets, elements.take(from_numpy(order)))
 
     return kernel
 

@@ -28,6 +28,7 @@ from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import filter_elements, map_parts
 from olapdb.types import Array, DataType, Integer, Map, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def _require_limit(name: str, types: Sequence[DataType]) -> None:
@@ -49,7 +50,7 @@ def _partial_sort(*, reverse: bool) -> ListKernel:
         """Sort the elements of the first array, which follows the limit, by these keys."""
         _, elements = columns.elements_of(arrays[1])
         order = sorted_positions(offsets, keys, reverse=reverse)
-        return columns.lists_from(offsets, elements.take(pa.array(order)))
+        return columns.lists_from(offsets, elements.take(from_numpy(order)))
 
     return kernel
 
@@ -73,7 +74,7 @@ def _extreme_elements(*, largest: bool) -> ListKernel:
         running = np.cumsum(usable) - usable
         place = running - running[np.minimum(offsets[owners], len(running) - 1)]
         keep = usable & (place < limits[owners])
-        return filter_elements(offsets, elements.take(pa.array(order)), keep)
+        return filter_elements(offsets, elements.take(from_numpy(order)), keep)
 
     return kernel
 

@@ -14,6 +14,7 @@ from olapdb.functions.arrays.several_arrays import codes_of, dense_numbers, occu
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.types import UINT32, Array, DataType, Integer, plain
+from olapdb.types.arrow_values import from_numpy
 
 Numbering = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(owners, codes) -> the number of each element within its owner."""
@@ -120,7 +121,7 @@ def _resolver(numbering: Numbering) -> scalar.Resolver:
                 owners = parents[depth - 1][owners]
                 above[depth - 1] = owners
             spread = [
-                part if depth == wanted.deepest else part.take(pa.array(above[depth]))
+                part if depth == wanted.deepest else part.take(from_numpy(above[depth]))
                 for part, depth in zip(elements, wanted.depths, strict=True)
             ]
             numbers = numbering(above[wanted.clear - 1], codes_of(spread))

@@ -31,6 +31,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 
 def _array_then_integers(
@@ -57,7 +58,7 @@ def _rotate(*, left: bool) -> scalar.Kernel:
         moved = np.where(sizes > 0, _integers(arrays[1]) % np.maximum(sizes, 1), 0)
         moved = moved if left else -moved
         at = (np.arange(len(owners)) - offsets[owners] + moved[owners]) % sizes[owners]
-        return columns.lists_from(offsets, elements.take(pa.array(offsets[owners] + at)))
+        return columns.lists_from(offsets, elements.take(from_numpy(offsets[owners] + at)))
 
     return kernel
 
@@ -100,7 +101,7 @@ def _shifted(
     inside = (at >= 0) & (at < np.diff(offsets)[owners])
     fill = len(elements) + (owners if len(filler) > 1 else 0)
     rows = np.where(inside, offsets[owners] + at, fill)
-    return columns.lists_from(offsets, pa.concat_arrays([elements, filler]).take(pa.array(rows)))
+    return columns.lists_from(offsets, pa.concat_arrays([elements, filler]).take(from_numpy(rows)))
 
 
 def _shingles(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -119,7 +120,7 @@ def _shingles(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     starts = offsets[owners] + np.arange(len(owners)) - outer[owners]
     runs = columns.parents_of(inner)
     places = starts[runs] + np.arange(len(runs)) - inner[runs]
-    return columns.lists_from(outer, columns.lists_from(inner, elements.take(pa.array(places))))
+    return columns.lists_from(outer, columns.lists_from(inner, elements.take(from_numpy(places))))
 
 
 def _transpose(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -141,7 +142,7 @@ def _transpose(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     row = np.arange(len(cell_lists)) - cells[cell_lists]
     column = (np.arange(len(owners)) - out[owners])[cell_lists]
     places = inner[outer[owners[cell_lists]] + row] + column
-    return columns.lists_from(out, columns.lists_from(cells, elements.take(pa.array(places))))
+    return columns.lists_from(out, columns.lists_from(cells, elements.take(from_numpy(places))))
 
 
 def _matrix_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -170,7 +171,7 @@ def _or_single(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     owners = columns.parents_of(out)
     places = np.arange(len(owners)) - out[owners] + offsets[owners]
     places = np.where(np.diff(offsets)[owners] == 0, len(elements), places)
-    return columns.lists_from(out, pa.concat_arrays([elements, filler]).take(pa.array(places)))
+    return columns.lists_from(out, pa.concat_arrays([elements, filler]).take(from_numpy(places)))
 
 
 # --- sets
@@ -216,7 +217,9 @@ def _chosen(elements: pa.Array, owners: np.ndarray, keep: np.ndarray, rows: int)
     places = np.flatnonzero(keep)
     places = places[np.argsort(owners[places], kind="stable")]
     counts = np.bincount(owners[places], minlength=rows)
-    return columns.lists_from(columns.offsets_from_counts(counts), elements.take(pa.array(places)))
+    return columns.lists_from(
+        columns.offsets_from_counts(counts), elements.take(from_numpy(places))
+    )
 
 
 def _union(lists: list[pa.Array]) -> pa.Array:
@@ -224,7 +227,7 @@ def _union(lists: list[pa.Array]) -> pa.Array:
     _, elements, owners, codes = _codes_of(lists)
     first = first_occurrences(owners, codes)
     order = np.lexsort((np.arange(len(codes)), codes == 0))
-    return _chosen(elements.take(pa.array(order)), owners[order], first[order], len(lists[0]))
+    return _chosen(elements.take(from_numpy(order)), owners[order], first[order], len(lists[0]))
 
 
 def _symmetric_difference(lists: list[pa.Array]) -> pa.Array:
@@ -329,7 +332,7 @@ def _replicate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         constant = all(isinstance(v, pa.Scalar) for v in values)
         value, *lists = (columns.as_array(v, 1 if constant else rows) for v in values)
         offsets, _ = columns.elements_of(lists[0])
-        repeated = columns.lists_from(offsets, value.take(pa.array(columns.parents_of(offsets))))
+        repeated = columns.lists_from(offsets, value.take(from_numpy(columns.parents_of(offsets))))
         return repeated[0] if constant else repeated
 
     return ScalarCall(name, Array(plain_lc(arguments[0].type)), kernel)

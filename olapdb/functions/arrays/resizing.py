@@ -18,6 +18,7 @@ from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.types import Array, DataType, Date, DateTime, Float, Integer, String, plain
+from olapdb.types.arrow_values import from_numpy
 
 _SIZE_MAX = 500_000_000
 
@@ -40,7 +41,7 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         counts = np.maximum(end - begin, 0)
         out = columns.offsets_from_counts(counts)
         rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + begin - out[:-1], counts)
-        return columns.lists_from(out, elements.take(pa.array(rows)))
+        return columns.lists_from(out, elements.take(from_numpy(rows)))
 
     return scalar.standard_call(name, arguments, container, kernel)
 
@@ -78,7 +79,7 @@ def _pop(*, back: bool) -> scalar.Kernel:
         removed = positions == (offsets[owners + 1] - 1 if back else offsets[owners])
         counts = np.maximum(np.diff(offsets) - 1, 0)
         return columns.lists_from(
-            columns.offsets_from_counts(counts), elements.filter(pa.array(~removed))
+            columns.offsets_from_counts(counts), elements.filter(from_numpy(~removed))
         )
 
     return kernel
@@ -164,7 +165,7 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
         require_list_size(name, counts)
         offsets = columns.offsets_from_counts(counts)
-        lists = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
+        lists = columns.lists_from(offsets, elements.take(from_numpy(columns.parents_of(offsets))))
         return lists[0] if constant else lists
 
     return ScalarCall(name, Array(inner), kernel)
@@ -219,7 +220,7 @@ def _resized(
     inside = (at >= 0) & (at < lengths[owners])
     fill = len(elements) + (owners if len(filler) > 1 else 0)
     rows = np.where(inside, offsets[:-1][owners] + at, fill)
-    return columns.lists_from(out, pa.concat_arrays([elements, filler]).take(pa.array(rows)))
+    return columns.lists_from(out, pa.concat_arrays([elements, filler]).take(from_numpy(rows)))
 
 
 _EMPTY_ARRAYS: tuple[DataType, ...] = (

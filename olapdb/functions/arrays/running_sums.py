@@ -32,6 +32,7 @@ from olapdb.types import (
     WideNumber,
     is_nullable,
 )
+from olapdb.types.arrow_values import from_numpy
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 
@@ -93,7 +94,7 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
     position = 0
     while len(longer := np.flatnonzero(lengths > position)):
         at = offsets[longer] + position
-        added = pc.add(state.take(pa.array(longer)), values.take(pa.array(at)))
+        added = pc.add(state.take(from_numpy(longer)), values.take(from_numpy(at)))
         clamped = pc.max_element_wise(added, zero).cast(wide)
         state = columns.replaced_rows(state, longer, clamped)
         sums.append(clamped)
@@ -102,7 +103,7 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
     if not sums:
         return columns.lists_from(offsets, values)
     order = np.argsort(np.concatenate(rows))
-    return columns.lists_from(offsets, pa.concat_arrays(sums).take(pa.array(order)))
+    return columns.lists_from(offsets, pa.concat_arrays(sums).take(from_numpy(order)))
 
 
 def _running_floats(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -183,7 +184,7 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     first = np.zeros(len(elements), bool)
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     if pa.types.is_decimal(wide):
-        before = elements.take(pa.array(np.arange(len(elements)) - ~first))
+        before = elements.take(from_numpy(np.arange(len(elements)) - ~first))
         differences = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
         if differences is None:
             raise DecimalOverflow(f"A difference of two elements does not fit {result.inner}.")

@@ -38,6 +38,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 Fold = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(offsets, bool for each element: equal to its row's value) -> a number for each row."""
@@ -208,7 +209,7 @@ def ranks_with_null(elements: pa.Array) -> np.ndarray:
     ranks = np.zeros(len(elements), np.int64)
     if valid is None:
         return group_kernels.rank_rows([elements]).ranks + 1
-    ranks[valid] = group_kernels.rank_rows([elements.filter(pa.array(valid))]).ranks + 1
+    ranks[valid] = group_kernels.rank_rows([elements.filter(from_numpy(valid))]).ranks + 1
     return ranks
 
 

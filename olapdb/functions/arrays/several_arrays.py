@@ -38,6 +38,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 
 def _same_size_elements(name: str, arrays: Sequence[pa.Array]) -> tuple[np.ndarray, list[pa.Array]]:
@@ -198,7 +199,7 @@ def _common_elements(lists: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, 
     first = len(arrays[0][1])
     keep = in_all[inverse[:first]] & first_occurrences(owners[:first], ranks[:first])
     counts = np.bincount(owners[:first][keep], minlength=rows)
-    return columns.offsets_from_counts(counts), arrays[0][1].filter(pa.array(keep))
+    return columns.offsets_from_counts(counts), arrays[0][1].filter(from_numpy(keep))
 
 
 def _subtype(name: str, inners: Sequence[DataType]) -> DataType:

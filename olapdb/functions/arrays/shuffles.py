@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
@@ -14,6 +13,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.numeric.random import generator_of
 from olapdb.types import Integer, plain
+from olapdb.types.arrow_values import from_numpy
 
 
 def _drawn_order(offsets: np.ndarray, environment: Environment, *call: object) -> np.ndarray:
@@ -51,7 +51,7 @@ def _shuffle(*, partial: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
                 rank[order] = np.arange(len(order))
                 owners = columns.parents_of(offsets)
                 order = np.lexsort((np.where(chosen, rank, np.arange(len(order))), ~chosen, owners))
-            shuffled = columns.lists_from(offsets, elements.take(pa.array(order)))
+            shuffled = columns.lists_from(offsets, elements.take(from_numpy(order)))
             return shuffled if array.null_count == 0 else array
 
         return ScalarCall(name, arguments[0].type, kernel, "row" if seed is None else "pure")
@@ -78,7 +78,7 @@ def _sample(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         places = np.arange(len(order)) - offsets[:-1][owners]
         taken = order[places < counts[owners]]
         return columns.lists_from(
-            columns.offsets_from_counts(counts), elements.take(pa.array(taken))
+            columns.offsets_from_counts(counts), elements.take(from_numpy(taken))
         )
 
     return ScalarCall(name, plain(arguments[0].type), kernel, "row")

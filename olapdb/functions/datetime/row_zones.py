@@ -50,7 +50,7 @@ def by_row_zone(resolver: scalar.Resolver, at: int) -> scalar.Resolver:
                 results.append(columns.as_array(result, len(chosen)))
                 places.append(chosen)
             order = np.argsort(np.concatenate([np.zeros(0, np.int64), *places]), kind="stable")
-            joined = pa.concat_arrays(results) if results else pa.array([], whole.type.arrow)
+            joined = pa.concat_arrays(results) if results else pa.nulls(0, whole.type.arrow)
             return joined.take(pa.array(order))
 
         whole = with_zone(pa.scalar("UTC"))

@@ -71,7 +71,7 @@ def _kernel(extract: Extract, *, steps_end: int | None = None, any_case: bool) -
             path = [s.slice(first, rows) for s in steps]
             values = paths.follow(index, path, any_case=any_case)
             parts.append(extract(Found(index, values, call)))
-        return pa.concat_arrays(parts) if parts else pa.array([], call.result.arrow)
+        return pa.concat_arrays(parts) if parts else pa.nulls(0, call.result.arrow)
 
     return kernel
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
+from olapdb.types.arrow_values import from_numpy
 
 _ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
 MAPPED = bytes(10) + b"\xff\xff"
@@ -21,7 +22,7 @@ def parsed_ipv4(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     addresses; int64 and bool, shape (rows,)."""
     groups = pc.extract_regex(columns.unpadded(array), _ADDRESS)
     valid = np.asarray(groups.is_valid())
-    fields = columns.struct_fields(groups.filter(pa.array(valid)))
+    fields = columns.struct_fields(groups.filter(from_numpy(valid)))
     octets = [columns.numpy_values(field.cast(pa.int64())) for field in fields]
     small = np.ones(int(valid.sum()), bool)
     number = np.zeros(len(small), np.int64)

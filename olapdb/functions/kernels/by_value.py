@@ -14,6 +14,7 @@ from olapdb.functions.aggregates.group_kernels import rank_rows
 from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, TypeRule, define
 from olapdb.types import DataType
+from olapdb.types.arrow_values import from_numpy
 
 
 def by_value(function: Callable[..., object]) -> Kernel:
@@ -34,12 +35,12 @@ def values_by_row(
 ) -> pa.Array:
     """Return the function's value of each row, of type `arrow`; the columns have no nulls."""
     if not len(arrays[0]):
-        return pa.array([], arrow)
+        return pa.nulls(0, arrow)
     ranking = rank_rows(arrays)
     rows = pa.array(ranking.rows)
     distinct = [_as_bytes(array.take(rows)).to_pylist() for array in arrays]
     results = [function(*values) for values in zip(*distinct, strict=True)]
-    return _as_text(pa.array(results, _bytes_type(arrow)), arrow).take(pa.array(ranking.ranks))
+    return _as_text(pa.array(results, _bytes_type(arrow)), arrow).take(from_numpy(ranking.ranks))
 
 
 def texts_of(values: Sequence[bytes]) -> list[str]:

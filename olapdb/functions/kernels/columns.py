@@ -17,6 +17,7 @@ from olapdb.functions.base import Column
 from olapdb.functions.kernels.arrow_buffers import converted
 from olapdb.native import selection
 from olapdb.native.library import library
+from olapdb.types.arrow_values import from_numpy
 
 _SCALARS_MAX = 64
 """The most scalars that are joined one by one: `pa.array` imports pandas (see `types.arrow_values`)."""
@@ -32,7 +33,7 @@ def as_array(column: Column, rows: int) -> pa.Array:
         if rows == 1:
             return _array_of_one(column)
         if pa.types.is_nested(column.type):
-            return _array_of_one(column).take(pa.array(np.zeros(rows, np.int64)))
+            return _array_of_one(column).take(from_numpy(np.zeros(rows, np.int64)))
         return pa.repeat(column, rows)
     return column
 
@@ -290,7 +291,7 @@ def replaced_rows(values: pa.Array, rows: np.ndarray, new: pa.Array) -> pa.Array
         return new
     places = np.arange(len(values))
     places[rows] = len(values) + np.arange(len(rows))
-    return pa.concat_arrays([values, new]).take(pa.array(places))
+    return pa.concat_arrays([values, new]).take(from_numpy(places))
 
 
 def all_valid(columns: Sequence[Column], rows: int) -> np.ndarray | None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from olapdb.functions.kernels import columns
 from olapdb.native import hashes as compiled_hashes
 from olapdb.native.library import library
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _POSITION = np.uint64(0xD6E8FEB86659FD93)
@@ -49,9 +50,9 @@ def hash_values(array: pa.Array) -> np.ndarray:
     if hashes is not None:
         return hashes
     if array.null_count:
-        valid = columns.validity(array)
+        valid = array.is_valid()
         hashes = np.zeros(len(array), np.uint64)
-        hashes[valid] = hash_values(array.filter(pa.array(valid)))
+        hashes[to_numpy(valid)] = hash_values(array.filter(valid))
         return hashes
     if pa.types.is_struct(arrow):
         fields = columns.struct_fields(array)
@@ -117,7 +118,7 @@ def _hash_lists(array: pa.Array) -> np.ndarray:
     if valid is None:
         hashes = hash_values(elements)
     else:
-        hashes[valid] = hash_values(elements.filter(pa.array(valid)))
+        hashes[valid] = hash_values(elements.filter(from_numpy(valid)))
     counts = np.diff(offsets)
     positions = (np.arange(len(hashes)) - np.repeat(offsets[:-1], counts)).astype(np.uint64)
     with np.errstate(over="ignore"):

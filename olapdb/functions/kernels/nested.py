@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.kernels import columns
+from olapdb.types.arrow_values import from_numpy
 
 
 def map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
@@ -26,7 +27,7 @@ def count_marked(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
 def filter_elements(offsets: np.ndarray, elements: pa.Array, keep: np.ndarray) -> pa.Array:
     """Return lists of the elements that `keep` marks, in order."""
     kept_offsets = columns.offsets_from_counts(count_marked(offsets, keep))
-    return columns.lists_from(kept_offsets, elements.filter(pa.array(keep)))
+    return columns.lists_from(kept_offsets, elements.filter(from_numpy(keep)))
 
 
 def truncate_lists(lists: pa.Array, limit: int) -> pa.Array:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
+from olapdb.types.arrow_values import from_numpy
 
 PLACES_AT_ONCE = 1 << 20
 """The number of positions in strings that are searched together; each takes about 30 bytes."""
@@ -137,7 +138,7 @@ def per_value(
         results.append(function([a.take(rows) for a in others], [_text(k, int(row)) for k in keys]))
     inverse = np.empty(len(order), np.int64)
     inverse[order] = np.arange(len(order))
-    return pa.concat_arrays(results).take(pa.array(inverse))
+    return pa.concat_arrays(results).take(from_numpy(inverse))
 
 
 def is_constant(keys: pa.Array) -> bool:

@@ -99,7 +99,7 @@ def _encode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         pieces.append(_texts(code, int(precision)))
         places.append(rows)
     if not pieces:
-        return pa.array([], pa.string())
+        return pa.nulls(0, pa.string())
     order = np.argsort(np.concatenate(places), kind="stable")
     return pa.concat_arrays(pieces).take(pa.array(order))
 
@@ -177,7 +177,7 @@ def _in_box(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     rows = counts[1][owners]
     longitude = first[0][owners] + (place // np.maximum(rows, 1)).astype(np.uint64)
     latitude = first[1][owners] + (place % np.maximum(rows, 1)).astype(np.uint64)
-    pieces, places = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
+    pieces, places = [pa.nulls(0, pa.string())], [np.zeros(0, np.int64)]
     for length in np.unique(precision[owners]):
         chosen = np.flatnonzero(precision[owners] == length)
         code = _interleaved(longitude[chosen], latitude[chosen], int(length))

@@ -71,7 +71,7 @@ class _Cipher:
             parts.append(run.result(chosen, rows))
             order.append(rows)
         if not parts:
-            return pa.array([], pa.string())
+            return pa.nulls(0, pa.string())
         places = np.argsort(np.concatenate(order), kind="stable")
         return pa.concat_arrays(parts).take(pa.array(places))
 

@@ -65,7 +65,7 @@ def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = 
         matches = slices.per_value(
             [columns.text(a) for a in arrays], tuple(range(1, len(arrays))), match
         )
-        return columns.from_values(np.asarray(matches) != negated, pa.uint8())
+        return columns.from_values(columns.numpy_values(matches) != negated, pa.uint8())
 
     return kernel
 

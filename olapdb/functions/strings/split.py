@@ -250,7 +250,7 @@ def _spans(array: pa.Array, pattern: str) -> tuple[np.ndarray, np.ndarray]:
 def _lists_by_owner(pieces: list[pa.Array], owners: list[np.ndarray], rows: int) -> pa.Array:
     """Return for each of `rows` rows the list of the pieces that it owns, in order."""
     if not pieces:
-        return columns.lists_from(np.zeros(rows + 1, np.int64), pa.array([], pa.string()))
+        return columns.lists_from(np.zeros(rows + 1, np.int64), pa.nulls(0, pa.string()))
     merged, owner = pa.concat_arrays(pieces), np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner, minlength=rows)

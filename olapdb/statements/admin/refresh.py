@@ -43,11 +43,11 @@ def refresh_now(view_id: str, context: StatementContext, *, only_if_due: bool = 
     return refresh(context.origin(), view_id, read, only_if_due=only_if_due)
 
 
-def due_views(context: StatementContext) -> tuple[bool, list[RefreshableView]]:
-    """Return whether there are refreshable views, and those whose refresh is due now."""
+def due_views(context: StatementContext) -> list[RefreshableView]:
+    """Return the refreshable views whose refresh is due now."""
     snapshot, now_ms = context.snapshot(), context.services.clock_ms()
-    views = list(snapshot.objects_of(RefreshableView))
-    return bool(views), [view for view in views if is_due(view, snapshot, now_ms)]
+    views = snapshot.objects_of(RefreshableView)
+    return [view for view in views if is_due(view, snapshot, now_ms)]
 
 
 def wait_for(view: RefreshableView, context: StatementContext) -> None:

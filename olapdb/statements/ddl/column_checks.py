@@ -185,7 +185,7 @@ def _check_storable(bound: Expression, column: Column, scope: BindScope) -> None
     """Raise DataError if the default cannot be stored in the column. A constant is converted; for
     other expressions a conversion between the types must exist."""
     environment = scope.environment
-    value: pa.Array = pa.array([], bound.type.arrow)
+    value: pa.Array = pa.nulls(0, bound.type.arrow)
     if not columns_of(bound) and not _is_volatile(bound):
         row = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["-"])
         value = evaluate_array(bound, row, environment)

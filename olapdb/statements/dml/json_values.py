@@ -33,6 +33,7 @@ from olapdb.types import (
     Time64,
     plain,
 )
+from olapdb.types.arrow_values import array_of
 
 _INTEGER_MINUS_ZERO = re.compile(r"-0(?![.0-9])")
 """An integer -0: JSON drops the sign, which a float column keeps."""
@@ -57,7 +58,7 @@ def read_small_values(
         if read_as is None or (float in kinds and not all(map(isfinite, values))):
             return None
         try:
-            arrays.append(pa.array(values, read_as.arrow))
+            arrays.append(array_of(values, read_as.arrow))
         except (pa.ArrowInvalid, OverflowError, UnicodeError):  # an integer outside Int64
             return None
         types.append(read_as)

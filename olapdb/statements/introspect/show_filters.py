@@ -19,6 +19,7 @@ from olapdb.statements.context import StatementContext
 from olapdb.system.ddl import key_list
 from olapdb.system.registry import parse_columns
 from olapdb.types import STRING, DataType, is_nullable
+from olapdb.types.arrow_values import array_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +61,9 @@ def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
     if statement.like is None:
         return True
 
-    mask = pc.match_like([name], statement.like, ignore_case=statement.case_insensitive)
+    mask = pc.match_like(
+        array_of([name], pa.string()), statement.like, ignore_case=statement.case_insensitive
+    )
     return bool(mask[0].as_py()) != statement.negated
 
 

@@ -86,7 +86,7 @@ def check_column(
         return
     try:
         if values is None:
-            values = pa.array([], have.arrow)
+            values = pa.nulls(0, have.arrow)
         store_column(values, have, target, environment)
     except errors.DataError as error:
         raise errors.CannotConvertType(

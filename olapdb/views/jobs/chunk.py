@@ -315,7 +315,7 @@ class _ChunkBuffer:
         if self._buffer:
             return pa.concat_tables(self._buffer)
         columns = self._bound.target.stored_columns
-        return pa.table({column.name: pa.array([], column.type.arrow) for column in columns})
+        return pa.table({column.name: pa.nulls(0, column.type.arrow) for column in columns})
 
     def _combined(self) -> pa.Table:
         """Return all buffered rows, combined as the target's engine would merge them."""

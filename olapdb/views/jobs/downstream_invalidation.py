@@ -30,6 +30,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
+from olapdb.types.arrow_values import from_numpy
 from olapdb.views.jobs.chunk import combined_rows
 from olapdb.views.jobs.retained_rows import frozen_slices_reached, stored_rows
 
@@ -133,7 +134,7 @@ def _differing(
     new = np.bincount(codes.codes[split:], minlength=codes.count)
     differs = (old != new)[codes.codes]
     return [
-        side.filter(pa.array(mask))
+        side.filter(from_numpy(mask))
         for side, mask in zip(sides, (differs[:split], differs[split:]), strict=True)
     ]
 

@@ -22,6 +22,7 @@ from olapdb.lineage.invalidation import column_texts
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
 from olapdb.types import AggregateFunction, DataType, SimpleAggregateFunction
+from olapdb.types.arrow_values import from_numpy
 
 FLOAT_TOLERANCE = 1e-9
 EXAMPLES_MAX = 5
@@ -79,7 +80,7 @@ def compare_keys(
             table,
             keys,
             (
-                ("differing", left.filter(pa.array(differing))),
+                ("differing", left.filter(from_numpy(differing))),
                 ("missing", expected.take(only_expected)),
                 ("extra", actual.take(only_actual)),
             ),
@@ -272,8 +273,8 @@ def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[n
     differs = lengths[0] != lengths[1]
     compared = np.flatnonzero(~differs)
     left_items, right_items = (
-        left.take(pa.array(compared)).flatten(),
-        right.take(pa.array(compared)).flatten(),
+        left.take(from_numpy(compared)).flatten(),
+        right.take(from_numpy(compared)).flatten(),
     )
     if len(left_items) != len(right_items):  # a NULL list beside an empty one
         return differs, 0.0

@@ -106,7 +106,7 @@ class Recomputation:
         selected = self.slices or {part.partition_id for part in parts}
         partitions = sorted(expected.keys() | actual.keys() | selected)
         empty = pa.table(
-            {column.name: pa.array([], column.type.arrow) for column in target.stored_columns}
+            {column.name: pa.nulls(0, column.type.arrow) for column in target.stored_columns}
         )
         verdicts = []
         gap_rows = sum(gap.rows for gap in gap_slices(self.view, self.snapshot))
