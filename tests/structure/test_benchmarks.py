@@ -41,7 +41,7 @@ def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["ssb"], "", "duckdb", 26),
         (["clickbench"], "", "chdb", 43),
     ],
-    ids=["inserts-reads", "views-merges", "marginal", "spill", "ssb", "clickbench"],
+    ids=["inserts-reads", "reads-cold", "views-merges", "marginal", "spill", "ssb", "clickbench"],
 )
 def test_groups_measure_ratios(
     tmp_path: Path, groups: list[str], part: str, other: str, count: int
