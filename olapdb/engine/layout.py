@@ -23,6 +23,7 @@ from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
 from olapdb.runtime.cache import Cache
 from olapdb.sql.parser import parse_expression
+from olapdb.storage.cache import PartCache
 from olapdb.storage.part_plan import NOTHING_DERIVED, Derived
 from olapdb.storage.skip_indexes import indexed_type
 from olapdb.types import (
@@ -286,6 +287,18 @@ def shared_layout(table: Table, cache: Cache, zone: str) -> TableLayout:
     """Return the table's layout from the cache; its keys are bound once for each version."""
     key = ("layout", table.id, table.version, table.indexes, table.projections, zone)
     return cache.get_or_make(key, lambda: TableLayout(table, Environment(zone=zone)))
+
+
+def layout_of_query(table: Table, cache: PartCache, environment: Environment) -> TableLayout:
+    """Return the layout of a table that a query reads, from the cache of its store; its keys are bound
+    once for each version."""
+    zone = environment.of_warehouse.zone
+    key = ("keys", table.id, table.version, table.indexes, table.projections, zone)
+    layout = cache.layouts.get(key)
+    if not isinstance(layout, TableLayout):
+        layout = TableLayout(table, Environment(zone=zone))
+        cache.layouts.put(key, layout)
+    return layout
 
 
 _EXACT = (Integer, String, Date, Date32, DateTime, DateTime64, Time, Time64)

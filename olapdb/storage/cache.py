@@ -67,7 +67,8 @@ class PartCache:
     """All caches about parts.
 
     `footers` by path and `inline` decoded rows by part id, both only after their checksum was
-    verified; `layouts` by table id, for the writer; `defaults`, values for columns that parts lack;
+    verified; `layouts` by table id, for the writer, and the bound keys of tables, for
+    queries; `defaults`, values for columns that parts lack;
     `indexes`, skip indexes by (path, name); `bounds`, the bounds of a column in the row groups of
     several files, as pruning compares them; `columns`, decoded columns, in the cache that all stores
     of the process share; `suspects`, parts on which a read failed.

@@ -15,7 +15,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.config import Settings
 from olapdb.engine.combine import columns_to_combine, combine
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, layout_of_query
 from olapdb.engine.replacing_collapsing import visible
 from olapdb.execute.operators.part_scan import Source, Task, bytes_of_value, read_task, tasks_of
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
@@ -31,7 +31,7 @@ groups of equal keys."""
 
 def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
     """Yield the rows that a full merge of all parts would leave, in the order of the sorting key."""
-    layout = TableLayout(node.table, context.environment)
+    layout = layout_of_query(node.table, context.require_store().cache, context.environment)
     before = all_of_any([*conjuncts(node.prewhere), *key_conditions(node, layout)])
     # The order of a block's rows in several partitions is lost; any fixed order will do.
     parts = sorted(live_parts(node, context), key=lambda p: (p.block_range, p.partition_id))

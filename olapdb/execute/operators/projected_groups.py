@@ -13,7 +13,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import layout_of_query
 from olapdb.engine.projections import KEY, STATE, BoundProjection, over_columns
 from olapdb.execute.operators.part_scan import Task, bytes_of_value, tasks_of
 from olapdb.execute.operators.partials import Partial
@@ -76,7 +76,7 @@ def chosen_projections(
     to read."""
     if not scan_sources(scan) and not scan_conditions(scan):
         return {}  # the parts know their numbers of rows
-    layout = TableLayout(scan.table, context.environment)
+    layout = layout_of_query(scan.table, context.require_store().cache, context.environment)
     queries = [
         query
         for bound in layout.projections

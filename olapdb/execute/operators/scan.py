@@ -20,7 +20,7 @@ from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, sing
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.config import tuning
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import layout_of_query
 from olapdb.errors import Error, InternalError
 from olapdb.execute.operators.coded_conditions import CodedConditions
 from olapdb.execute.operators.compact_columns import decoded
@@ -128,7 +128,7 @@ def scan_tasks(
 
     The columns of the scan `later` can be read from the tasks too. Texts in `compact` are read as codes where
     that is possible."""
-    layout = TableLayout(node.table, context.environment)
+    layout = layout_of_query(node.table, context.require_store().cache, context.environment)
     parts = live_parts(node, context)
     total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
     conditions = scan_conditions(node)

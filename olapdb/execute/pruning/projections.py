@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from olapdb.compute.context import ExecutionContext
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, layout_of_query
 from olapdb.engine.projections import BoundProjection
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector
 from olapdb.model.part import Part
@@ -41,7 +41,7 @@ def projected_selections(
     `names` and fewer rows to read."""
     if condition is None or not may_use_projections(scan, context):
         return tuple(selections)
-    layout = TableLayout(scan.table, context.environment)
+    layout = layout_of_query(scan.table, context.require_store().cache, context.environment)
     candidates = [
         bound
         for bound in layout.projections
