@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .model_text import ConfigCall
-from .project import ModelFile, Project
+from .project import DbtProject, ModelFile
 
 OWNER, SHARED, READER = "owner", "shared", "view"
 
@@ -27,7 +27,7 @@ _OF_VIEW = ("catchup", "on_schema_change", "query_settings")
 _STORAGE = ("engine", "order_by", "partition_by", "primary_key", "ttl", "settings")
 
 
-def with_own_targets(project: Project) -> Project:
+def with_own_targets(project: DbtProject) -> DbtProject:
     """Return the project with such tables and views as the module says; unchanged without any."""
     views: dict[str, list[ModelFile]] = {}
     for name in sorted(project.models):

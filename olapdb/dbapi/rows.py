@@ -13,7 +13,7 @@ from olapdb.types import FixedString, plain
 from olapdb.types.arrow import exported, exported_schema, is_exported
 
 
-class Rows:
+class UnfetchedRows:
     """The rows of a result that were not fetched yet: one by one as tuples, or the rest as batches.
 
     A batch is converted by columns when its first row is fetched.  Values are those of
@@ -58,7 +58,7 @@ def _exported(batches: Iterator[pa.RecordBatch], result: Result) -> Iterator[pa.
 
 
 class _Drawing:
-    """The position in a result. It is separate from `Rows`, which holds the generator that advances
+    """The position in a result. It is separate from `UnfetchedRows`, which holds the generator that advances
     it: a reference cycle of the two would keep the result until garbage collection."""
 
     def __init__(self, result: Result) -> None:

@@ -21,7 +21,7 @@ from olapdb.sql.parser import parse_query
 from ...relation import quote, string_literal
 from ..names import TARGET_SUFFIX, VIEW_SUFFIX, ModelNames
 from ..warehouse import Warehouse, comment_body
-from .project import MATERIALIZATIONS, Project
+from .project import MATERIALIZATIONS, ManifestProject
 from .table import Report
 
 
@@ -54,7 +54,9 @@ class Orphan:
         return f"DROP TABLE {names}"
 
 
-def find_orphans(warehouse: Warehouse, project: Project, schemas: Collection[str]) -> list[Orphan]:
+def find_orphans(
+    warehouse: Warehouse, project: ManifestProject, schemas: Collection[str]
+) -> list[Orphan]:
     """Return the orphans of this project in these schemas, those that others read last.
 
     Triggers of other projects, of people, and versions that a rebuild makes or keeps are none."""

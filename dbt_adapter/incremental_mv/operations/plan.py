@@ -24,7 +24,7 @@ from ..shared_target import refuse_other_target, rows_left_by_a_trigger
 from ..warehouse import Warehouse
 from . import actions
 from .actions import Request
-from .project import Model, Project
+from .project import ManifestProject, Model
 from .table import Report
 
 SettingsOf = Callable[[Mapping[str, Any]], RunSettings]
@@ -41,7 +41,7 @@ REPLAYS = ("MODIFY QUERY", "REPLAY", REPLAY_IF_CHANGED)
 class Planner:
     """The next run of each model, from the repository's SQL and the warehouse as it is now."""
 
-    def __init__(self, project: Project, settings_of: SettingsOf) -> None:
+    def __init__(self, project: ManifestProject, settings_of: SettingsOf) -> None:
         self._project = project
         self._settings_of = settings_of
         self._planned: dict[str, tuple[str, str]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olapdb.dml import attach_parts, move_parts
-from olapdb.dml.part_selection import PartSelection
+from olapdb.dml.part_selection import NamedParts
 from olapdb.engine.layout import TableLayout, json_value, partition_id
 from olapdb.errors import (
     InvalidPartitionValue,
@@ -25,7 +25,7 @@ from olapdb.statements.dml.partition_values import (
 )
 
 if TYPE_CHECKING:
-    from olapdb.dml.part_selection import PartSelection
+    from olapdb.dml.part_selection import NamedParts
     from olapdb.lineage.row_removal import RowChange
 
 _WHOLE_TABLE = ("DROP", "DETACH", "ATTACH", "DROP DETACHED")
@@ -110,13 +110,13 @@ def _is_empty_tuple(given: nodes.Expression) -> bool:
 
 def select_parts(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
-) -> PartSelection:
+) -> NamedParts:
     """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
     if reference.kind == "ALL":
-        return PartSelection()
+        return NamedParts()
     if reference.kind == "PART":
-        return PartSelection(part=str(reference.id or _literal_value(reference.value)))
-    return PartSelection(partition=find_partition(reference, table, context, snapshot))
+        return NamedParts(part=str(reference.id or _literal_value(reference.value)))
+    return NamedParts(partition=find_partition(reference, table, context, snapshot))
 
 
 def _literal_value(value: nodes.Expression | None) -> object:
