@@ -51,7 +51,8 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
 
 
 def star_syntax(binder: Binder, star: sql.Star, column: RelationColumn) -> sql.Expression:
-    """Return what a star says of one of its columns: REPLACE, then the functions of APPLY."""
+    """Return the expression of one of a star's columns: its REPLACE, if any, inside the functions of
+    APPLY."""
     replaced = (alias for alias in star.replaced if alias.name == column.name)
     alias = next(replaced, None)  # the first REPLACE of a column counts, as in ClickHouse
     syntax = identifier_of(binder, column, star) if alias is None else alias.expression

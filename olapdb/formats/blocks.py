@@ -77,7 +77,7 @@ class Behind(io.RawIOBase):
         self._stream = stream
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: this stream is only read."""
         return True
 
     def readinto(self, buffer: Any) -> int:

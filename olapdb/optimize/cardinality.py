@@ -76,7 +76,8 @@ class Estimator:
                 return sum(map(self.rows, node.children())) or 1_000.0
 
     def _join(self, node: nodes.Join) -> float:
-        """Return the rows of a join: every pair, over the distinct values of the keys."""
+        """Return the expected rows of a join: the number of all pairs, divided by the number of
+        distinct keys."""
         left, right = self.rows(node.left), self.rows(node.right)
         if node.strictness in ("SEMI", "ANTI"):
             with_partner = left * self.matched(node, "left")

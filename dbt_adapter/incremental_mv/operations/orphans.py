@@ -1,8 +1,8 @@
 """Orphans: triggers of models that the project no longer has under that name or materialization.
 
 A trigger's comment names the model that made it. So a trigger in a schema of this target whose
-model was deleted, renamed or materialized otherwise can be told from those of other projects. Their
-INSERTs cost time and fail with them until they are dropped.
+model was deleted, renamed or materialized otherwise is known apart from those of other projects. Orphans
+cost time at each INSERT, and INSERTs fail with them, until they are dropped.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Planner:
     def _compared(self, warehouse: Warehouse, model: Model) -> str:
         """Return whether the repository has the definition that is live, for a note.
 
-        A model that does not compile is a reason to roll back, so it is told and not raised."""
+        A model that does not compile is a reason to roll back, so it is reported, not raised."""
         try:
             sql, settings = self._project.compiled(model), self._settings_of(model.node)
             definition = compile_model(warehouse, model.names, sql, settings.model)
