@@ -63,7 +63,7 @@ class SampleShare:
 def sample_of(source: sql.TableReference, table: Table, snapshot: Snapshot) -> SampleShare | None:
     """Return the sample that FROM asks for, None without SAMPLE.
 
-    Raises SamplingNotSupported for a table without SAMPLE BY, SyntaxError for what is no number,
+    Raises SamplingNotSupported for a table without SAMPLE BY, SyntaxError unless it is a number,
     ArgumentOutOfBound for an OFFSET of all rows."""
     if source.sample is None:
         return None

@@ -127,7 +127,7 @@ def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expres
     """Return the elements of `untuple(t)`, or of `t.*` where t is a tuple and no table, as (result
     name, syntax); None for any other expression.
 
-    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument for what is no tuple.
+    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument unless it is a tuple.
     Also raises NumberOfArgumentsDoesntMatch."""
     if isinstance(node, sql.Star):
         return _tuple_star(binder, node)

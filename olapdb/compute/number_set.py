@@ -108,7 +108,7 @@ class Codes:
 
     @property
     def nbytes(self) -> int:
-        """Return the size."""
+        """Return the size in bytes."""
         return self.table.nbytes
 
     def find(self, column: pa.Array) -> np.ndarray:
