@@ -8,16 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from olapdb.result import Result, python_values
+from olapdb.result import Result
 from olapdb.types import FixedString, plain
 from olapdb.types.arrow import exported, exported_schema, is_exported
+from olapdb.types.python_values import python_values
 
 
 class UnfetchedRows:
     """The rows of a result that were not fetched yet: one by one as tuples, or the rest as batches.
 
     A batch is converted by columns when its first row is fetched.  Values are those of
-    `olapdb.result.python_values`; a FixedString is text if it is UTF-8.
+    `olapdb.types.python_values`; a FixedString is text if it is UTF-8.
     """
 
     def __init__(self, result: Result) -> None:
