@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from olapdb.config import tuning
 
 pytestmark = pytest.mark.feature("house")
 
@@ -121,3 +124,9 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
         and not any("property" in ast.unparse(d) for d in function.decorator_list)
     ]
     assert not bad
+
+
+def test_measured_sizes_exist() -> None:
+    cases = runpy.run_path(str(ROOT / "tests/benchmarks/thresholds.py"))["CASES"]
+    named = {name for case in cases.values() for values in case.values.values() for name in values}
+    assert [name for name in named | set(cases) if not hasattr(tuning, name)] == []
