@@ -88,7 +88,7 @@ class Estimator:
         for one, other in zip(node.left_keys, node.right_keys, strict=True):
             divisor *= max(self.domain(one, node.left), self.domain(other, node.right))
         if len(node.left_keys) > 1:
-            # Of several keys the side that can have fewer combinations has all there are.
+            # Keys are not independent: there are no more combinations than the smaller side can have.
             divisor = min(
                 divisor,
                 self._combinations_max(node.left_keys, node.left),
