@@ -34,7 +34,7 @@ def end_of_lines(data: bytes) -> int:
 
 
 def end_of_escaped_lines(data: bytes) -> int:
-    """Return the number of bytes up to the last line feed without a backslash, with it."""
+    """Return the number of bytes up to and including the last line feed that no backslash precedes."""
     end = data.rfind(b"\n")
     while end > 0 and data[end - 1] == ord("\\"):
         start = end
