@@ -1,5 +1,5 @@
 """What work in one thread counts while EXPLAIN ANALYZE watches it: lookups of cached columns, calls of
-compiled kernels. Nothing is counted in a thread that nobody watches."""
+compiled kernels. Threads that are not watched count nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _thread = threading.local()
 
 
 def current() -> Counts | None:
-    """Return the counts of the work that this thread does now, None if nobody watches it."""
+    """Return the counts of the work that this thread does now, None if it is not watched."""
     counts: Counts | None = getattr(_thread, "counts", None)
     return counts
 

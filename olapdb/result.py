@@ -6,40 +6,19 @@ column is looked up by name here.
 
 from __future__ import annotations
 
-import decimal
-import ipaddress
 import threading
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import cached_property
 
 import pyarrow as pa
 
-from olapdb.errors import CannotConvertType, InterfaceError, foreign_error
-from olapdb.types import (
-    UUID,
-    AggregateFunction,
-    Array,
-    DataType,
-    DateTime,
-    DateTime64,
-    Enum,
-    IPv4,
-    IPv6,
-    LowCardinality,
-    Map,
-    Nullable,
-    SimpleAggregateFunction,
-    Time,
-    Time64,
-    Tuple,
-    WideNumber,
-)
+from olapdb.errors import InterfaceError, foreign_error
+from olapdb.types import DataType
 from olapdb.types.arrow import arrow_schema
 from olapdb.types.arrow_values import array_of
+from olapdb.types.python_values import python_values
 
 
 @dataclass
@@ -332,192 +311,6 @@ def _chain(
     finally:
         _close_iterator(derived)
         _close_iterator(source)
-
-
-def python_values(
-    column: pa.Array | pa.ChunkedArray, data_type: DataType, zone: str | None = None
-) -> list[object]:
-    """Return a column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date,
-    timedelta for Time.
-
-    A DateTime without a zone of its own is a naive datetime in `zone`, None for the warehouse's, one
-    with a zone an aware one.  Nanoseconds are truncated to microseconds, datetime's precision.  A String
-    that is not UTF-8 is bytes; within an array or a tuple it raises CannotConvertType.
-    """
-    if zone is not None and (shown := _in_zone(data_type, zone)) != data_type:
-        column = column.cast(shown.arrow)
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    try:
-        values: list[object] = column.to_pylist()
-    except UnicodeDecodeError as error:
-        values = _with_bytes(column, error)
-    except (OverflowError, ValueError) as error:
-        raise CannotConvertType(
-            f"A value of type {data_type} is none that Python has: {error}.",
-            hint="Read it by toString(…), or as Arrow data.",
-        ) from error
-    convert = _converter(data_type)
-    return values if convert is None else [None if v is None else convert(v) for v in values]
-
-
-def _in_zone(data_type: DataType, zone: str) -> DataType:
-    """Return the type with this zone in each DateTime without one."""
-    match data_type:
-        case DateTime(None):
-            return DateTime(zone)
-        case DateTime64(precision, None):
-            return DateTime64(precision, zone)
-        case Nullable(inner) | LowCardinality(inner) | Array(inner):
-            return type(data_type)(_in_zone(inner, zone))
-        case SimpleAggregateFunction(function, inner):
-            return SimpleAggregateFunction(function, _in_zone(inner, zone))
-        case Map(key, value):
-            return Map(_in_zone(key, zone), _in_zone(value, zone))
-        case Tuple(elements, names):
-            return Tuple(tuple(_in_zone(element, zone) for element in elements), names)
-        case _:
-            return data_type
-
-
-def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -> list[object]:
-    """Return a String column's values as texts, those that are not UTF-8 as bytes. Raise
-    CannotConvertType for a nested column. `error` is the failed decoding."""
-    if not pa.types.is_string(column.type):
-        raise CannotConvertType(
-            f"A String within {column.type} is not UTF-8: {error}.",
-            hint="Read it by hex(…), or as Arrow data.",
-        ) from error
-    return [_text_or_bytes(value) for value in column.cast(pa.binary()).to_pylist()]
-
-
-def _text_or_bytes(value: bytes | None) -> object:
-    """Decode UTF-8. Return the bytes unchanged if they are not UTF-8, None for None."""
-    if value is None:
-        return None
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value
-
-
-def _converter(data_type: DataType) -> Callable[[object], object] | None:
-    """Return the function that converts a value of Arrow's `to_pylist` to ours. None if values of
-    the type need no conversion."""
-    match data_type:
-        case UUID():
-            return _to_uuid
-        case IPv4() | IPv6():
-            return _to_address
-        case Enum():
-            return _enum_converter(data_type.texts)
-        case WideNumber():
-            return _to_int
-        case Time() | Time64():
-            return _timedelta_converter(data_type.precision)
-        case DateTime(zone) | DateTime64(zone=zone):
-            return _without_zone if zone is None else None
-        case Nullable(inner) | LowCardinality(inner) | SimpleAggregateFunction(inner=inner):
-            return _converter(inner)
-        case AggregateFunction(state=state):
-            return _converter(state)
-        case Array(inner):
-            return _array_converter(inner)
-        case Map(key, value):
-            return _map_converter(key, value)
-        case Tuple(elements):
-            return _tuple_converter(elements)
-        case _:
-            return None
-
-
-def _enum_converter(texts: Mapping[int, str]) -> Callable[[object], object]:
-    """Return the function from an Enum's number to its text."""
-    return lambda number: texts.get(number) if isinstance(number, int) else number
-
-
-def _to_int(value: object) -> object:
-    """Convert a decimal without a fraction to an int; return any other value unchanged."""
-    return int(value) if isinstance(value, decimal.Decimal) else value
-
-
-def _timedelta_converter(precision: int) -> Callable[[object], object]:
-    """Return the function from a time's ticks to a timedelta; nanoseconds are truncated."""
-    per_second = 10**precision
-
-    def convert(ticks: object) -> object:
-        """Convert ticks; return any other value unchanged."""
-        if not isinstance(ticks, int):
-            return ticks
-        microseconds = abs(ticks) * 1_000_000 // per_second
-        return timedelta(microseconds=microseconds if ticks >= 0 else -microseconds)
-
-    return convert
-
-
-def _to_uuid(value: object) -> object:
-    """Convert 16 bytes to a UUID; return any other value unchanged."""
-    return uuid.UUID(bytes=value) if isinstance(value, bytes) else value
-
-
-def _to_address(value: object) -> object:
-    """Convert the number of an IPv4, or the bytes of an IPv6, to an address; return any other value
-    unchanged."""
-    return ipaddress.ip_address(value) if isinstance(value, int | bytes) else value
-
-
-def _without_zone(value: object) -> object:
-    """Remove the zone from a datetime; return any other value unchanged."""
-    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
-
-
-def _identity(value: object) -> object:
-    """Return the value unchanged."""
-    return value
-
-
-def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
-    """Return a function that converts a value of the type to Python's and None to None."""
-    convert = _converter(data_type)
-    if convert is None:
-        return _identity
-    convert_value = convert
-    return lambda value: None if value is None else convert_value(value)
-
-
-def _array_converter(inner: DataType) -> Callable[[object], object] | None:
-    """Return a function that converts each item of a list. None if items of this type need no
-    conversion."""
-    if _converter(inner) is None:
-        return None
-    convert = _nullable_converter(inner)
-    return lambda value: [convert(v) for v in value] if isinstance(value, list) else value
-
-
-def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]:
-    """Return a function that converts Arrow's list of (key, value) pairs to a dict."""
-    to_key, to_value = _nullable_converter(key), _nullable_converter(value)
-
-    def convert(pairs: object) -> object:
-        """Convert a list of pairs; return any other value unchanged."""
-        if not isinstance(pairs, list):
-            return pairs
-        return {to_key(k): to_value(v) for k, v in pairs}
-
-    return convert
-
-
-def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]:
-    """Return a function that converts Arrow's dict by element names to a tuple."""
-    converters = [_nullable_converter(element) for element in elements]
-
-    def convert(value: object) -> object:
-        """Convert a dict; return any other value unchanged."""
-        if not isinstance(value, dict):
-            return value
-        return tuple(c(v) for c, v in zip(converters, value.values(), strict=True))
-
-    return convert
 
 
 def _close_iterator(source: Iterator[pa.RecordBatch]) -> None:

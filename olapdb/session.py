@@ -16,11 +16,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsInt, TypeVar
 
 from olapdb import errors
-from olapdb.bind.placeholders import positional_count, refuse_surplus
+from olapdb.bind.placeholders import refuse_surplus
 from olapdb.catalog.read_retry import retry_read
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
@@ -33,7 +33,7 @@ from olapdb.runtime.activity import RunningQuery
 from olapdb.runtime.python_code import PYTHON_OPTIONS, LocalFunction, PythonOptions, local_function
 from olapdb.runtime.tracking import QueryTracker
 from olapdb.sql import nodes
-from olapdb.sql.parser import parse, parse_table_name
+from olapdb.sql.parser import parse_table_name
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
 from olapdb.statements.databases import require_database
@@ -42,6 +42,7 @@ from olapdb.statements.query import output, select
 from olapdb.statements.session_parameters import SessionParameters, is_parameter
 from olapdb.statements.temporary_routing import for_table, routed
 from olapdb.statements.temporary_tables import TemporaryTables
+from olapdb.statements.texts import kind_of, parse_text, positional_parameters
 from olapdb.threads import park_if_ending
 from olapdb.types import DataType, quote_identifier
 
@@ -110,12 +111,6 @@ else:
 _Rows = TypeVar("_Rows", bound=SupportsInt)
 
 
-@lru_cache(maxsize=512)
-def _parse(text: str) -> tuple[nodes.Statement, ...]:
-    """Parse a text, or return the cached statements: these are frozen."""
-    return parse(text)
-
-
 class Session:
     """A current database and settings on an open warehouse. Threads may share it."""
 
@@ -136,11 +131,11 @@ class Session:
     ) -> Result:
         """Run every statement of the text in order; return the last one's result."""
         text = self.parameters.with_names(text, parameters)
-        statements = _parse_any(text)
+        statements = parse_text(text)
         if not statements:
             return Result()
         if parameters:
-            refuse_surplus(_positional(text), parameters)
+            refuse_surplus(positional_parameters(text), parameters)
         result = Result()
         for statement in statements:
             result.close()
@@ -149,7 +144,7 @@ class Session:
 
     def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
         """Answer one statement as a tracked query."""
-        return self._track(_kind(statement), context, lambda: self._answer(statement, context))
+        return self._track(kind_of(statement), context, lambda: self._answer(statement, context))
 
     def _track(self, kind: str, context: StatementContext, answer: Callable[[], Result]) -> Result:
         """Call `answer` as the tracked query of `context`, see `runtime.tracking`."""
@@ -268,13 +263,13 @@ class Session:
     def execute_many(self, text: str, sets: Sequence[Parameters]) -> Result:
         """Run the statement once for each set of parameters. An INSERT … VALUES that consists of
         parameters is one INSERT of all sets. Raises BadArguments."""
-        statements = _parse_any(text)
+        statements = parse_text(text)
         if len(statements) != 1:
             raise errors.BadArguments("executemany() takes exactly one statement.")
         sets = sets if isinstance(sets, Sequence) else list(sets)
         if not sets:
             return Result(affected_rows=0)
-        refuse_surplus(_positional(text), max(sets, key=_length))
+        refuse_surplus(positional_parameters(text), max(sets, key=_length))
         if isinstance(statements[0], nodes.Insert):
             statement, rows = statements[0], insert.rows_of_parameters(statements[0])
             if rows is not None:
@@ -348,7 +343,7 @@ class Session:
 
     def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[object, ...]:
         """Run one SYSTEM … VIEW command; return its rows as dataclasses. Raises BadArguments."""
-        statements = _parse_any(text)
+        statements = parse_text(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
             raise errors.BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
         statement, context = statements[0], self._context(text, None, progress)
@@ -364,7 +359,7 @@ class Session:
             )
             return Result()
 
-        self._track(_kind(statement), context, answer)
+        self._track(kind_of(statement), context, answer)
         return rows
 
     def refresh_due(self, may_continue: Callable[[], bool]) -> bool:
@@ -406,7 +401,7 @@ class Session:
         """Return the names and types of a query's columns, without running it.
 
         Raises BadArguments."""
-        statements = _parse_any(text)
+        statements = parse_text(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
             raise errors.BadArguments("describe() takes exactly one SELECT.")
         context = self._context(text, None, None)
@@ -433,7 +428,7 @@ class Session:
 
         Equal texts are equal definitions. Raises what binding the names in FROM raises.
         Also raises BadArguments."""
-        statements = _parse_any(text)
+        statements = parse_text(text)
         if isinstance(statements[0], nodes.CreateMaterializedView) and statements[0].refresh:
             return refreshable_definition.stored_definition(
                 statements[0], self._context(text, None, None)
@@ -515,65 +510,15 @@ class Session:
         return Result()
 
 
-_KINDS = {
-    "OutFile": "Select",
-    "CreateDatabase": "Create",
-    "AlterDatabase": "Alter",
-    "CreateTable": "Create",
-    "CreateView": "Create",
-    "CreateDictionary": "Create",
-    "CreateMaterializedView": "Create",
-    "CreateFunction": "Create",
-    "SystemView": "System",
-    "CheckTable": "Check",
-    "SetSettings": "Set",
-    "Kill": "KillQuery",
-    "TruncateAll": "Truncate",
-    "DropFunction": "Drop",
-}
-"""Kinds by the name of a statement's class, where that is not the kind."""
-
-
-def _kind(statement: nodes.Statement) -> str:
-    """Return the statement's kind for the query log, such as "Select"."""
-    if isinstance(statement, nodes.Query):
-        return "Select"
-    name = type(statement).__name__
-    return _KINDS.get(name, name)
-
-
 def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:
     """Return whether the setting `snapshot` selects an older snapshot for the query."""
     clauses = getattr(query, "settings", ())
     return bool(context.settings.integer("snapshot")) or any(s.name == "snapshot" for s in clauses)
 
 
-_PARSE_CACHE_TEXT_MAX = 16_384
-
-
-@lru_cache(maxsize=512)
-def _counted(text: str) -> int:
-    """Return the number of `?` parameters in the statement's text. Cached by text."""
-    return positional_count(_parse(text))
-
-
-def _positional(text: str) -> int:
-    """Return the number of `?` parameters in the text."""
-    if len(text) <= _PARSE_CACHE_TEXT_MAX:
-        return _counted(text)
-    return positional_count(_parse_any(text))
-
-
 def _length(parameters: object) -> int:
     """Return the number of parameters, 0 if they are not a sequence."""
     return len(parameters) if isinstance(parameters, Sequence) else 0
-
-
-def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
-    """Parse a text. Only short ones are cached; long ones hold literal VALUES."""
-    if len(text) <= _PARSE_CACHE_TEXT_MAX:
-        return _parse(text)
-    return _parse.__wrapped__(text)
 
 
 def _transaction(statement: nodes.TransactionStatement) -> Result:

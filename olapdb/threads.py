@@ -53,7 +53,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-class Ending(Protocol):
+class BackgroundWorker(Protocol):
     """A background worker that must stop before the process ends."""
 
     def end_soon(self) -> None:
@@ -67,7 +67,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.ending = False
-        self.endings: weakref.WeakSet[Ending] = weakref.WeakSet()
+        self.endings: weakref.WeakSet[BackgroundWorker] = weakref.WeakSet()
         self.parked: set[int] = set()
 
 
@@ -95,7 +95,7 @@ def park_if_ending() -> None:
             time.sleep(3_600)
 
 
-def end_with_process(background: Ending) -> None:
+def end_with_process(background: BackgroundWorker) -> None:
     """Register a worker, by a weak reference, so that its `end_soon` is called when the process
     ends."""
     _process.endings.add(background)

@@ -28,7 +28,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class State:
+class StoredState:
     """A stored aggregate. Names of hidden columns, which only expressions use, begin with two
     underscores."""
 
@@ -44,7 +44,7 @@ class SplitQuery:
     expressions over the target, whose alias is STATES. A row-wise model has no keys and no states."""
 
     keys: tuple[Key, ...]
-    states: tuple[State, ...]
+    states: tuple[StoredState, ...]
     outputs: tuple[nodes.Alias, ...]
     trigger: nodes.Select
     aggregated: bool
@@ -153,7 +153,7 @@ class _AggregatingSplit:
                 raise refuse("* beside aggregates", "has no fixed columns.", "Name the columns.")
             _refuse_nested(name, expression)
         self._keys = self._find_keys()
-        self._states: list[State] = []
+        self._states: list[StoredState] = []
 
     def split(self) -> SplitQuery:
         """Return the split query; raise CompilationError if nothing would be stored."""
@@ -266,7 +266,7 @@ class _AggregatingSplit:
 
         return rewrite(expression, change)
 
-    def _stored_state(self, call: nodes.Function, name: str | None) -> State:
+    def _stored_state(self, call: nodes.Function, name: str | None) -> StoredState:
         """Return the stored state of an aggregate call, added if it is new.
 
         `name` is its column; None makes a hidden name, under which equal calls are stored once."""
@@ -274,7 +274,7 @@ class _AggregatingSplit:
         for state in self._states:
             if state.storage == storage and name is None:
                 return state
-        added = State(name or f"__{call.name}_{len(self._states) + 1}", storage)
+        added = StoredState(name or f"__{call.name}_{len(self._states) + 1}", storage)
         self._states.append(added)
         return added
 

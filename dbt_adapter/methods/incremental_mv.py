@@ -145,7 +145,7 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
 
         dispatch.check_flags(operation, options)
         credentials = self.config.credentials
-        manifest_project = project.Project(self.get_macro_resolver(), self.config)
+        manifest_project = project.ManifestProject(self.get_macro_resolver(), self.config)
         engine = options.get("engine") or credentials.backfill_engine
         flags = {"full_refresh": bool(options.get("full_refresh"))}
 

@@ -22,7 +22,7 @@ from ..incremental_mv.refusals import refuse_clauses
 from .diagnose import engine_of, order_names, problems
 from .explicit_targets import SHARED, with_own_targets
 from .model_text import REF_DATABASE, parsed
-from .project import ModelFile, Project
+from .project import DbtProject, ModelFile
 
 _VIEWS = ("materialized_view", "materializedview")
 _STRATEGIES = {"delete_insert": "delete+insert"}
@@ -76,7 +76,7 @@ class Decision:
         return self.config is not None
 
 
-def decide_all(project: Project) -> list[Decision]:
+def decide_all(project: DbtProject) -> list[Decision]:
     """Return the decisions on all models, each after those that it reads."""
     project = with_own_targets(project)
     writers = _writers(project)
@@ -357,12 +357,12 @@ def _dropped(model: ModelFile) -> tuple[str, ...]:
 # --- direct writes
 
 
-def _writers(project: Project) -> dict[str, str]:
+def _writers(project: DbtProject) -> dict[str, str]:
     """Return, by model, the file that inserts into its relation beside the model itself."""
     return {name: path for path, owner, text in _texts(project) for name in _written(text, owner)}
 
 
-def _texts(project: Project) -> Iterator[tuple[str, str, str]]:
+def _texts(project: DbtProject) -> Iterator[tuple[str, str, str]]:
     """Yield (path, model or "", text) of every file that can hold a statement."""
     for model in project.models.values():
         yield str(model.path), model.name, model.text

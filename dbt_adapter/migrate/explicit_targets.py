@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .model_text import ConfigCall
-from .project import ModelFile, Project
+from .project import DbtProject, ModelFile
 
 OWNER, SHARED, READER = "owner", "shared", "view"
 
@@ -27,8 +27,9 @@ _OF_VIEW = ("catchup", "on_schema_change", "query_settings")
 _STORAGE = ("engine", "order_by", "partition_by", "primary_key", "ttl", "settings")
 
 
-def with_own_targets(project: Project) -> Project:
-    """Return the project with such tables and views as the module says; unchanged without any."""
+def with_own_targets(project: DbtProject) -> DbtProject:
+    """Return the project with each table of explicit targets merged with its first view, as the
+    module describes; unchanged if it has none."""
     views: dict[str, list[ModelFile]] = {}
     for name in sorted(project.models):
         model = project.models[name]
@@ -57,7 +58,7 @@ def _owner(table: ModelFile, view: ModelFile) -> ModelFile:
 
 
 def _reader(view: ModelFile, target: str) -> ModelFile:
-    """Return the view as a plain view of the table's model."""
+    """Return the view's model, rewritten to a plain view that selects all of the target's model."""
     return replace(
         view,
         text=f"select * from {{{{ ref('{target}') }}}}\n",

@@ -1,4 +1,4 @@
-"""The text of a model: its config call, its Jinja and its SQL, told apart without running dbt.
+"""The text of a model, divided into config call, Jinja and SQL without running dbt.
 
 For the analysis Jinja becomes SQL that means the same: `{{ ref('a') }}` the table `a` of a database
 of its own, `{{ source('s', 't') }}` the table `s`.`t`, and any other expression a column. Blocks of

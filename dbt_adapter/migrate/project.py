@@ -41,7 +41,7 @@ class ModelFile:
 
 
 @dataclass(frozen=True)
-class Project:
+class DbtProject:
     """A project: its folder, dbt_project.yml, and its SQL models by name."""
 
     root: Path
@@ -54,7 +54,7 @@ class Project:
         return str(self.settings.get("profile") or self.settings.get("name"))
 
 
-def read_project(root: Path) -> Project:
+def read_project(root: Path) -> DbtProject:
     """Read the project of a folder. Raises ProjectError if it holds none."""
     settings = _yaml(root / "dbt_project.yml")
     if not settings:
@@ -70,7 +70,7 @@ def read_project(root: Path) -> Project:
         for path in sorted(folder.rglob("*.sql")):
             tree = _tree_config(settings, path.relative_to(folder))
             models[path.stem] = _model(root, path, {**tree, **properties.get(path.stem, {})})
-    return Project(root, settings, models)
+    return DbtProject(root, settings, models)
 
 
 def _model(root: Path, path: Path, inherited: Mapping[str, Any]) -> ModelFile:

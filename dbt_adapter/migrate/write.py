@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .decide import Decision
-from .project import Project, ProjectError
+from .project import DbtProject, ProjectError
 
 _LEFT_OUT = shutil.ignore_patterns(
     "target", "dbt_packages", "logs", ".git", "*.pyc", "__pycache__", "profiles.yml", ".user.yml"
@@ -25,7 +25,7 @@ _PROFILE = """\
 """
 
 
-def write_project(project: Project, decisions: Sequence[Decision], out: Path) -> list[str]:
+def write_project(project: DbtProject, decisions: Sequence[Decision], out: Path) -> list[str]:
     """Write the project with its changed models and a profile to the new folder `out`.
 
     The folder appears when it is whole. Returns lines that say what to do next. Raises ProjectError

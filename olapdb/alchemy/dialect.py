@@ -86,7 +86,7 @@ class OlapDialect(DefaultDialect):
             )
         if url.username or url.password:
             raise exc.ArgumentError(
-                "olapdb has no users and no passwords: whoever may read the folder may read the "
+                "olapdb has no users and no passwords: each user who may read the folder may read the "
                 "warehouse. Leave them out of the URL."
             )
         options = dict(url.query)

@@ -321,7 +321,7 @@ def is_decimal(data_type: types.DataType) -> bool:
 def setting(node: sql.Function, context: BindContext) -> Expression:
     """Return the value of `getSetting('name')` for this statement, as a constant.
 
-    Raises UnknownSetting for an unknown name, IllegalTypeOfArgument for what is no text literal."""
+    Raises UnknownSetting for an unknown name, IllegalTypeOfArgument unless it is a text literal."""
     argument = node.arguments[0] if len(node.arguments) == 1 else None
     if not isinstance(argument, sql.Literal) or not isinstance(argument.value, str):
         raise IllegalTypeOfArgument(

@@ -265,8 +265,8 @@ def replace_outer(
 def equal_columns(
     conditions: Sequence[Expression], parameters: dict[str, Expression]
 ) -> dict[str, Expression]:
-    """Return an expression over the subquery's rows for each parameter that a condition equals to
-    one, of the parameter's type but for NULL."""
+    """Return, for each parameter that a condition sets equal to an expression over the subquery's
+    rows, that expression. Its type is the parameter's, which may be Nullable."""
     equal: dict[str, Expression] = {}
     for condition in conditions:
         if not isinstance(condition, Call) or condition.name != "equals":

@@ -333,18 +333,9 @@ class ExpressionBinder:
         """Bind a call by its kind: window, lambda, aggregate, special form, scalar.
 
         Raises NotSupportedError, DeprecatedFunction, UnknownFunction and BadArguments."""
-        folded = node.name.lower()
         if node.over is not None:
             return self._window(node)
-        if folded in _REFUSED:
-            raise errors.NotSupportedError(_REFUSED[folded])
-        allowed = "allow_deprecated_error_prone_window_functions"
-        if node.name in _OF_BLOCKS and not self.context.flag(allowed):
-            raise errors.DeprecatedFunction(
-                f"The result of {node.name} depends on how rows are cut into blocks.",
-                hint=f"Write {_OF_BLOCKS[node.name]}; or SET {allowed} = 1.",
-                position=node.position,
-            )
+        self._refuse_function(node)
         if (bound_call := special_call(self, node)) is not None:
             return bound_call
         if node.name == "rowNumberInAllBlocks" and not node.arguments:
@@ -363,19 +354,41 @@ class ExpressionBinder:
         node = with_lambda(self, node)
         if node.arguments and (argument := lambda_of(self, node.arguments[0])) is not None:
             return bind_lambda_function(self, node, argument)
-        if find_window(node.name) is not None and not functions.is_scalar(node.name):
+        if functions.is_scalar(node.name):
+            return self._scalar(node)
+        if find_window(node.name) is not None:
             raise errors.BadArguments(
                 f"The function {node.name} can only be used as a window function.",
                 hint=f"Write {node.name}(…) OVER (…).",
             )
-        if functions.is_aggregate(node.name) and not functions.is_scalar(node.name):
+        if functions.is_aggregate(node.name):
             return self._aggregate(node)
+        return self._scalar(node)
+
+    def _refuse_function(self, node: sql.Function) -> None:
+        """Raise NotSupportedError for a function that olapdb refuses, and DeprecatedFunction for one
+        of blocks without the setting that allows it."""
+        folded = node.name.lower()
+        if folded in _REFUSED:
+            raise errors.NotSupportedError(_REFUSED[folded])
+        allowed = "allow_deprecated_error_prone_window_functions"
+        if node.name in _OF_BLOCKS and not self.context.flag(allowed):
+            raise errors.DeprecatedFunction(
+                f"The result of {node.name} depends on how rows are cut into blocks.",
+                hint=f"Write {_OF_BLOCKS[node.name]}; or SET {allowed} = 1.",
+                position=node.position,
+            )
+
+    def _scalar(self, node: sql.Function) -> expressions.Expression:
+        """Bind a call of a scalar function, a special form among them. Raise BadArguments for what
+        only aggregates take, UnknownFunction for an unknown name."""
         special = node.distinct or node.filter is not None or node.parameters or node.nulls
         if special and functions.is_scalar(node.name):
             raise errors.BadArguments(
                 f"{node.name} is not an aggregate function: DISTINCT, FILTER, parameters and "
                 "RESPECT NULLS have no meaning for it."
             )
+        folded = node.name.lower()
         if folded in _CASTS and len(node.arguments) == 2:
             return self._cast_function(node)
         if folded == "grouping":

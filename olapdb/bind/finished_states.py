@@ -40,7 +40,7 @@ class FinishedStates:
     def of(self, reference: Expression) -> ColumnRef | None:
         """Return a column with the states of which `reference` holds the finished values.
 
-        None if it is not the result of a -Merge of the query's own."""
+        None unless the query itself computes it by a -Merge."""
         if not isinstance(reference, ColumnRef):
             return None
         if reference.name not in self._carried:

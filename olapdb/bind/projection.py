@@ -46,7 +46,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Projection:
+class SelectProjection:
     """The bound columns of a SELECT, its ORDER BY, and the keys of its LIMIT BY."""
 
     items: Sequence[SelectItem]
@@ -55,7 +55,7 @@ class Projection:
 
 
 def bind_projection(
-    select: sql.Select, binder: Binder, node: plan.Node, projection: Projection
+    select: sql.Select, binder: Binder, node: plan.Node, projection: SelectProjection
 ) -> BoundQuery:
     """Return the query with SELECT's columns and all clauses after them on top of `node`.
 

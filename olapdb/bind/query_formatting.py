@@ -33,7 +33,7 @@ def bind_format_query(binder: Binder, node: sql.Function) -> Expression:
     or_null = node.name.endswith("OrNull")
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the type of the text; raise IllegalTypeOfArgument for what is no text."""
+        """Return the type of the text; raise IllegalTypeOfArgument unless it is a text."""
         require(name, types, String, "a String")
         return Nullable(STRING) if or_null else STRING
 

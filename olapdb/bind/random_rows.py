@@ -58,7 +58,7 @@ def random_query(
 
 
 def _constant(binder: ExpressionBinder, argument: sql.Expression) -> object:
-    """Return the value of an argument. Raise BadArguments for what is no constant."""
+    """Return the value of an argument. Raise BadArguments unless it is a constant."""
     bound = binder.bind(argument)
     if not isinstance(bound, Constant):
         raise errors.BadArguments("The arguments of generateRandom are constants.")
@@ -75,7 +75,7 @@ def _seed(value: object) -> str:
 
 
 def _length(value: object) -> int:
-    """Return a greatest length. Raise BadArguments for what is no number from 0 on."""
+    """Return a greatest length. Raise BadArguments unless it is a number from 0 on."""
     if value is None:
         return _LENGTH
     if not isinstance(value, int) or value < 0:

@@ -26,7 +26,7 @@ SAMPLE_FACTOR = "_sample_factor"
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleShare:
     """A share of the rows: the values of the sampling key from `offset` on, as shares of all values
     that its type has. `size` 0 means all rows."""
 
@@ -60,10 +60,10 @@ class Sample:
         return conditions[0] if conditions else None
 
 
-def sample_of(source: sql.TableReference, table: Table, snapshot: Snapshot) -> Sample | None:
+def sample_of(source: sql.TableReference, table: Table, snapshot: Snapshot) -> SampleShare | None:
     """Return the sample that FROM asks for, None without SAMPLE.
 
-    Raises SamplingNotSupported for a table without SAMPLE BY, SyntaxError for what is no number,
+    Raises SamplingNotSupported for a table without SAMPLE BY, SyntaxError unless it is a number,
     ArgumentOutOfBound for an OFFSET of all rows."""
     if source.sample is None:
         return None
@@ -83,7 +83,7 @@ def sample_of(source: sql.TableReference, table: Table, snapshot: Snapshot) -> S
             hint="SAMPLE 1/10 OFFSET 1/2 takes a tenth of the rows from the middle on.",
             position=source.position,
         )
-    return Sample(size, offset, of_rows)
+    return SampleShare(size, offset, of_rows)
 
 
 def sampling_refused(what: str, source: sql.Relation) -> SamplingNotSupported:

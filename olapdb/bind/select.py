@@ -21,7 +21,7 @@ from olapdb.bind.correlations import refuse_correlated
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.grouping_sets import nullable_keys, rollup_or_cube
 from olapdb.bind.names import located
-from olapdb.bind.projection import Order, Projection, SelectItem, bind_projection
+from olapdb.bind.projection import Order, SelectItem, SelectProjection, bind_projection
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
 from olapdb.bind.sources import bind_source
@@ -198,7 +198,7 @@ class _SelectBinder:
         items = [replace(i, expression=rewritten(i.expression)) for i in clauses.items]
         orders = [replace(o, expression=rewritten(o.expression)) for o in clauses.orders]
         limit_by = [rewritten(e) for e in clauses.limit_by]
-        projection = Projection(items, orders, limit_by)
+        projection = SelectProjection(items, orders, limit_by)
         return bind_projection(self.select, self.binder, node, projection)
 
     # --- binding the clauses

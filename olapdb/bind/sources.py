@@ -20,7 +20,7 @@ from olapdb.bind.finished_states import FinishedStates
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.partition_value import partition_value_column
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
-from olapdb.bind.sampling import SAMPLE_FACTOR, Sample, sample_of, sampling_refused
+from olapdb.bind.sampling import SAMPLE_FACTOR, SampleShare, sample_of, sampling_refused
 from olapdb.bind.system_tables import SYSTEM_DATABASES, system_relation
 from olapdb.bind.table_scan import TableScan
 from olapdb.bind.view_columns import as_columns
@@ -359,7 +359,9 @@ def table_relation(
         make = scan.computed(value)
         columns.append(RelationColumn(value.name, value.type, make, qualifiers, starred=False))
     if table.engine.is_merge_tree and SAMPLE_FACTOR not in own_names:
-        make = scan.constant(SAMPLE_FACTOR, (sample or Sample(Fraction(0), Fraction(0))).factor)
+        make = scan.constant(
+            SAMPLE_FACTOR, (sample or SampleShare(Fraction(0), Fraction(0))).factor
+        )
         columns.append(RelationColumn(SAMPLE_FACTOR, FLOAT64, make, qualifiers, starred=False))
     return Relation(columns, scan.build, f"{table.database}.{table.name}")
 

@@ -51,7 +51,8 @@ def expand_star(binder: Binder, star: sql.Star) -> Iterator[StarColumn]:
 
 
 def star_syntax(binder: Binder, star: sql.Star, column: RelationColumn) -> sql.Expression:
-    """Return what a star says of one of its columns: REPLACE, then the functions of APPLY."""
+    """Return the expression of one of a star's columns: its REPLACE, if any, inside the functions of
+    APPLY."""
     replaced = (alias for alias in star.replaced if alias.name == column.name)
     alias = next(replaced, None)  # the first REPLACE of a column counts, as in ClickHouse
     syntax = identifier_of(binder, column, star) if alias is None else alias.expression
@@ -126,7 +127,7 @@ def untupled(binder: Binder, node: sql.Expression) -> list[tuple[str, sql.Expres
     """Return the elements of `untuple(t)`, or of `t.*` where t is a tuple and no table, as (result
     name, syntax); None for any other expression.
 
-    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument for what is no tuple.
+    An alias names them `alias.1`, …. Raises IllegalTypeOfArgument unless it is a tuple.
     Also raises NumberOfArgumentsDoesntMatch."""
     if isinstance(node, sql.Star):
         return _tuple_star(binder, node)

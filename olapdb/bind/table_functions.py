@@ -97,7 +97,7 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
 def _integer(binder: ExpressionBinder, node: sql.Expression, function: str, lowest: int = 0) -> int:
     """Return a constant argument as an integer of at least `lowest`.
 
-    Raises IllegalTypeOfArgument for another constant, BadArguments for what is none."""
+    Raises IllegalTypeOfArgument for another constant, BadArguments for an argument that is not constant."""
     bound = binder.bind(node)
     value = bound.value.as_py() if isinstance(bound, Constant) else None
     if isinstance(value, float) and value.is_integer():

@@ -9,7 +9,7 @@ from olapdb.bind import constants
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
-from olapdb.bind.sampling import Sample
+from olapdb.bind.sampling import SampleShare
 from olapdb.bind.session_zone import computed_columns, unlike_stored
 from olapdb.errors import InternalError
 from olapdb.model.schema import Column, Table
@@ -30,7 +30,7 @@ class TableScan:
         self.aliases: list[tuple[str, Expression]] = []
         self.sampled: Expression | None = None
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: SampleShare) -> None:
         """Add the condition of SAMPLE, over the table's sampling key, to the scan."""
         if sample.of_rows:
             self.queries.momentary = "SAMPLE of a number of rows, whose share follows from all rows"

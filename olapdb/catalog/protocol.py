@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from olapdb.model.damage import Damage
-from olapdb.model.job import JobChunk, JobState, ViewJob
+from olapdb.model.job import JobChunk, JobEntry, JobState
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
@@ -195,7 +195,7 @@ class Catalog(Protocol):
 
     # --- jobs of views, see `olapdb.model.job`
 
-    def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
+    def open_job(self, job: JobEntry, chunks: Sequence[JobChunk]) -> None:
         """Record a new job with its plan, and delete the oldest of too many jobs."""
         ...
 
@@ -216,7 +216,7 @@ class Catalog(Protocol):
         """Return the job's state; None if the catalog has deleted the job."""
         ...
 
-    def jobs(self) -> tuple[ViewJob, ...]:
+    def jobs(self) -> tuple[JobEntry, ...]:
         """Return all jobs, oldest first."""
         ...
 

@@ -197,7 +197,7 @@ class Lookup:
 
     @property
     def is_quick(self) -> bool:
-        """Return whether most rows that the set lacks are told by a bit of one of their integers."""
+        """Return whether a bit for each integer rules out most rows that the set lacks."""
         return any(one is not None for one in self._members)
 
     def _numbered(self, columns: Sequence[pa.Array], rows: int) -> Codes | None:

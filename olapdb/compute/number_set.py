@@ -14,7 +14,7 @@ import pyarrow as pa
 from olapdb.config import tuning
 from olapdb.native import members as compiled
 from olapdb.native.library import library
-from olapdb.native.values import Values, values_of
+from olapdb.native.values import ColumnValues, values_of
 from olapdb.types.arrow_values import from_numpy
 
 _WORDS = 1 << 64
@@ -108,7 +108,7 @@ class Codes:
 
     @property
     def nbytes(self) -> int:
-        """Return the size."""
+        """Return the size in bytes."""
         return self.table.nbytes
 
     def find(self, column: pa.Array) -> np.ndarray:
@@ -120,7 +120,7 @@ class Codes:
         return _without_null(codes, column, absent=-1)
 
 
-def _described(column: pa.Array) -> Values:
+def _described(column: pa.Array) -> ColumnValues:
     """Return an integer or day column as kernels take it."""
     values = values_of(column)
     assert values is not None

@@ -162,7 +162,7 @@ def _ticks(value: pa.Scalar) -> int:
 
 
 def _exact(value: pa.Scalar) -> Fraction | None:
-    """Return a number exactly; None for infinity, NaN and what is no number."""
+    """Return a number exactly; None for infinity, NaN and values that are not numbers."""
     number = value.as_py()
     if not isinstance(number, int | float | Number) or isinstance(number, bool):
         return None

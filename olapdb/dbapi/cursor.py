@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from olapdb.dbapi.rows import Rows
+from olapdb.dbapi.rows import UnfetchedRows
 from olapdb.dbapi.types import display_size, precision_and_scale
 from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError, Warning
-from olapdb.result import QueryStatistics, Result, python_values
+from olapdb.result import QueryStatistics, Result
 from olapdb.types import DataType, is_nullable
 from olapdb.types.arrow import exported_schema
+from olapdb.types.python_values import python_values
 
 if TYPE_CHECKING:
     import pandas
@@ -37,7 +38,7 @@ class Cursor:
         self.connection = connection
         self.arraysize = 1
         self._result: Result | None = None
-        self._rest = Rows(Result())
+        self._rest = UnfetchedRows(Result())
         self._closed = False
 
     # --- statements
@@ -204,13 +205,13 @@ class Cursor:
     def _take(self, result: Result) -> None:
         """Make this result the current one."""
         self._result = result
-        self._rest = Rows(result)
+        self._rest = UnfetchedRows(result)
 
     def _release(self) -> None:
         """Close the current result, if there is one."""
         if self._result is not None:
             self._result.close()
-        self._result, self._rest = None, Rows(Result())
+        self._result, self._rest = None, UnfetchedRows(Result())
 
     def _rows_expected(self) -> Iterator[Row]:
         """Return the iterator over the rows not fetched yet. Raise ProgrammingError if the last

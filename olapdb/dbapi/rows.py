@@ -8,16 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from olapdb.result import Result, python_values
+from olapdb.result import Result
 from olapdb.types import FixedString, plain
 from olapdb.types.arrow import exported, exported_schema, is_exported
+from olapdb.types.python_values import python_values
 
 
-class Rows:
+class UnfetchedRows:
     """The rows of a result that were not fetched yet: one by one as tuples, or the rest as batches.
 
     A batch is converted by columns when its first row is fetched.  Values are those of
-    `olapdb.result.python_values`; a FixedString is text if it is UTF-8.
+    `olapdb.types.python_values`; a FixedString is text if it is UTF-8.
     """
 
     def __init__(self, result: Result) -> None:
@@ -58,7 +59,7 @@ def _exported(batches: Iterator[pa.RecordBatch], result: Result) -> Iterator[pa.
 
 
 class _Drawing:
-    """The position in a result. It is separate from `Rows`, which holds the generator that advances
+    """The position in a result. It is separate from `UnfetchedRows`, which holds the generator that advances
     it: a reference cycle of the two would keep the result until garbage collection."""
 
     def __init__(self, result: Result) -> None:

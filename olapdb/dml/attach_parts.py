@@ -14,7 +14,7 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.dml.null_fill import formerly_nullable, has_retyped_column, read_without_nulls
-from olapdb.dml.part_selection import PartSelection
+from olapdb.dml.part_selection import NamedParts
 from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
 from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.staged_insert import StagedInsert
@@ -185,7 +185,7 @@ def check_structure(source: Table, target: Table) -> None:
 # --- statements ----------------------------------------------------------------------------------
 
 
-def attach_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
+def attach_detached(change: RowChange, table_id: str, selection: NamedParts) -> MoveResult:
     """Attach the detached parts of the table that `selection` names as new blocks."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:
@@ -200,7 +200,7 @@ def attach_detached(change: RowChange, table_id: str, selection: PartSelection) 
 
 
 def attach_from(
-    change: RowChange, table_id: str, selection: PartSelection, source_id: str
+    change: RowChange, table_id: str, selection: NamedParts, source_id: str
 ) -> MoveResult:
     """Attach the selected parts of another table by reference; the other table keeps them."""
 
@@ -215,7 +215,7 @@ def attach_from(
     return change.until_published(attempt)
 
 
-def drop_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
+def drop_detached(change: RowChange, table_id: str, selection: NamedParts) -> MoveResult:
     """Remove the selected detached parts of the table for good; nothing happens without any."""
 
     def attempt(snapshot: Snapshot, staging: Staging) -> MoveResult:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import Incoming, MoveResult, check_structure
-from olapdb.dml.part_selection import PartSelection
+from olapdb.dml.part_selection import NamedParts
 from olapdb.errors import BadArguments
 from olapdb.ingest.read_parts import read_rows
 from olapdb.lineage.retention import FrozenKeys
@@ -27,7 +27,7 @@ from olapdb.runtime.failpoints import failpoint
 NOTHING_MOVED = MoveResult(0, 0, None)
 
 
-def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
+def drop_parts(change: RowChange, table_id: str, selection: NamedParts) -> MoveResult:
     """Remove the chosen parts. The slices of views that their rows reached become stale, or frozen
     where the change is retention. For parts of a view's target see `target_deletion`.
 
@@ -55,13 +55,13 @@ def drop_chosen(
         parts = choose(table, snapshot.parts(table_id)) if isinstance(table, Table) else ()
         if not parts or not isinstance(table, Table):
             return NOTHING_MOVED
-        selection = PartSelection(part=parts[0].name)  # requires that exactly these are live
+        selection = NamedParts(part=parts[0].name)  # requires that exactly these are live
         return _remove(change, snapshot, staging, table, selection, parts)
 
     return change.until_published(attempt)
 
 
-def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
+def detach_parts(change: RowChange, table_id: str, selection: NamedParts) -> MoveResult:
     """Remove the chosen parts as `drop_parts` does, and keep them as detached parts; ATTACH
     brings them back."""
 
@@ -78,7 +78,7 @@ def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> 
 
 
 def move_parts(
-    change: RowChange, table_id: str, selection: PartSelection, target_id: str
+    change: RowChange, table_id: str, selection: NamedParts, target_id: str
 ) -> MoveResult:
     """Move the chosen parts to another table of the same structure, as new blocks of it."""
 
@@ -97,7 +97,7 @@ def move_parts(
 
 
 def replace_parts(
-    change: RowChange, table_id: str, selection: PartSelection, source_id: str, *, allow_empty: bool
+    change: RowChange, table_id: str, selection: NamedParts, source_id: str, *, allow_empty: bool
 ) -> MoveResult:
     """Replace the table's partition by a reference to that of the source table, which keeps it too.
 
@@ -135,7 +135,7 @@ def replace_parts(
 def _exchange(
     incoming: Incoming,
     table: Table,
-    selection: PartSelection,
+    selection: NamedParts,
     leaving: Sequence[Part],
     arriving: Sequence[Part],
 ) -> MoveResult:
@@ -165,7 +165,7 @@ def _remove(
     snapshot: Snapshot,
     staging: Staging,
     table: Table,
-    selection: PartSelection,
+    selection: NamedParts,
     parts: Sequence[Part],
     additional: CommitDraft | None = None,
 ) -> MoveResult:

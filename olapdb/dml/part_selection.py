@@ -13,7 +13,7 @@ from olapdb.model.schema import Table
 
 
 @dataclass(frozen=True, slots=True)
-class PartSelection:
+class NamedParts:
     """The parts that a command names: a partition by its id, a part by its name, or (neither
     given) all."""
 

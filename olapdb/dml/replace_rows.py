@@ -2,7 +2,7 @@
 
     leaving    rows with a key of a new row (USING), and for which the condition is true (WHERE)
     coming     the rows of the INSERT, on which the views of the table fire
-    staying    rows that leave and come alike: they are not touched, so no view is told of them
+    staying    rows that are equal on both sides: they are not touched, and no view is notified of them
 
 The commit requires that the table has the parts that were read: a row that another statement
 inserts meanwhile may have a key of a new row.

@@ -139,7 +139,7 @@ class RefreshFailed(OperationalError, name="REFRESH_FAILED", code=730):
 
 
 class FileAlreadyExists(OperationalError, name="FILE_ALREADY_EXISTS", code=504):
-    """A file that a statement would overwrite, but is not told to."""
+    """A file that a statement would overwrite without a setting that allows it."""
 
 
 class CannotStat(OperationalError, name="CANNOT_STAT", code=400):

@@ -286,7 +286,7 @@ def _reader(
 
 
 def _wanted(source: Input, names: list[str], form: str) -> dict[str, str]:
-    """Return the wanted columns and the file's columns that they are. A column that is not wanted is
+    """Return the file's column for each wanted column. A column that is not wanted is
     skipped, as `input_format_skip_unknown_fields` says; else IncorrectData."""
     if source.structure is None:
         return {n: n for n in names if source.needed is None or n in source.needed}

@@ -34,7 +34,7 @@ def end_of_lines(data: bytes) -> int:
 
 
 def end_of_escaped_lines(data: bytes) -> int:
-    """Return the number of bytes up to the last line feed without a backslash, with it."""
+    """Return the number of bytes up to and including the last line feed that no backslash precedes."""
     end = data.rfind(b"\n")
     while end > 0 and data[end - 1] == ord("\\"):
         start = end
@@ -77,7 +77,7 @@ class Behind(io.RawIOBase):
         self._stream = stream
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: this stream is only read."""
         return True
 
     def readinto(self, buffer: Any) -> int:

@@ -219,7 +219,7 @@ def _trimmed(data: bytes, layout: _Layout) -> bytes:
     solid = np.where(blank, -1, position)
     before = np.maximum.accumulate(solid)
     behind = np.minimum.accumulate(np.where(blank, len(values), position)[::-1])[::-1]
-    edges = np.append(edge, True)  # the end of the block is one, and so is its start (-1)
+    edges = np.append(edge, True)  # the end of the block is an edge, and so is its start (-1)
     drop = blank & (edges[before] | (before < 0) | edges[np.minimum(behind, len(values))])
     return bytes(values[~drop])
 

@@ -54,8 +54,9 @@ class DocumentWriter(Writer):
         return (metadata(self.header) + ',\n\n\t"data":\n\t[').encode()
 
     def _row_texts(self, batch: pa.RecordBatch, level: int, *, behind: bool = False) -> pa.Array:
-        """Return the rows as JSON; members of objects are indented by `level`, those of values only
-        in rows that are not `behind` the result."""
+        """Return the rows as JSON, members of objects indented by `level`.
+
+        `behind`: these are totals or extremes, in which nested values are not indented."""
         style = JsonStyle(self.header, "" if self._compact else "\t", level, valid=True)
         if behind or not style.flag("pretty_print"):
             style = JsonStyle(self.header, valid=True)

@@ -23,7 +23,7 @@ from olapdb.formats.refusals import refusal_of
 from olapdb.formats.texts import is_text, zero_for_empty
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex, build_index
-from olapdb.functions.json.read import Reader as ValueReader
+from olapdb.functions.json.read import ValueReader
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
 

@@ -70,7 +70,7 @@ class RowBlocks:
         return int(ends[-1]) if len(ends) else 0
 
     def texts(self) -> Iterator[pa.Array]:
-        """Yield the rows of each block. Raises IncorrectData for what is no row."""
+        """Yield the rows of each block. Raises IncorrectData unless it is a row."""
         ended = True
         for block in blocks_of(self._source.stream, self._end):
             data = block

@@ -58,7 +58,7 @@ _MODULES = (
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """Return all formats."""
+    """Return all formats of input and output, by name."""
     return tuple(one for module in _MODULES for one in module.FORMATS)
 
 

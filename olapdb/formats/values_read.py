@@ -44,7 +44,7 @@ def _end_of_rows(data: bytes) -> int:
 def _fields(data: np.ndarray, first_row: int) -> tuple[np.ndarray, np.ndarray]:
     """Return where each value of each row starts and ends; shape (rows, columns).
 
-    Raises CannotParseInput and SyntaxError for what is no row, and for rows of several widths."""
+    Raises CannotParseInput and SyntaxError for text that is not a row, and for rows of several widths."""
     if not data.tobytes().lstrip(b" \t\r\n,;").startswith(b"("):
         raise errors.CannotParseInput(f"Row {first_row} of Values begins with no parenthesis.")
     level, opens, closes = _levels(data)
@@ -101,7 +101,7 @@ def _rows(source: Input, data: bytes, first_row: int) -> Rows:
 
 
 def _read(source: Input) -> Iterator[Rows]:
-    """Yield the rows of a block at a time. Raises SyntaxError for what is no row of literals."""
+    """Yield the rows of a block at a time. Raises SyntaxError unless it is a row of literals."""
     first_row = 1
     for block in blocks_of(source.stream, _end_of_rows):
         if block.strip(b" \t\r\n,;"):

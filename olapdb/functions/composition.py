@@ -17,7 +17,7 @@ Compute = Callable[[Sequence[Column], int, Environment], Column]
 
 
 @dataclass(frozen=True)
-class Part:
+class Term:
     """A part of a composition: its type, its value if it is a constant, and how it is computed from
     the arguments of the whole."""
 
@@ -27,13 +27,13 @@ class Part:
     volatility: Volatility = "pure"
 
 
-def literal(value: object, data_type: DataType) -> Part:
+def literal(value: object, data_type: DataType) -> Term:
     """Return a constant as a part."""
     scalar = constant(value, data_type)
-    return Part(data_type, scalar, lambda values, rows, environment: scalar)
+    return Term(data_type, scalar, lambda values, rows, environment: scalar)
 
 
-def call(name: str, *parts: Part) -> Part:
+def call(name: str, *parts: Term) -> Term:
     """Return the call of a registered function on parts.
 
     Raises the errors of `resolve_scalar`.
@@ -49,27 +49,27 @@ def call(name: str, *parts: Part) -> Part:
     worst: Volatility = (
         "row" if "row" in volatilities else "query" if "query" in volatilities else "pure"
     )
-    return Part(inner.type, None, compute, worst)
+    return Term(inner.type, None, compute, worst)
 
 
-def parts_of(arguments: Sequence[Argument]) -> list[Part]:
+def parts_of(arguments: Sequence[Argument]) -> list[Term]:
     """Return the arguments of a call as parts."""
     return [_argument(at, argument) for at, argument in enumerate(arguments)]
 
 
-def _argument(at: int, argument: Argument) -> Part:
+def _argument(at: int, argument: Argument) -> Term:
     """Return the part that is argument `at`."""
-    return Part(argument.type, argument.constant, lambda values, rows, environment: values[at])
+    return Term(argument.type, argument.constant, lambda values, rows, environment: values[at])
 
 
-def as_call(name: str, whole: Part) -> ScalarCall:
+def as_call(name: str, whole: Term) -> ScalarCall:
     """Return a composition as the call of a function."""
     return ScalarCall(name, whole.type, whole.compute, whole.volatility)
 
 
 def compose(
     name: str,
-    build: Callable[..., Part],
+    build: Callable[..., Term],
     *,
     count: int | tuple[int, int | None],
     aliases: tuple[str, ...] = (),

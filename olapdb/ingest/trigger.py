@@ -146,25 +146,27 @@ def fire(
     if cap_bytes and not 0 < execution.memory.limit_bytes <= cap_bytes:
         execution.memory.limit_bytes = cap_bytes
     try:
-        if (
-            bound.small is not None
-            and block.num_rows <= tuning.SMALL_BLOCK_ROWS_MAX
-            and takes(block, execution)
-        ):
-            arrays, row_count = bound.small.run(block, execution)
-            return bound.maker.make(arrays, row_count, environment)
-        if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
-            rows = run_simple(bound.plan, execution)
-        else:
-            rows = run(bound.plan, execution).read_all()
-        arrays = [single_chunk(column) for column in rows.columns]
-        return bound.maker.make(arrays, rows.num_rows, environment)
+        return bound.maker.make(*_computed(bound, block, execution), environment)
     except MemoryLimitExceeded as error:
         if execution.memory.limit_bytes == cap_bytes:
             raise memory_limit_error(view, limits, error) from error
         raise error_in_view(view, error) from error
     except Error as error:
         raise error_in_view(view, error) from error
+
+
+def _computed(
+    bound: BoundView, block: pa.Table, execution: ExecutionContext
+) -> tuple[list[pa.Array], int]:
+    """Return the columns of the view's query over the block, and the number of their rows."""
+    small = bound.small if block.num_rows <= tuning.SMALL_BLOCK_ROWS_MAX else None
+    if small is not None and takes(block, execution):
+        return small.run(block, execution)
+    if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
+        rows = run_simple(bound.plan, execution)
+    else:
+        rows = run(bound.plan, execution).read_all()
+    return [single_chunk(column) for column in rows.columns], rows.num_rows
 
 
 def error_in_view(view: MaterializedView, error: Error) -> Error:

@@ -5,7 +5,7 @@ processed them.  The keys of a target that they reached are known as bounds of i
 
     source (month)   202401 leaves       made keys  (2024-01-01, 'a') … (2024-01-31, 'z')
     target (year)    2024                frozen     those, item by item
-                                         the rest   is compared and recomputed as ever
+                                         the rest   is compared and recomputed as usual
 
 A key within the bounds is frozen: neither compared, since its source rows are gone, nor replaced.
 Frozen rows are the rows of the target that have a frozen key.

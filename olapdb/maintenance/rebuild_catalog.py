@@ -22,7 +22,7 @@ from olapdb.errors import BadArguments, CannotOpenWarehouse, OperationalError
 from olapdb.errors import Error as OlapdbError
 from olapdb.functions import parse_type
 from olapdb.maintenance.surviving_parts import inputs_of, surviving_parts
-from olapdb.model.changes import AddBlock, AddPart, Change, Commit, CreateDatabase, PutObject
+from olapdb.model.changes import AddBlock, AddDatabase, AddPart, Change, Commit, PutObject
 from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import DatabaseEntry, Table
@@ -248,7 +248,7 @@ def _uniquely_named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tupl
 def _commit(footers: list[FooterFacts], tables: Mapping[str, Table]) -> Commit:
     """Return the commit that creates the databases and tables and adds the parts as new blocks."""
     changes: list[Change] = [
-        CreateDatabase(DatabaseEntry(f"rebuilt-{name}", name))
+        AddDatabase(DatabaseEntry(f"rebuilt-{name}", name))
         for name in sorted({table.database for table in tables.values()} - {"default"})
     ]
     changes += [PutObject(table) for table in tables.values()]

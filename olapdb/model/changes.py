@@ -195,7 +195,7 @@ class ForgetDeliveries:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateDatabase:
+class AddDatabase:
     """Creates a database."""
 
     database: DatabaseEntry
@@ -244,7 +244,7 @@ class PutFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class DropFunction:
+class RemoveFunction:
     """Drops the function with the id."""
 
     id: str
@@ -267,7 +267,7 @@ Change: TypeAlias = (
     | ForgetDeliveries
     | NoteChunks
     | CloseJob
-    | CreateDatabase
+    | AddDatabase
     | DropDatabase
     | PutObject
     | DropObject
@@ -275,7 +275,7 @@ Change: TypeAlias = (
     | Retain
     | ReleaseRetained
     | PutFunction
-    | DropFunction
+    | RemoveFunction
 )
 
 

@@ -46,7 +46,7 @@ class JobChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewJob:
+class JobEntry:
     """A job. `view` is the view's name when it began, `executor` where its chunks are computed,
     `staged` whether a backfill publishes all of them in one commit."""
 

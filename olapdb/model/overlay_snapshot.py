@@ -8,21 +8,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from olapdb.lazy import LazyModule
-from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
-from olapdb.model.user_function import UserFunction
+from olapdb.model.stand_in_snapshot import StandInSnapshot
 
 if TYPE_CHECKING:
     from olapdb.model import changes
-    from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
+    from olapdb.model.view_state import BlockInfo
 else:
     changes = LazyModule("olapdb.model.changes")
 
 
 @dataclass(frozen=True)
-class OverlaySnapshot:
+class OverlaySnapshot(StandInSnapshot):
     """A `Snapshot` over another one. Everything that a field does not exchange is the base's.
 
     `changed` are new or altered objects by id, `removed` the ids of dropped ones.  `replaced` maps
@@ -30,7 +29,6 @@ class OverlaySnapshot:
     the rows of staged inline parts, as Arrow IPC file bytes by part id.
     """
 
-    base: Snapshot
     changed: Mapping[str, SchemaObject] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
     replaced: Mapping[str, changes.AddPart | None] = field(default_factory=dict)
@@ -41,18 +39,6 @@ class OverlaySnapshot:
         """Return an overlay in which each of the objects replaces the base's object with its id, or
         is added."""
         return OverlaySnapshot(base, {item.id: item for item in changed})
-
-    @property
-    def number(self) -> int:
-        return self.base.number
-
-    @property
-    def databases(self) -> Mapping[str, DatabaseEntry]:
-        return self.base.databases
-
-    @property
-    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
-        return self.base.functions
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         """Return the object of that name, as changed by the overlay. None if there is none or the
@@ -126,26 +112,6 @@ class OverlaySnapshot:
     def data_version(self, table_id: str, partition_id: str) -> int:
         """Return the base's data version of the partition."""
         return self.base.data_version(table_id, partition_id)
-
-    def coverage(self, view_id: str) -> Coverage:
-        """Return the view's coverage in the base."""
-        return self.base.coverage(view_id)
-
-    def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
-        """Return the base's unrepaired invalidations (of one view)."""
-        return self.base.invalidations(view_id)
-
-    def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
-        """Return the base's newest checks (of one view)."""
-        return self.base.checks(view_id)
-
-    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
-        """Return the base's ledger of rows removed by retention (of one view)."""
-        return self.base.retained(view_id)
-
-    def damaged(self) -> tuple[Damage, ...]:
-        """Return the damaged live parts of the base."""
-        return self.base.damaged()
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         """Return the table's blocks in the base, ascending."""

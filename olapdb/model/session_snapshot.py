@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
-from olapdb.model.user_function import UserFunction
-from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
+from olapdb.model.stand_in_snapshot import StandInSnapshot
+from olapdb.model.view_state import BlockInfo
 
 TEMPORARY_DATABASE = ""
 """The database of temporary tables: no statement can name it, system tables show it so."""
@@ -24,7 +23,7 @@ def temporary_ids(snapshot: Snapshot) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class SessionSnapshot:
+class SessionSnapshot(StandInSnapshot):
     """A `Snapshot` of two catalogs: `base` is the warehouse's, `temporary` the session's own.
 
     Temporary tables are in the database `TEMPORARY_DATABASE`. `objects()` of all databases leaves
@@ -32,20 +31,7 @@ class SessionSnapshot:
     base's.
     """
 
-    base: Snapshot
     temporary: Snapshot
-
-    @property
-    def number(self) -> int:
-        return self.base.number
-
-    @property
-    def databases(self) -> Mapping[str, DatabaseEntry]:
-        return self.base.databases
-
-    @property
-    def functions(self) -> Mapping[tuple[str, str], UserFunction]:
-        return self.base.functions
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         """Return the object of that name, a temporary table for the database ""; or None."""
@@ -91,26 +77,6 @@ class SessionSnapshot:
     def data_version(self, table_id: str, partition_id: str) -> int:
         """Return how many commits other than INSERTs and merges changed the partition's rows."""
         return self._owner(table_id).data_version(table_id, partition_id)
-
-    def coverage(self, view_id: str) -> Coverage:
-        """Return the view's coverage in the warehouse."""
-        return self.base.coverage(view_id)
-
-    def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
-        """Return the warehouse's unrepaired invalidations (of one view)."""
-        return self.base.invalidations(view_id)
-
-    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
-        """Return the warehouse's ledger of rows removed by retention (of one view)."""
-        return self.base.retained(view_id)
-
-    def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
-        """Return the newest checks of the warehouse's views (of one)."""
-        return self.base.checks(view_id)
-
-    def damaged(self) -> tuple[Damage, ...]:
-        """Return the damaged live parts of the warehouse; memory has none."""
-        return self.base.damaged()
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         """Return the table's blocks, ascending."""

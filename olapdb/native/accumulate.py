@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
-from olapdb.native.values import Values, validity_of, values_of
+from olapdb.native.values import ColumnValues, validity_of, values_of
 
 _SUM_BITS_MAX = 63
 """The bits of an int64 besides its sign."""
@@ -36,7 +36,7 @@ def count(array: pa.Array | None, rows: int, codes: np.ndarray | None, groups: i
     return counts
 
 
-def sum_integers(values: Values, codes: np.ndarray | None, groups: int) -> np.ndarray:
+def sum_integers(values: ColumnValues, codes: np.ndarray | None, groups: int) -> np.ndarray:
     """Return the sum of each group modulo 2^64; uint64."""
     _check_rows(codes, values.rows)
     sums = np.zeros(groups, np.uint64)
@@ -44,7 +44,7 @@ def sum_integers(values: Values, codes: np.ndarray | None, groups: int) -> np.nd
     return sums
 
 
-def sum_floats(values: Values, codes: np.ndarray | None, groups: int) -> np.ndarray:
+def sum_floats(values: ColumnValues, codes: np.ndarray | None, groups: int) -> np.ndarray:
     """Return the Float64 sum of each group, added up in row order."""
     _check_rows(codes, values.rows)
     sums = np.zeros(groups, np.float64)
@@ -85,7 +85,7 @@ def sum_short_decimals(array: pa.Array, codes: np.ndarray | None, groups: int) -
 
 
 def extremes(
-    values: Values, codes: np.ndarray | None, groups: int, *, largest: bool
+    values: ColumnValues, codes: np.ndarray | None, groups: int, *, largest: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the least (largest) integer of each group, and whether the group has one; bool.
 

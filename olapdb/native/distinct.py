@@ -9,7 +9,7 @@ import numpy as np
 
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
-from olapdb.native.values import Values
+from olapdb.native.values import ColumnValues
 
 _SPARE = 64
 _SLOTS_PER_VALUE = 2
@@ -17,7 +17,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def distinct_values(
-    values: Values, codes: np.ndarray | None, groups: int
+    values: ColumnValues, codes: np.ndarray | None, groups: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each group's distinct integers that are not NULL, sorted: the offsets of the groups,
     and the integers in their own type."""
@@ -30,7 +30,7 @@ def distinct_values(
 
 
 def sample(
-    hashes: Values, codes: np.ndarray | None, skips: np.ndarray, size_max: int
+    hashes: ColumnValues, codes: np.ndarray | None, skips: np.ndarray, size_max: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a sample of each group's distinct uint64 hashes, sorted: offsets, hashes and skips.
 
@@ -44,7 +44,7 @@ def sample(
 
 
 def grouped_words(
-    values: Values, codes: np.ndarray | None, groups: int, skips: np.ndarray | None = None
+    values: ColumnValues, codes: np.ndarray | None, groups: int, skips: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values that are not NULL as words, group by group, and where the groups begin.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
 from olapdb.native.values import (
-    Values,
+    ColumnValues,
     as_integers,
     number_type,
     validity_of,
@@ -43,7 +43,7 @@ _OFFSET_BYTES = {
 class _Digit:
     """A column as a digit of a packed key: value - `low`, NULL the largest of `count` digits."""
 
-    values: Values
+    values: ColumnValues
     low: int
     count: int
 
@@ -109,7 +109,7 @@ def _digits(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[_Digit], i
     return digits, radix
 
 
-def _single_bounds(values: Values, radix_max: int) -> tuple[int, int]:
+def _single_bounds(values: ColumnValues, radix_max: int) -> tuple[int, int]:
     """Return the bounds of the type where a table for all of its values is small, else those of the
     values, which must be read for it."""
     dtype = values.numbers.dtype
@@ -159,7 +159,7 @@ def exact_keys(columns: Sequence[pa.Array]) -> tuple[np.ndarray, pa.Array | None
     return _packed(packing).view(np.uint64), None
 
 
-def bounds(values: Values) -> tuple[int, int]:
+def bounds(values: ColumnValues) -> tuple[int, int]:
     """Return the least and the largest value of a column of integers; (0, -1) if all are NULL."""
     ends = np.zeros(2, np.uint64)
     if not kernels().olapdb_bounds(*values.column, values.rows, ends):
@@ -225,7 +225,7 @@ def _number(
     return codes, firsts if count == rows else firsts[:count].copy()
 
 
-def _keys_of(values: Values) -> np.ndarray:
+def _keys_of(values: ColumnValues) -> np.ndarray:
     """Return the values as 64 bits each; floats by their bits."""
     numbers = values.numbers
     if numbers.dtype.kind == "f":

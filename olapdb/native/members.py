@@ -9,24 +9,24 @@ import numpy as np
 
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
-from olapdb.native.values import Values
+from olapdb.native.values import ColumnValues
 
 _WORD_BITS = 64
 
 
-def mark_members(values: Values, low: int, bits: np.ndarray) -> None:
+def mark_members(values: ColumnValues, low: int, bits: np.ndarray) -> None:
     """Set the bit of each value, of which none is NULL or beyond the span, in the bytes `bits`."""
     kernels().olapdb_mark_members(values.type, values.numbers, values.rows, low, bits)
 
 
-def find_members(values: Values, low: int, span: int, bits: np.ndarray) -> np.ndarray:
+def find_members(values: ColumnValues, low: int, span: int, bits: np.ndarray) -> np.ndarray:
     """Return a bit for each row in words of 64 bits: whether its value is marked; 0 for NULL."""
     members = empty(-(-values.rows // _WORD_BITS), np.uint64)
     kernels().olapdb_find_members(*values.column, values.rows, low, span, bits, members)
     return members
 
 
-def find_numbers(values: Values, low: int, span: int, table: np.ndarray) -> np.ndarray:
+def find_numbers(values: ColumnValues, low: int, span: int, table: np.ndarray) -> np.ndarray:
     """Return the entry of `table`, int32, for each row's value; -1 for NULL. int64."""
     codes = empty(values.rows, np.int64)
     kernels().olapdb_find_numbers(*values.column, values.rows, low, span, table, codes)

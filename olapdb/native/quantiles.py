@@ -11,7 +11,7 @@ from olapdb.native.distinct import grouped_words
 from olapdb.native.grouping import bounds
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
-from olapdb.native.values import Values
+from olapdb.native.values import ColumnValues
 
 _CELLS_MIN = 1 << 12
 _CELLS_MAX = 1 << 22
@@ -19,7 +19,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def count_cells(
-    values: Values, codes: np.ndarray | None, groups: int
+    values: ColumnValues, codes: np.ndarray | None, groups: int
 ) -> tuple[int, np.ndarray] | None:
     """Count how often each group has each integer: return the least integer of all, and the counts
     as int64 of shape (groups, span), where the column belongs to the least integer plus its number.
@@ -47,7 +47,7 @@ def buckets(values: np.ndarray) -> np.ndarray:
 
 
 def sorted_values(
-    values: Values, codes: np.ndarray | None, groups: int
+    values: ColumnValues, codes: np.ndarray | None, groups: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the integers that are not NULL, sorted by group and value: the offsets of the groups,
     and the integers in their own type."""

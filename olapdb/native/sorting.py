@@ -13,7 +13,7 @@ import pyarrow as pa
 from olapdb.native.grouping import bounds
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
-from olapdb.native.values import Values, values_of
+from olapdb.native.values import ColumnValues, values_of
 
 _WORD_BITS = 64
 _COUNTED_BITS = 16
@@ -33,7 +33,7 @@ class SortColumn:
 class _Digits:
     """A column as digits of `bits` bits, which sort as its values do."""
 
-    values: Values
+    values: ColumnValues
     column: SortColumn
     low: int
     high: int

@@ -29,7 +29,7 @@ DECIMAL128 = 10
 
 
 @dataclass(frozen=True)
-class Values:
+class ColumnValues:
     """A column of a fixed width, as numpy sees it, and the addresses that kernels take.
 
     `type` is the kernels' number of the type. The bit of row i in the bitmap at `validity` is `bit + i`;
@@ -56,16 +56,16 @@ class Values:
         return self.type, self.numbers, self.validity, self.bit
 
 
-def values_of(array: pa.Array) -> Values | None:
+def values_of(array: pa.Array) -> ColumnValues | None:
     """Return the values of an array of numbers, dates, times or 64-bit decimals; None for other types."""
     number = _TYPES.get(array.type.id)
     if number is None:
         return None
     dtype, data = _DTYPES[number], array.buffers()[1]
     if data is None or not len(array):
-        return Values(np.zeros(0, dtype), number) if not len(array) else None
+        return ColumnValues(np.zeros(0, dtype), number) if not len(array) else None
     numbers = np.frombuffer(data, dtype, len(array), array.offset * dtype.itemsize)
-    return Values(numbers, number, *validity_of(array))
+    return ColumnValues(numbers, number, *validity_of(array))
 
 
 def number_type(arrow: pa.DataType) -> np.dtype | None:
@@ -74,17 +74,17 @@ def number_type(arrow: pa.DataType) -> np.dtype | None:
     return None if number is None else _DTYPES[number]
 
 
-def as_integers(values: Values) -> Values:
+def as_integers(values: ColumnValues) -> ColumnValues:
     """Return floats as the integers that have their bits; integers unchanged."""
     if values.is_integer:
         return values
     numbers = values.numbers.view(f"i{values.numbers.itemsize}")
-    return Values(numbers, _DTYPES.index(numbers.dtype), values.validity, values.bit)
+    return ColumnValues(numbers, _DTYPES.index(numbers.dtype), values.validity, values.bit)
 
 
-def values_of_numbers(numbers: np.ndarray) -> Values:
+def values_of_numbers(numbers: np.ndarray) -> ColumnValues:
     """Return numpy's integers or floats, which must be contiguous."""
-    return Values(np.ascontiguousarray(numbers), _DTYPES.index(numbers.dtype))
+    return ColumnValues(np.ascontiguousarray(numbers), _DTYPES.index(numbers.dtype))
 
 
 def validity_of(array: pa.Array) -> tuple[int | None, int]:

@@ -76,7 +76,8 @@ class Estimator:
                 return sum(map(self.rows, node.children())) or 1_000.0
 
     def _join(self, node: nodes.Join) -> float:
-        """Return the rows of a join: every pair, over the distinct values of the keys."""
+        """Return the expected rows of a join: the number of all pairs, divided by the number of
+        distinct keys."""
         left, right = self.rows(node.left), self.rows(node.right)
         if node.strictness in ("SEMI", "ANTI"):
             with_partner = left * self.matched(node, "left")
@@ -87,7 +88,7 @@ class Estimator:
         for one, other in zip(node.left_keys, node.right_keys, strict=True):
             divisor *= max(self.domain(one, node.left), self.domain(other, node.right))
         if len(node.left_keys) > 1:
-            # Of several keys the side that can have fewer combinations has all there are.
+            # Keys are not independent: there are no more combinations than the smaller side can have.
             divisor = min(
                 divisor,
                 self._combinations_max(node.left_keys, node.left),

@@ -50,8 +50,8 @@ class _NoFingerprint(Exception):
 
 
 def fingerprint(node: nodes.Node) -> Hashable | None:
-    """Return a value that is equal for plans of the same rows and columns but for their names; None
-    for a plan that may give other rows when it runs again."""
+    """Return a value that is equal for plans that compute the same rows; names of columns do not
+    count. None for a plan that may give other rows when it runs again."""
     try:
         key = _Names().of(node)
         hash(key)

@@ -49,6 +49,21 @@ class Node:
 
 
 @dataclass(frozen=True)
+class UnaryNode(Node):
+    """The base of the nodes that read the rows of one other, `child`, and by default have its columns."""
+
+    child: Node
+
+    @property
+    def schema(self) -> Schema:
+        """The child's fields."""
+        return self.child.schema
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
 class Scan(Node):
     """A scan of a stored table.
 
@@ -166,41 +181,21 @@ class Primes(Node):
 
 
 @dataclass(frozen=True)
-class Loop(Node):
+class Loop(UnaryNode):
     """The child's rows again and again, without end unless it has none."""
 
-    child: Node
-
-    @property
-    def schema(self) -> Schema:
-        """Return the child's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class Filter(Node):
+class Filter(UnaryNode):
     """The child's rows whose predicate (a number or Bool, NULL is false) is not zero."""
 
-    child: Node
     predicate: Expression
-
-    @property
-    def schema(self) -> Schema:
-        """Return the input's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True)
-class Project(Node):
+class Project(UnaryNode):
     """The expressions (unique name, expression over the child), computed for each row."""
 
-    child: Node
     expressions: tuple[tuple[str, Expression], ...]
 
     @cached_property
@@ -208,12 +203,9 @@ class Project(Node):
         """Return one column for each expression, in their order."""
         return tuple(Field(n, e.type) for n, e in self.expressions)
 
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class ArrayJoin(Node):
+class ArrayJoin(UnaryNode):
     """A row for each element of the `arrays` (unique name of the element, an Array or Map over the
     child), which are joined side by side and must be of equal length in each row.
 
@@ -221,7 +213,6 @@ class ArrayJoin(Node):
     `kept`, fields of the child's, then the elements.
     """
 
-    child: Node
     kept: Schema
     arrays: tuple[tuple[str, Expression], ...]
     left: bool
@@ -236,9 +227,6 @@ class ArrayJoin(Node):
             elements.append(Field(name, data_type))
         return (*self.kept, *elements)
 
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -251,7 +239,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Aggregate(Node):
+class Aggregate(UnaryNode):
     """Groups of rows with equal `keys`, and their aggregates; without keys one row, even over no
     input.
 
@@ -263,7 +251,6 @@ class Aggregate(Node):
     Schema: keys, then aggregates, then the number of the row's set where there are sets.
     """
 
-    child: Node
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
     empty_without_rows: bool = False
@@ -284,9 +271,6 @@ class Aggregate(Node):
         """Return the type of a key's column; arrays, tuples and maps are never NULL."""
         nested = isinstance(plain(key.type), Array | Tuple | Map)
         return make_nullable(key.type) if self.nullable_keys and not nested else key.type
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True)
@@ -358,24 +342,15 @@ class Paste(Node):
 
 
 @dataclass(frozen=True)
-class Sort(Node):
+class Sort(UnaryNode):
     """The child's rows in the order of the keys, stable; with `limit` only so many of them."""
 
-    child: Node
     keys: tuple[SortKey, ...]
     limit: int | None = None
 
-    @property
-    def schema(self) -> Schema:
-        """Return the input's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class Fill(Node):
+class Fill(UnaryNode):
     """ORDER BY … WITH FILL: the child's rows, sorted by `prefix` and `key`, with rows for missing
     values of the key.
 
@@ -385,7 +360,6 @@ class Fill(Node):
     has the prefix of its group, computes `interpolated` from the row before it, and has defaults.
     """
 
-    child: Node
     key: ColumnRef
     descending: bool
     nulls_first: bool
@@ -398,24 +372,15 @@ class Fill(Node):
     ticks_per_day: int
     interpolated: tuple[tuple[str, Expression], ...] = ()
 
-    @property
-    def schema(self) -> Schema:
-        """Return the input's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class Window(Node):
+class Window(UnaryNode):
     """Window functions that share PARTITION BY and ORDER BY; their frames may differ.
 
     Its rows are the child's, sorted by partition and order.  Schema: the child's fields, then the
     calls.
     """
 
-    child: Node
     partition_by: tuple[Expression, ...]
     order_by: tuple[SortKey, ...]
     calls: tuple[tuple[str, WindowCall], ...]
@@ -425,86 +390,47 @@ class Window(Node):
         """Return the input's columns, then one for each window function."""
         return (*self.child.schema, *(Field(name, call.type) for name, call in self.calls))
 
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class Limit(Node):
+class Limit(UnaryNode):
     """The rows offset … offset + count; `count` None is no limit.
 
     `ties` (WITH TIES) are the keys of the sort below: further rows equal to the last are kept."""
 
-    child: Node
     count: int | None
     offset: int = 0
     ties: tuple[SortKey, ...] = ()
 
-    @property
-    def schema(self) -> Schema:
-        """Return the input's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class RelativeLimit(Node):
+class RelativeLimit(UnaryNode):
     """LIMIT and OFFSET that depend on how many rows there are; no count is no limit.
 
     A negative number counts rows from the end: OFFSET drops the last, LIMIT keeps the last of the
     others. A float between 0 and 1 is that share of all rows, rounded up. `ties` are the keys of the
     sort below: rows beside the kept ones, which OFFSET did not drop, are kept where they are equal."""
 
-    child: Node
     count: int | float | None
     offset: int | float = 0
     ties: tuple[SortKey, ...] = ()
 
-    @property
-    def schema(self) -> Schema:
-        """Return the input's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class LimitBy(Node):
+class LimitBy(UnaryNode):
     """The rows offset … offset + count of each distinct value of `keys`.
 
     Negative numbers count from the end, as those of a RelativeLimit."""
 
-    child: Node
     count: int
     offset: int
     keys: tuple[Expression, ...]
 
-    @property
-    def schema(self) -> Schema:
-        """Return the input's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True)
-class Distinct(Node):
+class Distinct(UnaryNode):
     """The first row of each distinct value of `keys`, or of all columns where there are none."""
 
-    child: Node
     keys: tuple[Expression, ...] = ()
-
-    @property
-    def schema(self) -> Schema:
-        """Return the input's columns."""
-        return self.child.schema
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True)
@@ -560,13 +486,12 @@ class WorkingTable(Node):
 
 
 @dataclass(frozen=True)
-class Shared(Node):
+class Shared(UnaryNode):
     """The rows of a subplan that occurs several times in the query; it runs once.
 
     All occurrences have the same `number` and the same child; `fields` names its columns by position
     as they are called here."""
 
-    child: Node
     number: int
     fields: Schema
 
@@ -574,9 +499,6 @@ class Shared(Node):
     def schema(self) -> Schema:
         """Return `fields`, which name the child's columns by position."""
         return self.fields
-
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True)

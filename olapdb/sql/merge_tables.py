@@ -39,7 +39,7 @@ def merged_tables(
     """Return the tables that the arguments name; `current` is the database where none is given.
 
     Raises NumberOfArgumentsDoesntMatch, also for one argument if `current` is None: the engine needs
-    both; BadArguments for what is no text."""
+    both; BadArguments unless it is a text."""
     if len(arguments) == 1 and current is not None:
         return MergedTables(current, _text(arguments[0], None))
     if len(arguments) != 2:

@@ -106,7 +106,7 @@ class TemporaryTables:
         tables."""
         catalog = SqliteCatalog(":memory:")
         entry = DatabaseEntry(str(uuid.uuid4()), TEMPORARY_DATABASE, "")
-        catalog.apply(changes.Commit((), (changes.CreateDatabase(entry),), "CREATE DATABASE"))
+        catalog.apply(changes.Commit((), (changes.AddDatabase(entry),), "CREATE DATABASE"))
         return replace(
             self._warehouse,
             catalog=catalog,

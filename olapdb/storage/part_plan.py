@@ -50,7 +50,7 @@ class PartPlan:
     the parts whose rows this one holds, `swap` is the id of the replay whose manifest lists them,
     `after` the table's newest block, if the part's own is new.  `codec` compresses the columns
     without a CODEC of their own, "" as the default does; an inline part has none.
-    `owns_rows`: nobody changes the memory of the rows, so that the column cache may keep them as they are.
+    `owns_rows`: no caller changes the memory of the rows, so that the column cache may keep them uncopied.
     """
 
     partition_id: str

@@ -8,7 +8,7 @@ from olapdb.system.registry import Row, SystemContext, SystemTable
 
 
 def _none(context: SystemContext) -> Iterable[Row]:
-    """Return no rows."""
+    """Return no rows: the table is about a part of ClickHouse that olapdb does not have."""
     return ()
 
 

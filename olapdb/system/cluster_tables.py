@@ -8,7 +8,7 @@ from olapdb.system.registry import Row, SystemContext, SystemTable
 
 
 def _none(context: SystemContext) -> Iterable[Row]:
-    """Return no rows."""
+    """Return no rows: there is no cluster."""
     return ()
 
 

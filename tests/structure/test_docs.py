@@ -1,4 +1,4 @@
-"""What the docs name exists."""
+"""Files, pages and methods that the docs name exist."""
 
 from __future__ import annotations
 
@@ -22,4 +22,26 @@ def test_paths_and_links_exist(page: Path) -> None:
     paths = [name for name in _PATH.findall(text) if name.count("/") > 1 or name.endswith(".py")]
     missing = [name for name in paths if not any((home / name).exists() for home in homes)]
     missing += [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
+    assert not missing
+
+
+_METHOD = re.compile(r"`(_?[A-Z]\w*)\.(\w+)`")
+_OF_OTHERS = frozenset({"DataFrame"})
+"""Classes of libraries that the docs name."""
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_methods_exist(page: Path) -> None:
+    """A page names methods as `Class.method`: a rename must reach it."""
+    named = {pair for pair in _METHOD.findall(page.read_text()) if pair[0] not in _OF_OTHERS}
+    sources = [*ROOT.glob("olapdb/**/*.py"), *ROOT.glob("tests/**/*.py")] if named else []
+    texts = [path.read_text() for path in sources]
+    missing = [
+        (owner, method)
+        for owner, method in sorted(named)
+        if not any(
+            re.search(rf"\bclass {owner}\b", text) and re.search(rf"\b{method}\b", text)
+            for text in texts
+        )
+    ]
     assert not missing

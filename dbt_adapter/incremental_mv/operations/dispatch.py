@@ -13,7 +13,7 @@ from . import actions
 from .actions import Request
 from .orphans import Orphan, drop_orphans, find_orphans
 from .plan import Planner
-from .project import Model, Project, listed
+from .project import ManifestProject, Model, listed
 from .table import Report, table_lines
 
 _ACTIONS: Mapping[str, Callable[[Request, Model], Report]] = {
@@ -42,7 +42,11 @@ def check_flags(operation: str, options: Mapping[str, object]) -> None:
 
 
 def run(
-    operation: str, request: Request, project: Project, planner: Planner, schemas: frozenset[str]
+    operation: str,
+    request: Request,
+    project: ManifestProject,
+    planner: Planner,
+    schemas: frozenset[str],
 ) -> None:
     """Run an operation and log its lines.
 
@@ -82,7 +86,7 @@ def _orphan_lines(orphans: list[Orphan]) -> list[str]:
     return [*table_lines([orphan.row() for orphan in orphans]), drop]
 
 
-def _drop_orphans(request: Request, project: Project, schemas: frozenset[str]) -> Report:
+def _drop_orphans(request: Request, project: ManifestProject, schemas: frozenset[str]) -> Report:
     """Drop the orphans in this target's schemas and in those of `schemas`, or list them.
 
     They are dropped with `confirm: true` or `dry_run: false`, else listed.

@@ -1,8 +1,8 @@
 """Orphans: triggers of models that the project no longer has under that name or materialization.
 
 A trigger's comment names the model that made it. So a trigger in a schema of this target whose
-model was deleted, renamed or materialized otherwise can be told from those of other projects. Their
-INSERTs cost time and fail with them until they are dropped.
+model was deleted, renamed or materialized otherwise is known apart from those of other projects. Orphans
+cost time at each INSERT, and INSERTs fail with them, until they are dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from olapdb.sql.parser import parse_query
 from ...relation import quote, string_literal
 from ..names import TARGET_SUFFIX, VIEW_SUFFIX, ModelNames
 from ..warehouse import Warehouse, comment_body
-from .project import MATERIALIZATIONS, Project
+from .project import MATERIALIZATIONS, ManifestProject
 from .table import Report
 
 
@@ -54,7 +54,9 @@ class Orphan:
         return f"DROP TABLE {names}"
 
 
-def find_orphans(warehouse: Warehouse, project: Project, schemas: Collection[str]) -> list[Orphan]:
+def find_orphans(
+    warehouse: Warehouse, project: ManifestProject, schemas: Collection[str]
+) -> list[Orphan]:
     """Return the orphans of this project in these schemas, those that others read last.
 
     Triggers of other projects, of people, and versions that a rebuild makes or keeps are none."""

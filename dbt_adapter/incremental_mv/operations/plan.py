@@ -24,7 +24,7 @@ from ..shared_target import refuse_other_target, rows_left_by_a_trigger
 from ..warehouse import Warehouse
 from . import actions
 from .actions import Request
-from .project import Model, Project
+from .project import ManifestProject, Model
 from .table import Report
 
 SettingsOf = Callable[[Mapping[str, Any]], RunSettings]
@@ -41,7 +41,7 @@ REPLAYS = ("MODIFY QUERY", "REPLAY", REPLAY_IF_CHANGED)
 class Planner:
     """The next run of each model, from the repository's SQL and the warehouse as it is now."""
 
-    def __init__(self, project: Project, settings_of: SettingsOf) -> None:
+    def __init__(self, project: ManifestProject, settings_of: SettingsOf) -> None:
         self._project = project
         self._settings_of = settings_of
         self._planned: dict[str, tuple[str, str]] = {}
@@ -86,7 +86,7 @@ class Planner:
     def _compared(self, warehouse: Warehouse, model: Model) -> str:
         """Return whether the repository has the definition that is live, for a note.
 
-        A model that does not compile is a reason to roll back, so it is told and not raised."""
+        A model that does not compile is a reason to roll back, so it is reported, not raised."""
         try:
             sql, settings = self._project.compiled(model), self._settings_of(model.node)
             definition = compile_model(warehouse, model.names, sql, settings.model)

@@ -38,7 +38,7 @@ class Model:
         return name in (self.name, self.names.model, self.unique_id)
 
 
-class Project:
+class ManifestProject:
     """The models of a manifest. `config` is dbt's RuntimeConfig, for compiling."""
 
     def __init__(self, manifest: object, config: object) -> None:

@@ -147,7 +147,7 @@ class CommitApplier:
                 note_chunks(self._connection, job_id, chunks, self._number, self._now_ms)
             case changes.CloseJob(job_id, state):
                 close_job(self._connection, job_id, state, "", self._now_ms)
-            case changes.CreateDatabase(database):
+            case changes.AddDatabase(database):
                 self._create_database(database)
             case changes.DropDatabase(name):
                 self._drop_database(name)
@@ -159,7 +159,7 @@ class CommitApplier:
                 self._undrop(change)
             case changes.PutFunction(function):
                 self._put_function(function)
-            case changes.DropFunction(function_id):
+            case changes.RemoveFunction(function_id):
                 self._drop_function(function_id)
             case _:
                 assert_never(change)

@@ -29,7 +29,7 @@ from olapdb.catalog.sqlite.open import migrate
 from olapdb.lazy import LazyModule, lazy_modules
 from olapdb.model.damage import Damage
 from olapdb.model.encoding import decode_part
-from olapdb.model.job import JobChunk, JobState, ViewJob
+from olapdb.model.job import JobChunk, JobEntry, JobState
 
 if TYPE_CHECKING:
     from olapdb.catalog.sqlite import apply_changes, dropped_tables
@@ -124,7 +124,7 @@ class SqliteCatalog(LeaseCatalog):
 
     # --- jobs of views
 
-    def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
+    def open_job(self, job: JobEntry, chunks: Sequence[JobChunk]) -> None:
         """Record a new job and its chunks; delete the oldest of too many jobs."""
         with self._writer.housekeeping("open a job") as connection:
             jobs.open_job(connection, job, chunks)
@@ -150,7 +150,7 @@ class SqliteCatalog(LeaseCatalog):
         with self.connections.reading() as connection:
             return jobs.job_state(connection, job_id)
 
-    def jobs(self) -> tuple[ViewJob, ...]:
+    def jobs(self) -> tuple[JobEntry, ...]:
         """Return all recorded jobs of views, running and ended."""
         self._notice_fork()
         with self.connections.reading() as connection:

@@ -19,7 +19,7 @@ from olapdb.catalog.sqlite.open import open_or_create
 from olapdb.catalog.sqlite.process_registry import Registration
 from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
-from olapdb.catalog.sqlite.writer import Writer
+from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.model.damage import Damage
 from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
 from olapdb.model.keys import KeyBatch, KeyLedger
@@ -57,7 +57,7 @@ class CatalogReader:
             self.connections.close()
             raise
         self._warehouse_id, self._zone = facts["warehouse_id"], facts["zone"]
-        self._writer = Writer(
+        self._writer = CatalogWriter(
             self.connections,
             self.path,
             read_only=read_only,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.catalog.sqlite.writer import Writer
+from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.model.failpoint import FailpointObserver
 from olapdb.model.part import BlockRange
 
@@ -99,7 +99,7 @@ def crowded_tables(connection: sqlite3.Connection, horizon: int) -> tuple[str, .
 
 
 def compact_blocks(
-    writer: Writer,
+    writer: CatalogWriter,
     tables: Iterable[str],
     horizon: int,
     clock_ms: Callable[[], int],

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable
 
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.connections import Connections
-from olapdb.catalog.sqlite.writer import Writer
+from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.model.damage import Damage
 
 
 class DamagedParts:
     """The list in the catalog and, if the catalog is read-only, those that this process found."""
 
-    def __init__(self, connections: Connections, writer: Writer, read_only: bool) -> None:
+    def __init__(self, connections: Connections, writer: CatalogWriter, read_only: bool) -> None:
         self._connections, self._writer, self._read_only = connections, writer, read_only
         self._own: dict[str, Damage] = {}
 

@@ -11,7 +11,7 @@ import sqlite3
 
 from olapdb.catalog.sqlite.connections import Connections
 from olapdb.catalog.sqlite.errors import catalog_error
-from olapdb.catalog.sqlite.writer import Writer
+from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.model.failpoint import FailpointObserver
 
 SLACK_BYTES = 4 << 20
@@ -25,7 +25,7 @@ _INCREMENTAL = 2
 
 
 def release_space(
-    writer: Writer, connections: Connections, path: str, failpoint: FailpointObserver
+    writer: CatalogWriter, connections: Connections, path: str, failpoint: FailpointObserver
 ) -> int:
     """Cut free pages off the catalog's file and shorten a long log; return the number of pages cut.
     Does nothing in memory or if there are too few. A failure leaves the file intact."""
@@ -51,7 +51,7 @@ def release_space(
     return released
 
 
-def _cut_spare_pages(writer: Writer, path: str) -> int:
+def _cut_spare_pages(writer: CatalogWriter, path: str) -> int:
     """Cut some spare pages off the file in one transaction; return the number of pages cut."""
     with writer.writing("vacuum") as connection:
         try:
@@ -64,7 +64,7 @@ def _cut_spare_pages(writer: Writer, path: str) -> int:
             raise catalog_error(error, path) from error
 
 
-def _rewrite(writer: Writer, path: str) -> int:
+def _rewrite(writer: CatalogWriter, path: str) -> int:
     """Rewrite the file without free pages and with incremental auto_vacuum; return the pages
     saved."""
     with writer.writing("vacuum") as connection:
@@ -93,7 +93,7 @@ def _is_worth_rewriting(connection: sqlite3.Connection) -> bool:
     return 2 * free > all_pages and used_bytes <= REWRITTEN_BYTES_MAX
 
 
-def _shorten_log(writer: Writer, path: str) -> None:
+def _shorten_log(writer: CatalogWriter, path: str) -> None:
     """Checkpoint the log into the file and truncate it. A log that a reader still needs stays for a
     later round, as waiting would block INSERTs."""
     with writer.writing("vacuum") as connection:

@@ -15,7 +15,7 @@ from olapdb.catalog.protocol import DroppedPart
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.compaction import compact_blocks, crowded_tables
 from olapdb.catalog.sqlite.vacuum_mark import raise_mark
-from olapdb.catalog.sqlite.writer import Writer
+from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.model.failpoint import FailpointObserver
 
 COMMITS_A_STEP = 5_000
@@ -47,7 +47,7 @@ def due_history(connection: sqlite3.Connection, horizon: int, before: int) -> Hi
 
 
 def purge_parts(
-    writer: Writer,
+    writer: CatalogWriter,
     parts: Sequence[DroppedPart],
     oldest_pin: Callable[[], int],
     failpoint: FailpointObserver,
@@ -76,7 +76,7 @@ def purge_parts(
 
 
 def purge_history(
-    writer: Writer,
+    writer: CatalogWriter,
     due: History,
     oldest_pin: Callable[[], int],
     clock_ms: Callable[[], int],

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 
 from olapdb.catalog.sqlite.statements import jobs as sql
-from olapdb.model.job import JobChunk, JobState, ViewJob
+from olapdb.model.job import JobChunk, JobEntry, JobState
 
 JOBS_KEPT_MAX = 1_000
 CHUNKS_KEPT_MAX = 100_000
@@ -21,7 +21,7 @@ CHUNKS_KEPT_MAX = 100_000
 # --- writing, inside a transaction ----------------------------------------------------------------
 
 
-def open_job(connection: sqlite3.Connection, job: ViewJob, chunks: Iterable[JobChunk]) -> None:
+def open_job(connection: sqlite3.Connection, job: JobEntry, chunks: Iterable[JobChunk]) -> None:
     """Add the job with its plan, and delete the oldest of too many."""
     sql.insert_job(connection, **asdict(job), chunk_count=0)
     plan_job(connection, job.id, chunks)
@@ -86,12 +86,12 @@ def job_state(connection: sqlite3.Connection, job_id: str) -> JobState | None:
     return state
 
 
-def all_jobs(connection: sqlite3.Connection) -> tuple[ViewJob, ...]:
+def all_jobs(connection: sqlite3.Connection) -> tuple[JobEntry, ...]:
     """Return all jobs, oldest first."""
     jobs = []
     for row in sql.list_jobs(connection):
         facts = dict(zip(sql.JOB_COLUMNS, row, strict=True))
-        jobs.append(ViewJob(**{**facts, "staged": bool(facts["staged"])}))
+        jobs.append(JobEntry(**{**facts, "staged": bool(facts["staged"])}))
     return tuple(jobs)
 
 

@@ -20,7 +20,7 @@ from olapdb.errors import Error as OlapdbError
 _FORK_WAIT_MS = 5_000
 
 
-class Writer:
+class CatalogWriter:
     """The writers of a process take turns by a lock; processes take turns by a queue beside the
     file.
 

@@ -263,7 +263,7 @@ def _numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _too_wide() -> InvalidWithFillExpression:
-    """Return the error for values that no 64-bit signed numbers of steps reach."""
+    """Return the error for values beyond signed 64-bit numbers, in which steps are counted."""
     return InvalidWithFillExpression(
         "WITH FILL counts in signed 64-bit numbers, which the values of this column exceed.",
         hint="Fill a smaller range, or a column of a narrower type.",

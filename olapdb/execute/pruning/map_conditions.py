@@ -25,7 +25,7 @@ def asked_of_map(condition: Expression, indexed: Expression) -> Expression:
 
 
 def _asked(condition: Expression, indexed: Call, entries: Expression) -> Expression:
-    """Return the weaker condition over the keys or values of `entries`."""
+    """Return a condition on the keys or values of `entries` that `condition` implies."""
     keys = indexed.name == "mapKeys"
     match condition:
         case Call(name="and" | "or" as name, arguments=arguments):

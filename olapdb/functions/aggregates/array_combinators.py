@@ -16,7 +16,7 @@ from olapdb.errors import (
     TooFewArguments,
 )
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.combinators import Combinator, State
+from olapdb.functions.aggregates.combinators import Combinator, StateCombinator
 from olapdb.functions.aggregates.signatures import ResolveAggregate, illegal_argument, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
@@ -165,7 +165,7 @@ def resolve_array_combinator(
     """Return -Array of the aggregate `name`; `resolve` resolves that one."""
     inner = resolve(name, parameters, _element_types(f"{name}Array", types))
     state = inner.state_type
-    if not isinstance(inner, State):
+    if not isinstance(inner, StateCombinator):
         state = state_type_of(f"{inner.name}Array", inner.parameters, types, state.state)
     return ArrayElements(
         f"{inner.name}Array",

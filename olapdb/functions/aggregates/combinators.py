@@ -87,7 +87,7 @@ class If(SharedStateCombinator):
 
 
 @dataclass(frozen=True)
-class State(Combinator):
+class StateCombinator(Combinator):
     """-State: the result is the state."""
 
     def finalize(self, states: pa.Array) -> pa.Array:

@@ -72,7 +72,7 @@ class UniqExact(Aggregate):
 
     @property
     def ignores_repeats(self) -> bool:
-        """Return True."""
+        """True: the state depends on the set of values alone."""
         return True
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -113,7 +113,7 @@ class Uniq(Aggregate):
 
     @property
     def ignores_repeats(self) -> bool:
-        """Return True."""
+        """True: the state depends on the set of values alone."""
         return True
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

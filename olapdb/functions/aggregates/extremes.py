@@ -78,22 +78,22 @@ class Extreme(Aggregate):
 
     @property
     def skips_nulls(self) -> bool:
-        """Return True."""
+        """True: `state` skips NULLs while it reads."""
         return True
 
     @property
     def ignores_repeats(self) -> bool:
-        """Return True."""
+        """True: the state depends on the set of values alone."""
         return True
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Return True."""
+        """True: `state` takes dictionaries of texts as they are."""
         return True
 
     @property
     def takes_short_decimals(self) -> bool:
-        """Return True."""
+        """True: `state` takes 64-bit decimals as they are."""
         return True
 
     @property

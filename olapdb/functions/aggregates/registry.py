@@ -165,12 +165,12 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         )
     inner = _resolve(inner_name, parameters, types)
     match suffix:
-        case "State" if isinstance(inner, set_operations.SetOperation) and isinstance(
+        case "State" if isinstance(inner, set_operations.SetAggregate) and isinstance(
             inner.result_type, Integer
         ):
             return inner.as_state(types)
         case "State":
-            return _wrap(combinators.State, inner, types, result=inner.state_type)
+            return _wrap(combinators.StateCombinator, inner, types, result=inner.state_type)
         case "SimpleState":
             return _simple_state(inner, types)
         case "Distinct":
@@ -323,7 +323,7 @@ def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) 
     if plain(types[-1]) not in (UINT8, BOOL, NOTHING):
         raise illegal_argument(f"{name}If", types[-1], "a condition (UInt8)")
     inner = _resolve(name, parameters, types[:-1])
-    if isinstance(inner, combinators.State):
+    if isinstance(inner, combinators.StateCombinator):
         return _wrap(combinators.If, inner, types, result=inner.result_type)
     state = state_type_of(f"{inner.name}If", inner.parameters, types, inner.state_type.state)
     return _wrap(combinators.If, inner, types, result=inner.result_type, suffix="If", state=state)
@@ -418,7 +418,9 @@ def _merge(
         inner,
         merge_class=inner.merge_class,
     )
-    return _wrap(combinators.State, merged, types, result=argument) if keep_state else merged
+    return (
+        _wrap(combinators.StateCombinator, merged, types, result=argument) if keep_state else merged
+    )
 
 
 def _same_family(left: str, right: str) -> bool:

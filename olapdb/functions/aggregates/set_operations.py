@@ -23,7 +23,7 @@ from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
-class SetOperation(Aggregate):
+class SetAggregate(Aggregate):
     """An aggregate of sets: the values that are in all, in any, or in an odd number of them.
 
     State: Tuple(seen UInt8, values Array(T)), the set sorted, NULL last. A group without sets is
@@ -100,7 +100,7 @@ def bitmap_operation(
     state = state_type_of(name, (), types, Tuple((UINT8, bitmap.state), ("seen", "values")))
     operation = name.removeprefix("groupBitmap")
     result = plain(bitmap.arguments[0])
-    return SetOperation(name, (), types, result, state, operation=operation)
+    return SetAggregate(name, (), types, result, state, operation=operation)
 
 
 def array_intersection(
@@ -116,4 +116,4 @@ def array_intersection(
     if not isinstance(array, Array) or isinstance(plain(array.inner), Map | AggregateFunction):
         raise illegal_argument(name, types[0], "an array of values that can be compared")
     state = state_type_of(name, (), types, Tuple((UINT8, array), ("seen", "values")))
-    return SetOperation(name, (), types, array, state)
+    return SetAggregate(name, (), types, array, state)

@@ -69,7 +69,8 @@ def optional_type(data_type: DataType) -> DataType:
 
 
 def boxed(values: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """Return values, null where there is none, as a field of `optional_type`, `arrow` in Arrow."""
+    """Return values as a state's field of the Arrow type `arrow`, which `optional_type` gave: arrays
+    and maps, null where there is no value, are put into structs."""
     if pa.types.is_list(values.type) or pa.types.is_map(values.type):
         return columns.structs_from([values], arrow, columns.validity(values))
     return values

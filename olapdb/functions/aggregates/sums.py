@@ -115,12 +115,12 @@ class Sum(Aggregate):
 
     @property
     def skips_nulls(self) -> bool:
-        """Return True."""
+        """True: `state` skips NULLs while it reads."""
         return True
 
     @property
     def takes_short_decimals(self) -> bool:
-        """Return True."""
+        """True: `state` takes 64-bit decimals as they are."""
         return True
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -157,12 +157,12 @@ class Average(Aggregate):
 
     @property
     def skips_nulls(self) -> bool:
-        """Return True."""
+        """True: `state` skips NULLs while it reads."""
         return True
 
     @property
     def takes_short_decimals(self) -> bool:
-        """Return True."""
+        """True: `state` takes 64-bit decimals as they are."""
         return True
 
     @property

@@ -41,7 +41,7 @@ _SAMPLES_KEPT = 2
 
 
 @dataclass(frozen=True)
-class Samples(Gathered):
+class TimeSamples(Gathered):
     """timeSeriesGroupArray and timeSeriesLastTwoSamples: samples by time, as an array of tuples.
 
     Arguments are a time and a value, arrays of both, or an array of tuples of both."""
@@ -90,7 +90,7 @@ class Samples(Gathered):
 
 
 @dataclass(frozen=True)
-class OnGrid(Samples):
+class OnGrid(TimeSamples):
     """An aggregate that gives a value for each point of a grid, NULL where there are too few
     samples. `start`, `end`, `step` and `window` are in ticks of the times."""
 
@@ -188,7 +188,7 @@ def samples(name: str, parameters: tuple[object, ...], types: tuple[DataType, ..
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes no parameters.")
     pair = _sample_types(name, types)
     state = state_type_of(name, (), types, rows_type(pair))
-    return Samples(name, (), types, Array(Tuple(pair)), state, merge_class="exact")
+    return TimeSamples(name, (), types, Array(Tuple(pair)), state, merge_class="exact")
 
 
 def on_grid(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:

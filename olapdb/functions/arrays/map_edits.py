@@ -11,7 +11,7 @@ from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions.arrays.lambda_conditions import any_true, true_elements
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.cast import map_from
-from olapdb.functions.composition import Part, call, compose
+from olapdb.functions.composition import Term, call, compose
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, map_parts
 from olapdb.functions.registry import resolve_scalar
@@ -29,7 +29,7 @@ from olapdb.types import STRING, UINT8, DataType, FixedString, Map, String, plai
 from olapdb.types.arrow_values import from_numpy
 
 
-def _contains_value(whole: Part, value: Part) -> Part:
+def _contains_value(whole: Term, value: Term) -> Term:
     """Return whether a map has a value."""
     if not isinstance(plain(whole.type), Map):
         raise illegal("mapContainsValue", whole.type, "a Map")

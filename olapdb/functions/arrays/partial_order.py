@@ -108,7 +108,7 @@ def _map_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...
 
 
 def _map_elements(arrays: list[pa.Array]) -> Elements:
-    """Return the keys and values of the map behind the limit."""
+    """Return the keys and values of the map, the second argument, as elements of a list."""
     offsets, keys, values = map_parts(arrays[1])
     return Elements(offsets, (keys, values))
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.composition import Part, as_call, call, compose, literal, parts_of
+from olapdb.functions.composition import Term, as_call, call, compose, literal, parts_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal
 from olapdb.types import STRING, UINT8, Array, DataType, Tuple, plain
@@ -22,13 +22,13 @@ def _tuple_type(name: str, data_type: DataType) -> Tuple:
     return container
 
 
-def _names(whole: Part) -> Part:
+def _names(whole: Term) -> Term:
     """Return the names of a tuple's elements, which are their numbers if it is unnamed."""
     names = _tuple_type("tupleNames", whole.type).field_names
     return call("array", *(literal(name, STRING) for name in names))
 
 
-def _pairs(whole: Part) -> Part:
+def _pairs(whole: Term) -> Term:
     """Return an array of (name, value) of a tuple whose elements are of one type.
 
     Raises IllegalTypeOfArgument."""
@@ -45,7 +45,7 @@ def _pairs(whole: Part) -> Part:
     return call("array", *elements)
 
 
-def _flat(part: Part, path: str) -> list[tuple[str, Part]]:
+def _flat(part: Term, path: str) -> list[tuple[str, Term]]:
     """Return the leaves of a tuple, or of an array of tuples, with their dotted names.
 
     Raises IllegalTypeOfArgument."""

@@ -11,7 +11,7 @@ from olapdb.errors import BadArguments, SizesOfArraysDoNotMatch
 from olapdb.functions import scalar
 from olapdb.functions.arrays.type_rules import element_type
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.composition import Part, as_call, call, literal, parts_of
+from olapdb.functions.composition import Term, as_call, call, literal, parts_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.numeric.maths import floats
@@ -31,12 +31,12 @@ from olapdb.types import (
 )
 
 
-def _element(whole: Part, at: int) -> Part:
+def _element(whole: Term, at: int) -> Term:
     """Return element `at`, from 1, of a tuple."""
     return call("tupleElement", whole, literal(at, UINT8))
 
 
-def _elements(name: str, whole: Part) -> list[Part]:
+def _elements(name: str, whole: Term) -> list[Term]:
     """Return the elements of a tuple; raise IllegalTypeOfArgument for another type."""
     data_type = plain(whole.type)
     if not isinstance(data_type, Tuple) or not data_type.elements:
@@ -44,7 +44,7 @@ def _elements(name: str, whole: Part) -> list[Part]:
     return [_element(whole, at) for at in range(1, len(data_type.elements) + 1)]
 
 
-def _folded(name: str, parts: Sequence[Part]) -> Part:
+def _folded(name: str, parts: Sequence[Term]) -> Term:
     """Return f(f(a, b), c) … of the parts by the function f called `name`."""
     total = parts[0]
     for part in parts[1:]:
@@ -52,7 +52,7 @@ def _folded(name: str, parts: Sequence[Part]) -> Part:
     return total
 
 
-def _norm_of(kind: str, parts: Sequence[Part], power: Part | None) -> Part:
+def _norm_of(kind: str, parts: Sequence[Term], power: Term | None) -> Term:
     """Return a norm of numbers: L1, L2, L2Squared, Linf, or Lp with its power."""
     sizes = [call("abs", part) for part in parts]
     match kind:
@@ -68,7 +68,7 @@ def _norm_of(kind: str, parts: Sequence[Part], power: Part | None) -> Part:
     return call("pow", total, call("divide", literal(1, UINT8), power))
 
 
-def _power(name: str, arguments: Sequence[Argument], parts: list[Part]) -> Part | None:
+def _power(name: str, arguments: Sequence[Argument], parts: list[Term]) -> Term | None:
     """Return the power of an Lp function, its last argument; raise BadArguments below 1."""
     if not name.startswith("Lp"):
         return None
@@ -110,7 +110,7 @@ def _distance(kind: str) -> scalar.Resolver:
     return resolve
 
 
-def _pairs(name: str, parts: Sequence[Part]) -> list[tuple[Part, Part]]:
+def _pairs(name: str, parts: Sequence[Term]) -> list[tuple[Term, Term]]:
     """Return the pairs of elements of two tuples; raise IllegalTypeOfArgument for other sizes."""
     left, right = _elements(name, parts[0]), _elements(name, parts[1])
     if len(left) != len(right):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from olapdb.errors import IllegalColumn
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.composition import Part, as_call, call, literal, parts_of
+from olapdb.functions.composition import Term, as_call, call, literal, parts_of
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.scalar import (
     Invocation,
@@ -33,7 +33,7 @@ from olapdb.types import (
 )
 
 
-def _elements(whole: Part) -> list[Part]:
+def _elements(whole: Term) -> list[Term]:
     """Return the elements of a tuple as parts."""
     kind = plain(whole.type)
     assert isinstance(kind, Tuple)

@@ -20,7 +20,8 @@ def by_row_zone(resolver: scalar.Resolver, at: int) -> scalar.Resolver:
     zone."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call; a constant zone, or an argument of another type, as ever."""
+        """Resolve the call with a zone for each row; a constant zone goes to the usual resolver, and so
+        does an argument of another type."""
         varies = (
             len(arguments) > at
             and arguments[at].constant is None

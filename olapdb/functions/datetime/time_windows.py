@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from olapdb.errors import ArgumentOutOfBound, IllegalColumn, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.composition import Part, call, literal, parts_of
+from olapdb.functions.composition import Term, call, literal, parts_of
 from olapdb.functions.scalar import ScalarDefinition, constant_zone, custom, illegal, require
 from olapdb.types import (
     INT64,
@@ -24,7 +24,7 @@ from olapdb.types import (
     plain,
 )
 
-Ends = tuple[Part, Part]
+Ends = tuple[Term, Term]
 """The start and the end of each row's window."""
 
 
@@ -118,7 +118,7 @@ def _seconds_between(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, total.type, total.compute, total.volatility)
 
 
-def _microseconds(text: Part) -> Part:
+def _microseconds(text: Term) -> Term:
     """Return the microseconds of a text [-]hh:mm:ss[.ffffff]; 0 for another text."""
     groups = call("extractGroups", text, literal(_TIME_OF_DAY, STRING))
     total = literal(0, UINT8)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import IllegalTypeOfArgument, ZeroIndex
 from olapdb.functions.base import Column, Environment
-from olapdb.functions.composition import Part, call, compose, literal
+from olapdb.functions.composition import Term, call, compose, literal
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.scalar import ScalarDefinition
@@ -37,7 +37,7 @@ _SNOWFLAKE_SHIFT = 22
 """Bits of a Snowflake ID below its milliseconds: machine and sequence."""
 
 
-def _require(name: str, part: Part, kinds: type | tuple[type, ...], wanted: str) -> None:
+def _require(name: str, part: Term, kinds: type | tuple[type, ...], wanted: str) -> None:
     """Raise IllegalTypeOfArgument unless an argument is of these kinds; `wanted` names them."""
     if not isinstance(plain(part.type), kinds):
         raise IllegalTypeOfArgument(
@@ -48,7 +48,7 @@ def _require(name: str, part: Part, kinds: type | tuple[type, ...], wanted: str)
 # --- dates and times
 
 
-def _id_of(milliseconds: Part, *epoch: Part) -> Part:
+def _id_of(milliseconds: Term, *epoch: Term) -> Term:
     """Return the smallest Snowflake ID of a time in milliseconds since 1970."""
     since = milliseconds
     if epoch:
@@ -57,20 +57,20 @@ def _id_of(milliseconds: Part, *epoch: Part) -> Part:
     return call("toUInt64", shifted)
 
 
-def _id_of_seconds(moment: Part, *epoch: Part) -> Part:
+def _id_of_seconds(moment: Term, *epoch: Term) -> Term:
     """Return the smallest Snowflake ID of a DateTime."""
     _require("dateTimeToSnowflakeID", moment, DateTime, "a DateTime")
     seconds = call("toInt64", call("toUnixTimestamp", moment))
     return _id_of(call("multiply", seconds, literal(1000, INT64)), *epoch)
 
 
-def _id_of_fraction(moment: Part, *epoch: Part) -> Part:
+def _id_of_fraction(moment: Term, *epoch: Term) -> Term:
     """Return the smallest Snowflake ID of a DateTime64."""
     _require("dateTime64ToSnowflakeID", moment, DateTime64, "a DateTime64")
     return _id_of(call("toUnixTimestamp64Milli", moment), *epoch)
 
 
-def _milliseconds_of(name: str, number: Part, epoch: tuple[Part, ...]) -> Part:
+def _milliseconds_of(name: str, number: Term, epoch: tuple[Term, ...]) -> Term:
     """Return the milliseconds since 1970 in a Snowflake ID."""
     _require(name, number, Integer, "a UInt64")
     since = call("bitShiftRight", call("toUInt64", number), literal(_SNOWFLAKE_SHIFT, UINT8))
@@ -78,14 +78,14 @@ def _milliseconds_of(name: str, number: Part, epoch: tuple[Part, ...]) -> Part:
     return call("plus", milliseconds, call("toInt64", epoch[0])) if epoch else milliseconds
 
 
-def _seconds_of_id(number: Part, *rest: Part) -> Part:
+def _seconds_of_id(number: Term, *rest: Term) -> Term:
     """Return the DateTime in a Snowflake ID; the epoch and the zone may follow."""
     milliseconds = _milliseconds_of("snowflakeIDToDateTime", number, rest[:1])
     seconds = call("intDiv", milliseconds, literal(1000, INT64))
     return call("toDateTime", seconds, *rest[1:])
 
 
-def _fraction_of_id(number: Part, *rest: Part) -> Part:
+def _fraction_of_id(number: Term, *rest: Term) -> Term:
     """Return the DateTime64(3) in a Snowflake ID; the epoch and the zone may follow."""
     milliseconds = _milliseconds_of("snowflakeIDToDateTime64", number, rest[:1])
     return call("fromUnixTimestamp64Milli", milliseconds, *rest[1:])
@@ -94,7 +94,7 @@ def _fraction_of_id(number: Part, *rest: Part) -> Part:
 # --- bits, arrays, maps, tuples, texts
 
 
-def _hamming(left: Part, right: Part) -> Part:
+def _hamming(left: Term, right: Term) -> Term:
     """Return the number of bits in which two integers differ, negative ones as 64 bits."""
     if any(isinstance(plain(part.type), WideNumber) for part in (left, right)):
         return call("bitCount", call("bitXor", left, right))
@@ -103,17 +103,17 @@ def _hamming(left: Part, right: Part) -> Part:
     return call("bitCount", call("bitXor", call("toUInt64", left), call("toUInt64", right)))
 
 
-def _not_has(array: Part, value: Part) -> Part:
+def _not_has(array: Term, value: Term) -> Term:
     """Return whether an array lacks a value."""
     return call("not", call("has", array, value))
 
 
-def _null() -> Part:
+def _null() -> Term:
     """Return a NULL without a type."""
     return literal(None, NULL_TYPE)
 
 
-def _zip_unaligned(*arrays: Part) -> Part:
+def _zip_unaligned(*arrays: Term) -> Term:
     """Return an array of tuples of the elements at one place; NULL where an array is shorter.
 
     Raises IllegalTypeOfArgument."""
@@ -132,7 +132,7 @@ def _zip_unaligned(*arrays: Part) -> Part:
     return call("arrayZip", *(call("arrayResize", part, longest, _null()) for part in wide))
 
 
-def _map_concat(*maps: Part) -> Part:
+def _map_concat(*maps: Term) -> Term:
     """Return the entries of all maps, one after the other."""
     for part in maps:
         _require("mapConcat", part, Map, "a Map")
@@ -141,7 +141,7 @@ def _map_concat(*maps: Part) -> Part:
     return call("mapFromArrays", keys, values)
 
 
-def _tuple_concat(*tuples: Part) -> Part:
+def _tuple_concat(*tuples: Term) -> Term:
     """Return one tuple of the elements of all."""
     elements = []
     for part in tuples:
@@ -150,14 +150,14 @@ def _tuple_concat(*tuples: Part) -> Part:
     return call("tuple", *elements)
 
 
-def _elements(part: Part) -> list[Part]:
+def _elements(part: Term) -> list[Term]:
     """Return the elements of a tuple."""
     kind = plain(part.type)
     assert isinstance(kind, Tuple)
     return [call("tupleElement", part, literal(i + 1, UINT8)) for i in range(len(kind.elements))]
 
 
-def _tuple_hamming(left: Part, right: Part) -> Part:
+def _tuple_hamming(left: Term, right: Term) -> Term:
     """Return the number of places at which two tuples of one size differ.
 
     Raises IllegalTypeOfArgument."""
@@ -170,7 +170,7 @@ def _tuple_hamming(left: Part, right: Part) -> Part:
     return functools.reduce(lambda total, one: call("plus", total, one), differences)
 
 
-def _cut_to_zero(text: Part) -> Part:
+def _cut_to_zero(text: Term) -> Term:
     """Return a text up to its first zero byte."""
     _require("toStringCutToZero", text, (String, FixedString), "a String or FixedString")
     text = call("toString", text)
@@ -179,7 +179,7 @@ def _cut_to_zero(text: Part) -> Part:
     return call("if", call("equals", end, literal(0, UINT8)), text, head)
 
 
-def _json_array_length(text: Part) -> Part:
+def _json_array_length(text: Term) -> Term:
     """Return the number of elements of a JSON array; NULL for any other text."""
     _require("JSONArrayLength", text, String, "a String")
     is_array = call("equals", call("JSONType", text), literal("Array", STRING))
@@ -187,7 +187,7 @@ def _json_array_length(text: Part) -> Part:
     return call("if", is_array, size, _null())
 
 
-def _digits(number: Part, offset: Part, *length: Part) -> Part:
+def _digits(number: Term, offset: Term, *length: Term) -> Term:
     """Return the digits of an integer from an offset on, as substring() counts them."""
     for part in (number, offset, *length):
         _require("digits", part, (Integer, Boolean), "an integer")
@@ -196,7 +196,7 @@ def _digits(number: Part, offset: Part, *length: Part) -> Part:
     return call("toUInt64OrZero", call("substring", text, *places))
 
 
-def _place(part: Part, *, from_one: bool = False) -> Part:
+def _place(part: Term, *, from_one: bool = False) -> Term:
     """Return a place in a text, at most 2**62: `from_one` raises ZeroIndex for 0."""
 
     def compute(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -208,7 +208,7 @@ def _place(part: Part, *, from_one: bool = False) -> Part:
             column = pc.min_element_wise(column, pa.scalar(2**62, pa.uint64()), skip_nulls=False)
         return column
 
-    return Part(part.type, None, compute, part.volatility)
+    return Term(part.type, None, compute, part.volatility)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

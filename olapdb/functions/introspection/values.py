@@ -13,7 +13,7 @@ import pyarrow as pa
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.composition import Part, call, compose, literal
+from olapdb.functions.composition import Term, call, compose, literal
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.nested import map_parts
@@ -193,7 +193,7 @@ def _block_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, UINT64, kernel, "row")
 
 
-def _visible_width(value: Part) -> Part:
+def _visible_width(value: Term) -> Term:
     """Return the number of characters of the value as text; NULL has 4."""
     return call("lengthUTF8", call("ifNull", call("toString", value), literal("NULL", STRING)))
 

@@ -22,7 +22,7 @@ from olapdb.functions.json import index as tokens_of
 from olapdb.functions.json import paths
 from olapdb.functions.json.index import JsonIndex, build_index
 from olapdb.functions.json.raw import is_wide_integer, raw_texts
-from olapdb.functions.json.read import Reader, refuse_type
+from olapdb.functions.json.read import ValueReader, refuse_type
 from olapdb.functions.kernels import columns
 
 BYTES_MAX = 4 << 20
@@ -37,9 +37,9 @@ class Found:
     tokens: np.ndarray
     call: scalar.Invocation
 
-    def reader(self, *, bool_as_number: bool = True) -> Reader:
+    def reader(self, *, bool_as_number: bool = True) -> ValueReader:
         """Return a reader of the index."""
-        return Reader(self.index, self.call.environment, bool_as_number)
+        return ValueReader(self.index, self.call.environment, bool_as_number)
 
 
 Extract = Callable[[Found], pa.Array]

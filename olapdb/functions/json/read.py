@@ -45,7 +45,7 @@ def refuse_type(name: str, data_type: types.DataType) -> None:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ValueReader:
     """Reads values of an index. `bool_as_number`: true is 1 where a number is read."""
 
     index: JsonIndex

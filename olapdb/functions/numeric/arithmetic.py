@@ -415,7 +415,7 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
 
 
 def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """Return a resolver for numbers here, and by `date_arithmetic` for dates and intervals."""
+    """Return a resolver of + or -, which passes dates and intervals to `date_arithmetic`."""
     rule, kernel = _binary_rule(operation), _native_kernel(operation)
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:

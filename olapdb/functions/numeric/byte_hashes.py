@@ -181,7 +181,7 @@ def city_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _mixed(value: np.ndarray) -> np.ndarray:
-    """Return CityHash's ShiftMix."""
+    """Return CityHash's mix: each number xor itself shifted right by 47 bits."""
     return np.asarray(value ^ (value >> U64(47)))
 
 

@@ -62,7 +62,7 @@ def fingerprint_of(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _mixed(value: np.ndarray) -> np.ndarray:
-    """Return ShiftMix."""
+    """Return FarmHash's mix: each number xor itself shifted right by 47 bits."""
     return np.asarray(value ^ (value >> U64(47)))
 
 

@@ -116,7 +116,7 @@ def _decode_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 def _decode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the middles of the cells of geohashes: the kernel of geohashDecode.
 
-    An empty text gives (0, 0); what is no digit counts as the last one, as in ClickHouse."""
+    An empty text gives (0, 0); any other character counts as the last digit, as in ClickHouse."""
     offsets, data = columns.bytes_of(columns.binary(arrays[0]))
     lengths = np.minimum(np.diff(offsets), _LONGEST)
     longitude, latitude = np.zeros(len(lengths)), np.zeros(len(lengths))

@@ -13,7 +13,7 @@ import pyarrow as pa
 from olapdb.errors import BadArguments, IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
-from olapdb.functions.composition import Part, call, compose, literal
+from olapdb.functions.composition import Term, call, compose, literal
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, as_number, common_type
@@ -43,11 +43,11 @@ from olapdb.types import (
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 
-def _or_null(operation: str) -> Callable[[Part, Part], Part]:
+def _or_null(operation: str) -> Callable[[Term, Term], Term]:
     """Return the composition of a division that gives NULL where it has no result: for a divisor
     of 0, and for the least integer by -1."""
 
-    def build(left: Part, right: Part) -> Part:
+    def build(left: Term, right: Term) -> Term:
         """Divide by the divisor, or by NULL where there is no result."""
         divisor = call("nullIf", right, literal(0, UINT8))
         kinds = plain(left.type), plain(right.type)
@@ -64,7 +64,7 @@ def _or_null(operation: str) -> Callable[[Part, Part], Part]:
     return build
 
 
-def _middle(*values: Part) -> Part:
+def _middle(*values: Term) -> Term:
     """Return the mean of values in their common type; of integers and times it is truncated.
 
     NULLs are left out; the mean of nothing is NULL. Raises IllegalTypeOfArgument."""
@@ -105,7 +105,7 @@ def _middle(*values: Part) -> Part:
     return call("CAST", mean, literal(common.name, STRING))
 
 
-def _middle_of_times(values: Sequence[Part], kind: Time64, common: DataType, count: Part) -> Part:
+def _middle_of_times(values: Sequence[Term], kind: Time64, common: DataType, count: Term) -> Term:
     """Return the mean of Time64 values, truncated, by way of decimals of their precision."""
     decimal = literal(f"Decimal(38, {kind.precision})", STRING)
     wide = [
@@ -115,35 +115,35 @@ def _middle_of_times(values: Sequence[Part], kind: Time64, common: DataType, cou
     return call("CAST", call("divide", total, count), literal(common.name, STRING))
 
 
-def _is_zero_or_null(value: Part) -> Part:
+def _is_zero_or_null(value: Term) -> Term:
     """Return whether a number is 0 or NULL."""
     equal = call("equals", value, literal(0, UINT8))
     return call("ifNull", equal, literal(1, UINT8)) if is_nullable(value.type) else equal
 
 
-def _clamp(value: Part, least: Part, most: Part) -> Part:
+def _clamp(value: Term, least: Term, most: Term) -> Term:
     """Return the value, but not below `least` or above `most`, in the type of all three."""
     shared = literal(str(common_type([value.type, least.type, most.type])), STRING)
     value, least, most = (call("CAST", part, shared) for part in (value, least, most))
     return call("greatest", call("least", value, most), least)
 
 
-def _extreme(operation: str) -> Callable[[Part, Part], Part]:
+def _extreme(operation: str) -> Callable[[Term, Term], Term]:
     """Return the composition of max2 or min2: the extreme of two numbers as Float64."""
 
-    def build(left: Part, right: Part) -> Part:
+    def build(left: Term, right: Term) -> Term:
         """Compare both as Float64."""
         return call(operation, call("toFloat64", left), call("toFloat64", right))
 
     return build
 
 
-def _square(value: Part) -> Part:
+def _square(value: Term) -> Term:
     """Return the number times itself."""
     return call("multiply", value, value)
 
 
-def _first_non_default(*values: Part) -> Part:
+def _first_non_default(*values: Term) -> Term:
     """Return the first value that is neither NULL nor the default of its type."""
     whole = values[-1]
     for value in reversed(values[:-1]):

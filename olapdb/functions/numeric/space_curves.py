@@ -186,7 +186,8 @@ def _hilbert_encode(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
 def _rotated(
     x: np.ndarray, y: np.ndarray, right: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return points as the next level of the curve sees them."""
+    """Return points in the coordinates of the curve's next level: in the lower quarters x and y change
+    places, in the right one of them after both are mirrored."""
     mirrored = (upper == 0) & (right == 1)
     x, y = np.where(mirrored, ~x, x), np.where(mirrored, ~y, y)
     return np.where(upper == 0, y, x), np.where(upper == 0, x, y)

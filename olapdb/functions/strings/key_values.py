@@ -42,7 +42,7 @@ class _Grammar:
     escaping: bool
 
     def pairs(self, text: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the pairs of a text in their order; what is no pair is stepped over."""
+        """Return the pairs of a text in their order; other text is skipped."""
         pairs: list[tuple[bytes, bytes]] = []
         at = 0
         while at < len(text):

@@ -23,7 +23,7 @@ def show_query(query: nodes.Query) -> str:
 
 
 def show(node: nodes.Expression) -> str:
-    """Return an expression."""
+    """Return the text of an expression."""
     return shown.show_expression(node, show_query)
 
 

@@ -42,22 +42,26 @@ class NewVersion(Node):
     replaced_query: Query | None = None
 
 
+ViewAction = Lit[
+    "BACKFILL",
+    "REPLAY",
+    "RECONCILE",
+    "ADOPT",
+    "REBUILD",
+    "ROLLBACK",
+    "STOP",
+    "START",
+    "CANCEL",
+    "CANCEL REBUILD",
+]
+"""A command of SYSTEM about a materialized view."""
+
+
 @dataclass(frozen=True, slots=True)
 class SystemView(Statement):
     """SYSTEM `action` VIEW v …; `new_version` and `query` are those of a REBUILD."""
 
-    action: Lit[
-        "BACKFILL",
-        "REPLAY",
-        "RECONCILE",
-        "ADOPT",
-        "REBUILD",
-        "ROLLBACK",
-        "STOP",
-        "START",
-        "CANCEL",
-        "CANCEL REBUILD",
-    ]
+    action: ViewAction
     view: TableName
     partition: PartitionReference | None = None
     where: Expression | None = None

@@ -100,7 +100,7 @@ def _refuse_role(cursor: TokenCursor) -> None:
 
 
 def _denied(cursor: TokenCursor, what: str, kind: str) -> AccessDenied:
-    """Return the error of a right that nobody has."""
+    """Return the error of a statement about users and rights, which olapdb does not have."""
     return AccessDenied(
         f"{what}: there is one user, who may not manage access.",
         hint=_HINTS[kind],

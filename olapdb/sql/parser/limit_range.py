@@ -142,15 +142,15 @@ def _window(
 
 
 def _call(name: str, *arguments: nodes.Expression) -> nodes.Function:
-    """Return a call."""
+    """Return the node of a function's call."""
     return nodes.Function(name, arguments)
 
 
 def _name(name: str) -> nodes.Identifier:
-    """Return a column."""
+    """Return the identifier of a column."""
     return nodes.Identifier((name,))
 
 
 def _number(value: int) -> nodes.Literal:
-    """Return a number."""
+    """Return the literal of a number."""
     return nodes.Literal(value)

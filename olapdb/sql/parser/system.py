@@ -16,22 +16,11 @@ from olapdb.sql.nodes import (
     System,
     SystemView,
 )
+from olapdb.sql.nodes.administration import ViewAction
 from olapdb.sql.parser import clauses, columns, expressions, queries, storage
 from olapdb.sql.parser.cursor import TokenCursor
 
-Action = Literal[
-    "BACKFILL",
-    "REPLAY",
-    "RECONCILE",
-    "ADOPT",
-    "REBUILD",
-    "ROLLBACK",
-    "STOP",
-    "START",
-    "CANCEL",
-    "CANCEL REBUILD",
-]
-_ACTIONS: tuple[Action, ...] = get_args(Action)
+_ACTIONS: tuple[ViewAction, ...] = get_args(ViewAction)
 _CLAUSES: dict[str, tuple[str, ...]] = {
     "BACKFILL": ("PARTITION", "DISCARD", "DRY"),
     "REPLAY": ("PARTITION", "WHERE", "FROM", "STALE", "DISCARD"),
@@ -273,7 +262,7 @@ def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) ->
 # --- views
 
 
-def _parse_view_command(cursor: TokenCursor, action: Action, start: int) -> SystemView:
+def _parse_view_command(cursor: TokenCursor, action: ViewAction, start: int) -> SystemView:
     """Parse the view and the clauses that `action` takes, up to the end of the statement.
 
     `v [PARTITION p | WHERE c | FROM x | STALE | SAMPLE n | OLDEST n | METADATA] [DISCARD BYPASS]
@@ -313,7 +302,7 @@ def _parse_view_command(cursor: TokenCursor, action: Action, start: int) -> Syst
     )
 
 
-def _parse_view_clause(cursor: TokenCursor, action: Action, view_clauses: _ViewClauses) -> bool:
+def _parse_view_clause(cursor: TokenCursor, action: ViewAction, view_clauses: _ViewClauses) -> bool:
     """Parse the next clause into `view_clauses`; return False if none is next, or none may follow."""
     clause = cursor.key
     if action == "REBUILD" and cursor.take("AS"):

@@ -8,7 +8,7 @@ SQL shows them as a table; the Python API returns them unchanged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.model.schema import MaterializedView, RefreshableView, Table
@@ -29,9 +29,6 @@ from olapdb.views.jobs.replay import ReplaySelection, replay
 from olapdb.views.jobs.replay_condition import KeyCondition
 from olapdb.views.proof.ledger_check import check_ledger
 from olapdb.views.proof.reconcile import PartitionChoice, reconcile, require_stored
-
-if TYPE_CHECKING:
-    from olapdb.views.jobs.replay_condition import KeyCondition
 
 _TEXTS = Array(STRING)
 _MAYBE_NUMBER = Nullable(UINT64)

@@ -97,7 +97,7 @@ _STORED_AS_VIEWS = (
 
 def exchange_rows(statement: nodes.CreateTable, table_id: str, context: StatementContext) -> Result:
     """Exchange the rows of a table for those of AS SELECT, where both have one definition: equal
-    rows stay, and views are told of the others exactly."""
+    rows stay, and views are notified of the rows that differ, and of no others."""
     query = None if statement.empty else statement.query
     filling = context if query is None else select.with_query_settings(query, context)
 
@@ -156,8 +156,8 @@ def _object_to_replace(
 
 
 def _refuse_readers(existing: SchemaObject, snapshot: Snapshot) -> None:
-    """Raise HaveDependentObjects if views need the object that cannot be defined anew over another
-    one."""
+    """Raise HaveDependentObjects if views read the object, except those that can be defined again
+    over its replacement."""
     followers = followers_of(existing, snapshot)
     refuse_dependents(snapshot, existing, "replace", but=[view.id for view in followers])
 

@@ -14,7 +14,7 @@ from olapdb.errors import (
     UnknownDatabaseEngine,
     UnknownSetting,
 )
-from olapdb.model.changes import Change, CreateDatabase, DropDatabase
+from olapdb.model.changes import AddDatabase, Change, DropDatabase
 from olapdb.model.schema import DatabaseEntry
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
@@ -99,7 +99,7 @@ def _create_database(
             position=statement.position,
         )
     entry = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
-    commit_schema_change(context, "CREATE DATABASE", (), [CreateDatabase(entry)])
+    commit_schema_change(context, "CREATE DATABASE", (), [AddDatabase(entry)])
     return Result()
 
 
@@ -121,6 +121,6 @@ def _alter_database(
             position=statement.position,
         )
     entry = replace(snapshot.databases[statement.name], comment=statement.comment)
-    changes: list[Change] = [DropDatabase(entry.name), CreateDatabase(entry)]
+    changes: list[Change] = [DropDatabase(entry.name), AddDatabase(entry)]
     commit_schema_change(context, "ALTER DATABASE", (), changes)
     return Result()

@@ -342,7 +342,8 @@ def network_text(prefix: nodes.Expression) -> nodes.Expression:
 
 
 def _columns(definition: DictionaryDefinition, *, by_name: bool) -> Iterator[nodes.Expression]:
-    """Yield the columns of the query: the source's by their names, or any value of their type."""
+    """Yield the columns of the query: the source's columns by name, or, unless `by_name`, the default
+    value of each type."""
     open_ends = dict(zip([b.name for b in definition.bounds], ("lowest", "highest"), strict=False))
     for column, data_type in definition.columns:
         value: nodes.Expression = nodes.Identifier((column.name,))

@@ -143,7 +143,9 @@ def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: S
     views = [item for item in items if isinstance(item, MaterializedView)]
     draft = CommitDraft()
     for view in sorted(views, key=lambda view: bool(view.standing)):
-        if view.id not in _dropped_ids(draft):  # else it went along with the view of its name
+        if view.id not in _dropped_ids(
+            draft
+        ):  # else it was dropped with the view whose version it is
             draft.merge(drop_draft(snapshot, view))
     for item in items:
         if isinstance(item, RefreshableView):

@@ -15,7 +15,7 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.bind.user_functions import expand, substitute
 from olapdb.functions import is_aggregate, registry
 from olapdb.functions.windows import find_window
-from olapdb.model.changes import Change, DropFunction, PutFunction
+from olapdb.model.changes import Change, PutFunction, RemoveFunction
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import DatabaseExists, FunctionIs, Requirement
 from olapdb.model.schema import Column, Engine, Table
@@ -85,7 +85,7 @@ def _drop_function(
     name = statement.name
     function = snapshot.functions.get((name.database or "", name.name))
     if function is not None:
-        commit_schema_change(context, "DROP FUNCTION", (), [DropFunction(function.id)])
+        commit_schema_change(context, "DROP FUNCTION", (), [RemoveFunction(function.id)])
         return Result()
     if name.database is None and _is_own_function(name.name):
         raise errors.CannotDropFunction(
@@ -106,7 +106,7 @@ def drop_of_database(database: str, snapshot: Snapshot) -> tuple[list[Requiremen
     functions = [f for f in snapshot.functions.values() if f.database == database]
     return (
         [FunctionIs(f.database, f.name, f.id) for f in functions],
-        [DropFunction(f.id) for f in functions],
+        [RemoveFunction(f.id) for f in functions],
     )
 
 

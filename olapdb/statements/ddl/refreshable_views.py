@@ -253,7 +253,7 @@ def _create(
 
 
 def _drop_again(view_id: str, context: StatementContext, snapshot: Snapshot) -> None:
-    """Drop the view whose first refresh failed, unless somebody else dropped it."""
+    """Drop the view whose first refresh failed, unless another statement has dropped it."""
     view = snapshot.by_id(view_id)
     if isinstance(view, RefreshableView):
         publish(drop_draft(snapshot, view), context.origin("CREATE MATERIALIZED VIEW"))

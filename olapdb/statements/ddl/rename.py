@@ -9,12 +9,12 @@ from functools import partial
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, TableAlreadyExists
 from olapdb.model.changes import (
+    AddDatabase,
     Change,
-    CreateDatabase,
     DropDatabase,
-    DropFunction,
     PutFunction,
     PutObject,
+    RemoveFunction,
 )
 from olapdb.model.detached import detached_name, is_hidden, own_names
 from olapdb.model.requirements import (
@@ -138,9 +138,9 @@ def _rename_databases(
             items.append(item)
             names[item.id] = (item.database, detached_name(new_by_old[database], name))
     functions = functions_in_renamed_databases(new_by_old, snapshot)
-    changes: list[Change] = [DropFunction(function.id) for function in functions]
+    changes: list[Change] = [RemoveFunction(function.id) for function in functions]
     changes += [DropDatabase(entry.name) for entry in renamed]
-    changes += [CreateDatabase(replace(entry, name=new_names[entry.id])) for entry in renamed]
+    changes += [AddDatabase(replace(entry, name=new_names[entry.id])) for entry in renamed]
     changes += [PutFunction(function) for function in functions]
     _commit_renames(context, "RENAME DATABASE", snapshot, items, names, changes)
 

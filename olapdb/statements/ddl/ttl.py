@@ -231,7 +231,7 @@ def _check_groups(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
 
 
 def _keeping_partition(name: str) -> frozenset[str]:
-    """Return the aggregates of a column that give one of its values."""
+    """Return the aggregates of the column, as text, whose result is one of its values: `min(x)`, …"""
     quoted = quote_name(name)
     return frozenset(f"{function}({quoted})" for function in ("min", "max", "any", "anyLast"))
 

@@ -10,27 +10,30 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from olapdb import errors
-from olapdb.bind import bind_constant
 from olapdb.bind.parameters import lookup_parameter
 from olapdb.dml.bounded_tables import drop_oldest
 from olapdb.dml.delivery import OffsetRanges, parse_offsets, read_offsets
 from olapdb.dml.insert import insert
 from olapdb.dml.insert_writer import InsertResult
-from olapdb.functions import default_value
-from olapdb.functions.kernels.columns import from_scalars
-from olapdb.ingest.block import Data, InsertedData, allows_lossy, insertable_columns, make_blocks
-from olapdb.model.schema import Column, Table
+from olapdb.ingest.block import Data, InsertedData, allows_lossy, make_blocks
+from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, Result
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_table_name
-from olapdb.sql.values.csv_values import parse_value_rows, read_values
+from olapdb.sql.values.csv_values import parse_value_rows
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.formatted_values import formatted_blocks
-from olapdb.statements.dml.json_values import read_small_values
+from olapdb.statements.dml.insert_columns import (
+    column_count_error,
+    column_list,
+    target_columns,
+    with_names,
+)
+from olapdb.statements.dml.literal_rows import is_parameter, literal_rows
 from olapdb.statements.dml.python_values import mapping_columns, python_column
 from olapdb.statements.query import select
-from olapdb.types import DataType, is_nullable, make_nullable
+from olapdb.types import DataType, make_nullable
 
 Outcome = TypeVar("Outcome")
 Rows: TypeAlias = Sequence[Sequence[nodes.Node | None]]
@@ -90,7 +93,7 @@ def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
         return None
 
     rows = parse_value_rows(statement.values.text, statement.values.position)
-    return rows if len(rows) == 1 and all(_is_parameter(value) for value in rows[0]) else None
+    return rows if len(rows) == 1 and all(is_parameter(value) for value in rows[0]) else None
 
 
 def run_insert_many(
@@ -121,7 +124,7 @@ def _run_insert_many(
         values = [lookup_parameter(parameter, parameter_set) for parameter_set in sets]
         arrays.append(python_column(column, values, context.environment, lossy=lossy))
     data = pa.Table.from_arrays(arrays, names=[field.name for field in fields])
-    types = [_nullable(field.type) for field in fields]
+    types = [make_nullable(field.type) for field in fields]
     return result_of(
         _insert_rows(table, [field.name for field in fields], data, types, context, snapshot),
         context,
@@ -323,147 +326,7 @@ def inserted_rows(result: InsertResult, context: StatementContext) -> InsertedRo
     )
 
 
-# --- columns
-
-
-def column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
-    """Return the names of the INSERT's column list; None without one. EXCEPT names the columns to
-    leave out. Raise NoSuchColumn."""
-    if statement.columns is None and not statement.excluded:
-        return None
-    if statement.columns is None:
-        return [
-            column.name
-            for column in insertable_columns(table)
-            if column.name not in statement.excluded
-        ]
-    for name in statement.columns:
-        if table.column(name) is None:
-            raise errors.NoSuchColumn(
-                f"{table.database}.{table.name} has no column {name}.",
-                hint=f"It has {', '.join(column.name for column in table.columns)}.",
-                position=statement.position,
-            )
-    return list(statement.columns)
-
-
-def target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
-    """Return the columns of these names; all insertable ones for None."""
-    if names is None:
-        return list(insertable_columns(table))
-    columns = [table.column(name) for name in names]
-    return [column for column in columns if column is not None]
-
-
-def column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
-    """Return the error for data with another number of columns than the INSERT's."""
-    return errors.NumberOfColumnsDoesntMatch(
-        f"The INSERT takes {expected} columns, its data have {found}.",
-        hint="Name the columns: INSERT INTO t (a, b) …",
-    )
-
-
-# --- rows
-
-
-def literal_rows(
-    values: nodes.ValuesData,
-    table: Table,
-    columns: Sequence[str] | None,
-    context: StatementContext,
-    snapshot: Snapshot,
-) -> tuple[Any, Sequence[DataType]]:
-    """Return the rows of VALUES as columns, and their types.
-
-    Tries the JSON reader for small texts, then the CSV reader, then the grammar for expressions.
-    """
-    fields = target_columns(table, columns)
-    small = read_small_values(values.text, [column.type for column in fields])
-    if small is not None:
-        return pa.Table.from_arrays(small[0], names=[column.name for column in fields]), small[1]
-    parsed = read_values(
-        values.text,
-        [column.name for column in fields],
-        [column.type for column in fields],
-        values.position,
-    )
-    if parsed.columns is not None:
-        names = [column.name for column in fields]
-        return pa.Table.from_arrays(list(parsed.columns), names=names), parsed.types
-    assert parsed.rows is not None
-    return _expression_rows(parsed.rows, fields, context, snapshot)
-
-
-def _expression_rows(
-    rows: Sequence[Sequence[nodes.Expression | None]],
-    fields: Sequence[Column],
-    context: StatementContext,
-    snapshot: Snapshot,
-) -> tuple[pa.Table, Sequence[DataType]]:
-    """Return the rows of VALUES with expressions or parameters, and their types. Each expression is
-    bound, folded and cast by itself; a column of parameters only is cast as a whole."""
-    scope = context.scope(snapshot)
-    arrays = []
-    types = [_nullable(field.type) for field in fields]
-    null_as_default = context.settings.boolean("input_format_null_as_default")
-    lossy = allows_lossy(context.settings)
-    for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
-        expressions = [row[position] for row in rows]
-        if column.default and None in expressions:
-            _refuse_default(column, context)
-        parameters = [
-            parameter
-            for parameter in expressions
-            if isinstance(parameter, nodes.Parameter) and _is_parameter(parameter)
-        ]
-        if len(parameters) == len(expressions):
-            python_values = [
-                lookup_parameter(parameter, context.parameters) for parameter in parameters
-            ]
-            arrays.append(python_column(column, python_values, context.environment, lossy=lossy))
-            continue
-        values = []
-        for number, expression in enumerate(expressions, 1):
-            if expression is None:  # DEFAULT: the INSERT replaces NULL by the column's default
-                values.append(pa.scalar(None) if column.default else default_value(column.type))
-                continue
-            if _is_null(expression, context) and null_as_default and not is_nullable(data_type):
-                values.append(pa.scalar(None))  # an array or a map cannot be Nullable
-                continue
-            try:
-                values.append(bind_constant(expression, data_type, scope, lossy=lossy))
-            except errors.DataError as error:
-                error.message = f"Column {column.name}, row {number}: {error.message}"
-                raise
-        arrays.append(from_scalars(values, data_type.arrow))
-    return pa.Table.from_arrays(arrays, names=[field.name for field in fields]), types
-
-
-def _is_null(expression: nodes.Expression, context: StatementContext) -> bool:
-    """Return whether the expression is the literal NULL or a parameter with the value None."""
-    if isinstance(expression, nodes.Parameter) and _is_parameter(expression):
-        return lookup_parameter(expression, context.parameters) is None
-    return isinstance(expression, nodes.Literal) and expression.value is None
-
-
-def _refuse_default(column: Column, context: StatementContext) -> None:
-    """Raise NotSupportedError for DEFAULT in a column that takes NULL as a value: DEFAULT is
-    written as NULL, which the INSERT replaces only elsewhere."""
-    if is_nullable(column.type) or not context.settings.boolean("input_format_null_as_default"):
-        raise errors.NotSupportedError(
-            f"DEFAULT for column {column.name}, which takes NULL as a value, is not supported.",
-            hint="Leave the column out of the INSERT's column list to have its default.",
-        )
-
-
-def _is_parameter(expression: nodes.Expression | None) -> bool:
-    """Return whether the expression is a parameter without a type; `{name:Type}` is cast to its
-    type instead."""
-    return isinstance(expression, nodes.Parameter) and expression.type is None
-
-
-def _nullable(data_type: DataType) -> DataType:
-    return make_nullable(data_type)
+# --- data of Python
 
 
 def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
@@ -496,18 +359,3 @@ def _until_cancelled(
         if context.cancelled.is_set():
             raise errors.QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
         yield batch
-
-
-def with_names(source: Any, columns: Sequence[str]) -> Any:
-    """Return the data with these column names in place of its own. Raise
-    NumberOfColumnsDoesntMatch."""
-    if len(source.schema.names) != len(columns):
-        raise column_count_error(len(columns), len(source.schema.names))
-    if isinstance(source, pa.RecordBatchReader):
-        schema = pa.schema(
-            [field.with_name(name) for field, name in zip(source.schema, columns, strict=True)]
-        )
-        return pa.RecordBatchReader.from_batches(
-            schema, (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in source)
-        )
-    return source.rename_columns(list(columns))

@@ -25,13 +25,9 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.formatted_values import formatted_blocks
-from olapdb.statements.dml.insert import (
-    column_count_error,
-    column_list,
-    literal_rows,
-    result_blocks,
-    target_columns,
-)
+from olapdb.statements.dml.insert import result_blocks
+from olapdb.statements.dml.insert_columns import column_count_error, column_list, target_columns
+from olapdb.statements.dml.literal_rows import literal_rows
 from olapdb.statements.query import select
 
 Blocks: TypeAlias = Iterator[pa.Table]

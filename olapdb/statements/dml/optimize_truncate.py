@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.dml.delete import delete_rows, require_condition
-from olapdb.dml.part_selection import PartSelection
+from olapdb.dml.part_selection import NamedParts
 from olapdb.dml.truncate import truncate as truncate_table
 from olapdb.dml.truncate import truncate as truncate_tables
 from olapdb.dml.ttl import apply_ttl
@@ -175,7 +175,7 @@ def _rehearse(
     parts = [
         part
         for name in dict.fromkeys(statement.rehearsed)
-        for part in PartSelection(part=name).choose(table, live)
+        for part in NamedParts(part=name).choose(table, live)
     ]
     if len({part.partition_id for part in parts}) > 1:
         raise BadArguments(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from olapdb.dml import attach_parts, move_parts
-from olapdb.dml.part_selection import PartSelection
+from olapdb.dml.part_selection import NamedParts
 from olapdb.engine.layout import TableLayout, json_value, partition_id
 from olapdb.errors import (
+    Error,
     InvalidPartitionValue,
     NotSupportedError,
     SupportIsDisabled,
@@ -23,10 +22,6 @@ from olapdb.statements.dml.partition_values import (
     partition_value,
     refuse_arithmetic,
 )
-
-if TYPE_CHECKING:
-    from olapdb.dml.part_selection import PartSelection
-    from olapdb.lineage.row_removal import RowChange
 
 _WHOLE_TABLE = ("DROP", "DETACH", "ATTACH", "DROP DETACHED")
 _SINGLE_PARTS = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "MOVE")
@@ -61,19 +56,7 @@ def find_partition(
     if not table.partition_key:
         if _is_empty_tuple(expression):
             return "all"
-        if not table.engine.is_merge_tree:
-            raise UnsupportedMethod(
-                f"{table.database}.{table.name} has no partitions: its engine is"
-                f" {table.engine.name}.",
-                hint="Use an engine of the MergeTree family.",
-                position=reference.position,
-            )
-        raise InvalidPartitionValue(
-            f"{table.database}.{table.name} has no PARTITION BY.",
-            hint="Its one partition is tuple(), or ID 'all'.",
-            position=reference.position,
-        )
-
+        raise _unpartitioned(table, reference)
     types = [
         element.type for element in TableLayout(table, context.environment).partition_expressions
     ]
@@ -89,6 +72,21 @@ def find_partition(
         for element, data_type in zip(elements, types, strict=True)
     ]
     return partition_id(values, types)
+
+
+def _unpartitioned(table: Table, reference: nodes.PartitionReference) -> Error:
+    """Return the error for a partition's value of a table without PARTITION BY."""
+    if not table.engine.is_merge_tree:
+        return UnsupportedMethod(
+            f"{table.database}.{table.name} has no partitions: its engine is {table.engine.name}.",
+            hint="Use an engine of the MergeTree family.",
+            position=reference.position,
+        )
+    return InvalidPartitionValue(
+        f"{table.database}.{table.name} has no PARTITION BY.",
+        hint="Its one partition is tuple(), or ID 'all'.",
+        position=reference.position,
+    )
 
 
 def _elements(given: nodes.Expression) -> tuple[nodes.Expression, ...]:
@@ -110,13 +108,13 @@ def _is_empty_tuple(given: nodes.Expression) -> bool:
 
 def select_parts(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
-) -> PartSelection:
+) -> NamedParts:
     """Return the parts that a reference of any kind names: ALL, PART, or a partition."""
     if reference.kind == "ALL":
-        return PartSelection()
+        return NamedParts()
     if reference.kind == "PART":
-        return PartSelection(part=str(reference.id or _literal_value(reference.value)))
-    return PartSelection(partition=find_partition(reference, table, context, snapshot))
+        return NamedParts(part=str(reference.id or _literal_value(reference.value)))
+    return NamedParts(partition=find_partition(reference, table, context, snapshot))
 
 
 def _literal_value(value: nodes.Expression | None) -> object:

@@ -20,13 +20,12 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.insert import (
     as_arrow,
     blocks_of,
-    column_list,
     inserted_rows,
-    literal_rows,
     result_blocks,
     result_of,
-    with_names,
 )
+from olapdb.statements.dml.insert_columns import column_list, with_names
+from olapdb.statements.dml.literal_rows import literal_rows
 from olapdb.statements.dml.python_values import mapping_columns
 from olapdb.statements.query.select import run_at
 

@@ -29,7 +29,7 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.views import judged_statement
 from olapdb.statements.query import select
 from olapdb.system.registry import moment_if_any
-from olapdb.types import STRING, UINT8, UINT64, DateTime64, Nullable
+from olapdb.types import STRING, UINT8, UINT64, DataType, DateTime64, Nullable
 from olapdb.views.definition.dependents import impact_of
 from olapdb.views.definition.judgement import judged_items
 from olapdb.views.proof.provenance import provenance
@@ -177,20 +177,20 @@ def _estimate(statement: nodes.Node, context: StatementContext) -> Result:
 _ESTIMATED = ("database", "table", "parts", "rows", "marks")
 _VIEW_COLUMNS = ("item", "provable", "because", "fix")
 _DEPENDENCY_COLUMNS = ("level", "kind", "name", "reached_from", "how")
-_PROVENANCE_COLUMNS = (
-    "part",
-    "part_rows",
-    "view",
-    "source",
-    "first_block",
-    "last_block",
-    "rows",
-    "commit",
-    "kind",
-    "query_id",
-    "time",
-    "statement",
-)
+_PROVENANCE_COLUMNS: Mapping[str, DataType] = {
+    "part": STRING,
+    "part_rows": UINT64,
+    "view": STRING,
+    "source": STRING,
+    "first_block": UINT64,
+    "last_block": UINT64,
+    "rows": UINT64,
+    "commit": UINT64,
+    "kind": STRING,
+    "query_id": STRING,
+    "time": Nullable(DateTime64(3)),
+    "statement": STRING,
+}
 
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
@@ -211,18 +211,38 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     context = select.with_query_settings(query, context)
     snapshot = context.reading_snapshot()
     target = context.require_table(snapshot, reference.table, "EXPLAIN PROVENANCE")
-    condition = query.where
-    if query.prewhere is not None and query.where is not None:
-        condition = nodes.Function("and", (query.prewhere, query.where))
-    elif query.prewhere is not None:
-        condition = query.prewhere
-    # Without FINAL: every part that contains rows of the key counts.
+    conditions = tuple(c for c in (query.prewhere, query.where) if c is not None)
+    condition = conditions[0] if conditions else None
+    if len(conditions) > 1:
+        condition = nodes.Function("and", conditions)
+    names = _part_names(query, replace(reference, final=False), condition, context, snapshot)
+    parts = [part for part in snapshot.parts(target.id) if part.rows and part.name in names]
+    origins = provenance(target, parts, condition, snapshot, context.services)
+    columns = [
+        [
+            moment_if_any(origin.created_ms) if name == "time" else getattr(origin, name)
+            for origin in origins
+        ]
+        for name in _PROVENANCE_COLUMNS
+    ]
+    return from_columns(list(_PROVENANCE_COLUMNS), list(_PROVENANCE_COLUMNS.values()), columns)
+
+
+def _part_names(
+    query: nodes.Select,
+    reference: nodes.TableReference,
+    condition: nodes.Expression | None,
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> set[str]:
+    """Return the names of the parts that have rows for which the condition is true. Without FINAL:
+    every part that contains rows of a key counts."""
     result = select.run_at(
         nodes.Select(
             columns=(nodes.Identifier(("_part",)),),
             distinct=True,
             where=condition,
-            source=replace(reference, final=False),
+            source=reference,
             with_items=query.with_items,
         ),
         replace(context, settings=context.settings.with_changes({"final": False})),
@@ -230,31 +250,7 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     )
     names = {row for batch in result.batches() for row in batch.column(0).to_pylist()}
     result.close()
-    parts = [part for part in snapshot.parts(target.id) if part.rows and part.name in names]
-    origins = provenance(target, parts, condition, snapshot, context.services)
-    columns: list[list[object]] = [
-        [getattr(origin, column) for origin in origins]
-        for column in _PROVENANCE_COLUMNS
-        if column != "time"
-    ]
-    columns.insert(
-        _PROVENANCE_COLUMNS.index("time"), [moment_if_any(origin.created_ms) for origin in origins]
-    )
-    types = [
-        STRING,
-        UINT64,
-        STRING,
-        STRING,
-        UINT64,
-        UINT64,
-        UINT64,
-        UINT64,
-        STRING,
-        STRING,
-        Nullable(DateTime64(3)),
-        STRING,
-    ]
-    return from_columns(_PROVENANCE_COLUMNS, types, columns)
+    return names
 
 
 def _target_select(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableReference]:

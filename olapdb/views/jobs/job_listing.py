@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from olapdb.catalog.protocol import Catalog
 from olapdb.errors import BadArguments
-from olapdb.model.job import JobChunk, ViewJob
+from olapdb.model.job import JobChunk, JobEntry
 from olapdb.model.schema import MaterializedView
 from olapdb.runtime.services import Services
 
@@ -27,7 +27,7 @@ class JobRow:
     """A job and its progress: planned `rows`, `bytes` and `chunks`, and how many of them are
     done."""
 
-    job: ViewJob
+    job: JobEntry
     state: ShownState
     chunks: tuple[JobChunk, ...]
 
@@ -85,7 +85,7 @@ def view_jobs(catalog: Catalog, view_id: str | None = None) -> tuple[JobRow, ...
     )
 
 
-def running_jobs(catalog: Catalog) -> tuple[ViewJob, ...]:
+def running_jobs(catalog: Catalog) -> tuple[JobEntry, ...]:
     """Return the running jobs whose process lives. Cheaper than `view_jobs`."""
     jobs = [job for job in catalog.jobs() if job.state == "running"]
     live_leases = catalog.living_leases() if jobs else frozenset[str]()
@@ -122,7 +122,7 @@ def _cancel(catalog: Catalog, row: JobRow) -> CancelRow:
     return CancelRow(job.id, job.kind, state, job.query_id)
 
 
-def _shown_state(job: ViewJob, living: frozenset[str]) -> ShownState:
+def _shown_state(job: JobEntry, living: frozenset[str]) -> ShownState:
     """Return the job's state: dead if it is running and its lease has expired."""
     if job.state == "running" and job.lease_id not in living:
         return "dead"

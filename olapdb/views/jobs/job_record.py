@@ -16,7 +16,7 @@ from dataclasses import replace
 from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.model.changes import Change, CloseJob, NoteChunks
-from olapdb.model.job import ChunkState, JobChunk, JobKind, JobState, ViewJob
+from olapdb.model.job import ChunkState, JobChunk, JobEntry, JobKind, JobState
 from olapdb.model.requirements import JobRuns, Requirement
 from olapdb.model.schema import MaterializedView
 
@@ -85,7 +85,7 @@ class JobRecord:
             return
         kind, executor, staged = self._kind_executor_staged
         self._services.catalog.open_job(
-            ViewJob(
+            JobEntry(
                 self.id,
                 view.id,
                 f"{view.database}.{view.name}",

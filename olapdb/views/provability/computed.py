@@ -122,7 +122,7 @@ class _Computed:
         return tuple(dict.fromkeys(names))
 
     def _outside_key(self, expression: Expression) -> str:
-        """Return a given column that the expression depends on and ORDER BY lacks, or ""."""
+        """Return a column that the query gives, the expression reads, and ORDER BY lacks, or ""."""
         return min(self._input_columns(expression) - self.parts.layout.sorting_columns, default="")
 
     # --- columns

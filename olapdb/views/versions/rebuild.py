@@ -224,7 +224,7 @@ class Rebuild:
             *(
                 _follower_row(now, follower, commit)
                 for follower in exchange.followers
-                if follower.after.standing != "previous"  # nobody reads a kept version by its name
+                if follower.after.standing != "previous"  # no view reads a kept version by its name
             ),
         ]
 

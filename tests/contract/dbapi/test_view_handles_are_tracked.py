@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.sqlite.writer import Writer
+from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.dbapi.connection import Connection
 from olapdb.dbapi.views import ViewHandle
 from olapdb.errors import BadArguments, OperationalError, QueryWasCancelled, ReadOnly
@@ -133,7 +133,7 @@ def test_an_interrupt_of_leaving_a_turn(
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Writer, "_leave", interrupted)
+    monkeypatch.setattr(CatalogWriter, "_leave", interrupted)
     with pytest.raises(KeyboardInterrupt):
         connection.views["v"].backfill()
     thread = threading.Thread(target=lambda: connection.execute("INSERT INTO s VALUES (1, 1)"))

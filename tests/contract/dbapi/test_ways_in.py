@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-from olapdb.catalog.sqlite.writer import Writer
+from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import QueryWasCancelled
 from olapdb.maintenance.check import check_database
@@ -94,7 +94,7 @@ def test_an_interrupt_of_leaving_a_turn(
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Writer, "_leave", interrupted)
+    monkeypatch.setattr(CatalogWriter, "_leave", interrupted)
     with pytest.raises(KeyboardInterrupt):
         INSERTS[way](connection)
     thread = threading.Thread(target=lambda: connection.execute("INSERT INTO t VALUES (3)"))

@@ -9,6 +9,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, HaveDependentObjects, NotSupportedError
+from olapdb.runtime.failpoints import watching
 from tests.unit.views.warehouse import DIRECT, READ, add, make, rows, verdict
 
 pytestmark = pytest.mark.feature("schema")
@@ -221,11 +222,21 @@ def test_a_column_dropped_and_added_again_is_another_one(connection: Connection)
 
 
 def test_a_chunk_of_before_an_update_cannot_be_published(connection: Connection) -> None:
+    """The UPDATE commits between the computation of the chunk and its commit: it is computed again."""
     connection.execute("DETACH VIEW daily_mv")
     add(connection, ("2024-01-01", "a", 6, 6))
     connection.execute("ATTACH VIEW daily_mv")
-    connection.execute("ALTER TABLE events UPDATE amount = 60 WHERE user = 6")
-    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    commits: list[str] = []
+
+    def update_before_the_first(stage: str) -> None:
+        if stage == "backfill.before_commit":
+            commits.append(stage)
+            if len(commits) == 1:
+                connection.execute("ALTER TABLE events UPDATE amount = 60 WHERE user = 6")
+
+    with watching(update_before_the_first):
+        connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    assert len(commits) == 2
     mended(connection)
 
 

@@ -12,12 +12,12 @@ from olapdb.errors import Aborted, CommitConflict, DuplicateInsert, InternalErro
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
+    AddDatabase,
     AddPart,
     Change,
     ClearInvalidations,
     Commit,
     CoverSource,
-    CreateDatabase,
     DropDatabase,
     DropObject,
     Invalidate,
@@ -374,11 +374,11 @@ def test_the_newest_verdict_of_each_slice(catalog: SqliteCatalog) -> None:
 
 def test_databases_and_names(catalog: SqliteCatalog) -> None:
     assert set(catalog.snapshot().databases) == {"default"}
-    apply(catalog, CreateDatabase(DatabaseEntry("d", "shop", "a comment")))
+    apply(catalog, AddDatabase(DatabaseEntry("d", "shop", "a comment")))
     old = catalog.snapshot()
     assert old.databases["shop"].comment == "a comment"
     with pytest.raises(CommitConflict):
-        apply(catalog, CreateDatabase(DatabaseEntry("d2", "shop")))
+        apply(catalog, AddDatabase(DatabaseEntry("d2", "shop")))
     view = View("x", "shop", "x", (), "SELECT 1")
     apply(catalog, PutObject(view))
     assert catalog.snapshot().find("shop", "x") == view

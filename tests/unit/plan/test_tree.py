@@ -40,7 +40,14 @@ QUERIES = (
     "SELECT max(delay) FROM flights UNION ALL SELECT max(delay) FROM flights",
     "SELECT 1",
 )
-NEVER_IN_PLANS = {"CorrelatedSubquery", "OuterColumn", "TotalsRow", "Unnested", "WindowExpression"}
+NEVER_IN_PLANS = {
+    "CorrelatedSubquery",
+    "OuterColumn",
+    "TotalsRow",
+    "UnaryNode",
+    "Unnested",
+    "WindowExpression",
+}
 
 
 def root_of(query: str) -> nodes.Node:

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from olapdb import session
 from olapdb.sql import nodes
+from olapdb.statements import texts
 
 pytestmark = pytest.mark.feature("house")
 
@@ -19,7 +19,7 @@ def test_all_names_are_there() -> None:
 
 
 def test_kinds_are_names_of_statements() -> None:
-    for name in session._KINDS:
+    for name in texts.KINDS:
         assert issubclass(getattr(nodes, name), nodes.Statement)
 
 

@@ -16,7 +16,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BadArguments, QueryWasCancelled
 from olapdb.maintenance.check import check_database
-from olapdb.model.job import JobChunk, ViewJob
+from olapdb.model.job import JobChunk, JobEntry
 from olapdb.runtime.failpoints import watching
 from olapdb.views.jobs.backfill import backfill
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
@@ -137,8 +137,8 @@ def test_old_jobs_are_forgotten_running_ones_are_not(
     monkeypatch.setattr(catalog_jobs, "CHUNKS_KEPT_MAX", 5)
     services = connection.database.services
 
-    def job(number: int) -> ViewJob:
-        return ViewJob(
+    def job(number: int) -> JobEntry:
+        return JobEntry(
             f"job {number}",
             "v",
             "db.v",
@@ -170,7 +170,7 @@ def test_jobs_are_in_the_order_in_which_they_began_whatever_the_clock_says(
     # the clock is set back at last
     for name, started_ms in (("d", 7), ("c", 7), ("b", 7), ("a", 3)):
         services.catalog.open_job(
-            ViewJob(
+            JobEntry(
                 name,
                 "v",
                 "db.v",
@@ -188,7 +188,9 @@ def test_jobs_are_in_the_order_in_which_they_began_whatever_the_clock_says(
         services.catalog.close_job(name, "done")
     assert [j.id for j in services.catalog.jobs()] == ["d", "c", "b", "a"]
     services.catalog.open_job(
-        ViewJob("e", "v", "db.v", "BACKFILL", services.lease_id, 1, "", "", "in_process", False, 4),
+        JobEntry(
+            "e", "v", "db.v", "BACKFILL", services.lease_id, 1, "", "", "in_process", False, 4
+        ),
         [],
     )
     assert [j.id for j in services.catalog.jobs()] == ["c", "b", "a", "e"]
