@@ -468,10 +468,19 @@ _DEFINED = (
         "REPLACE PARTITION from a table without the partition empties it, instead of failing.",
     ),
     SettingDefinition(
+        "allow_suspicious_low_cardinality_types",
+        False,
+        "Columns may be LowCardinality of numbers, dates and times, which gains nothing.",
+    ),
+    SettingDefinition(
+        "allow_suspicious_fixed_string_types",
+        False,
+        "Columns may be FixedString of more than 256 bytes.",
+    ),
+    SettingDefinition(
         "flatten_nested",
         True,
-        "A column of type Nested is one array for each of its elements.",
-        only=(True,),
+        "A column of type Nested is one array for each of its elements, else one of tuples.",
     ),
     SettingDefinition(
         "describe_include_virtual_columns",

@@ -267,6 +267,12 @@ class IllegalColumn(ProgrammingError, name="ILLEGAL_COLUMN", code=44):
     """A column, or an argument's value, that cannot be used where it is."""
 
 
+class SuspiciousTypeForLowCardinality(
+    ProgrammingError, name="SUSPICIOUS_TYPE_FOR_LOW_CARDINALITY", code=455
+):
+    """A column that is LowCardinality of numbers or times, which a setting allows."""
+
+
 class AlterOfColumnIsForbidden(ProgrammingError, name="ALTER_OF_COLUMN_IS_FORBIDDEN", code=524):
     """An ALTER of a column that keys, views or other columns need."""
 
