@@ -262,6 +262,8 @@ class _JoinBinder:
             self.left.filters.append(bound)
         elif used and used <= right and self._may_filter(self.right):
             self.right.filters.append(bound)
+        elif self.strictness == "ANY" and used and (used <= left or used <= right):
+            self._add_condition_of_side(bound, on_left=used <= left)
         else:
             self.residual.append(bound)
 
@@ -283,11 +285,16 @@ class _JoinBinder:
                 hint="Move other conditions to WHERE.",
                 position=node.position,
             )
+        self._add_condition_of_side(bound, on_left=True)
+        return True
+
+    def _add_condition_of_side(self, bound: Expression, *, on_left: bool) -> None:
+        """Add a condition on the side whose rows all appear: it decides whether a row has a partner
+        at all, so it becomes a pair of keys."""
         one = constants.unsigned_byte(1)
         environment = self.queries.scope.environment
         holds = constants.call("if", (bound, one, constants.unsigned_byte(0)), environment)
-        self._add_key(holds, one)
-        return True
+        self._add_key(*((holds, one) if on_left else (one, holds)))
 
     def _add_inequality(self) -> None:
         """Make the inequality of an ASOF JOIN its residual, with both sides of one type."""

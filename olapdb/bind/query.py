@@ -37,6 +37,7 @@ MEANING = frozenset(
         "asterisk_include_materialized_columns",
         "asterisk_include_alias_columns",
         "totals_mode",
+        "least_greatest_legacy_null_behavior",
     }
 )
 """The settings that the binder reads: they change what a query means."""

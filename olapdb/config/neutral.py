@@ -29,6 +29,8 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("enable_materialized_cte", False),
     ("use_variant_as_common_type", True),
     ("exclude_materialize_skip_indexes_on_insert", ""),
+    # VALUES are read in one way, expressions among them or not.
+    ("input_format_values_interpret_expressions", True),
 )
 
 _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (

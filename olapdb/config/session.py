@@ -473,6 +473,17 @@ _DEFINED = (
         "Columns may be LowCardinality of numbers, dates and times, which gains nothing.",
     ),
     SettingDefinition(
+        "check_query_single_value_result",
+        False,
+        "CHECK TABLE gives one row, whether all parts passed.",
+    ),
+    SettingDefinition(
+        "create_if_not_exists", False, "CREATE TABLE means CREATE TABLE IF NOT EXISTS."
+    ),
+    SettingDefinition(
+        "least_greatest_legacy_null_behavior", False, "least and greatest are NULL if one is."
+    ),
+    SettingDefinition(
         "allow_suspicious_fixed_string_types",
         False,
         "Columns may be FixedString of more than 256 bytes.",

@@ -61,6 +61,8 @@ def create_table(statement: nodes.CreateTable, context: StatementContext) -> Res
     """Run CREATE TABLE: one commit publishes the table and, with AS SELECT or CLONE AS, its
     rows."""
     statement, context = with_query_settings(statement, context)
+    if context.settings.boolean("create_if_not_exists") and not statement.or_replace:
+        statement = replace(statement, if_not_exists=True)
     if not context.settings.boolean("flatten_nested"):
         statement = replace(statement, columns=whole_nested(statement.columns))
     return retry_on_conflict(context, partial(_create_table, statement, context))

@@ -54,6 +54,7 @@ QUERY_SETTINGS = (
     "dimensions",
     "asterisk_include_materialized_columns",
     "asterisk_include_alias_columns",
+    "least_greatest_legacy_null_behavior",
 )
 """Settings that change what a query means. The view keeps their values at CREATE."""
 
