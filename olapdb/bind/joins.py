@@ -20,6 +20,7 @@ from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.join_tables import check_join, joined_table
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
+    AliasRequired,
     ExpectedAllOrAny,
     InternalError,
     InvalidJoinOnExpression,
@@ -42,7 +43,8 @@ def bind_join(
 ) -> Relation:
     """Return the relation of a join.
 
-    Raises NotSupportedError for FULL with a condition other than equality."""
+    Raises NotSupportedError for FULL with a condition other than equality, AliasRequired."""
+    _require_aliases(join, context)
     join = _with_strictness(join, context)
     _refuse_unsupported(join)
     left = bind_source(queries, join.left, context)
@@ -55,6 +57,16 @@ def bind_join(
     if stored is not None:
         check_join(stored, join, right, binder.right.keys, binder.nulls)
     return relation
+
+
+def _require_aliases(join: sql.Join, context: BindContext) -> None:
+    """Raise AliasRequired if a side is a subquery or a table function without an alias."""
+    if join.lacks_alias and context.flag("joined_subquery_requires_alias"):
+        raise AliasRequired(
+            "A subquery or table function that is joined needs an alias.",
+            hint="Write (SELECT …) AS name, or set joined_subquery_requires_alias = 0.",
+            position=join.position,
+        )
 
 
 def _with_strictness(join: sql.Join, context: BindContext) -> sql.Join:

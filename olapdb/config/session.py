@@ -481,6 +481,9 @@ _DEFINED = (
         "create_if_not_exists", False, "CREATE TABLE means CREATE TABLE IF NOT EXISTS."
     ),
     SettingDefinition(
+        "joined_subquery_requires_alias", True, "A joined subquery without an alias is an error."
+    ),
+    SettingDefinition(
         "least_greatest_legacy_null_behavior", False, "least and greatest are NULL if one is."
     ),
     SettingDefinition(

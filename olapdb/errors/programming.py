@@ -273,6 +273,10 @@ class SuspiciousTypeForLowCardinality(
     """A column that is LowCardinality of numbers or times, which a setting allows."""
 
 
+class AliasRequired(ProgrammingError, name="ALIAS_REQUIRED", code=206):
+    """A joined subquery without an alias."""
+
+
 class UnknownJoin(ProgrammingError, name="UNKNOWN_JOIN", code=418):
     """A setting that names no algorithm, or no strictness, of joins."""
 
