@@ -44,11 +44,11 @@ def bind_join(
     """Return the relation of a join.
 
     Raises NotSupportedError for FULL with a condition other than equality, AliasRequired."""
-    _require_aliases(join, context)
     join = _with_strictness(join, context)
     _refuse_unsupported(join)
     left = bind_source(queries, join.left, context)
     right = bind_source(queries, join.right, context)
+    _require_aliases(join, context)
     if join.natural:
         join = _with_common_columns(join, left, right)
     binder = _JoinBinder(queries, join, context, _Side(left), _Side(right))
