@@ -397,7 +397,23 @@ class ExpressionBinder:
             return self._array_join(node)
         if folded == "casewithexpression":
             return self._case(node)
+        if folded in ("least", "greatest") and self.context.flag(
+            "least_greatest_legacy_null_behavior"
+        ):
+            return self._null_if_any(node)
         return self.call(node.name, self.bind_all(node.arguments))
+
+    def _null_if_any(self, node: sql.Function) -> expressions.Expression:
+        """Bind a call that is NULL if one of its arguments is."""
+        arguments = self.bind_all(node.arguments)
+        if any(isinstance(types.plain(a.type), types.Nothing) for a in arguments):
+            return self.bind(sql.Literal(None))
+        bound = self.call(node.name, arguments)
+        missing = [self.call("isNull", (a,)) for a in arguments if types.is_nullable(a.type)]
+        if not missing:
+            return bound
+        condition = missing[0] if len(missing) == 1 else self.call("or", tuple(missing))
+        return self.call("if", (condition, self.bind(sql.Literal(None)), bound))
 
     def _window(self, node: sql.Function) -> expressions.Expression:
         """Bind a call with OVER."""

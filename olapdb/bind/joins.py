@@ -20,6 +20,7 @@ from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.join_tables import check_join, joined_table
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
+    AliasRequired,
     ExpectedAllOrAny,
     InternalError,
     InvalidJoinOnExpression,
@@ -42,11 +43,12 @@ def bind_join(
 ) -> Relation:
     """Return the relation of a join.
 
-    Raises NotSupportedError for FULL with a condition other than equality."""
+    Raises NotSupportedError for FULL with a condition other than equality, AliasRequired."""
     join = _with_strictness(join, context)
     _refuse_unsupported(join)
     left = bind_source(queries, join.left, context)
     right = bind_source(queries, join.right, context)
+    _require_aliases(join, context)
     if join.natural:
         join = _with_common_columns(join, left, right)
     binder = _JoinBinder(queries, join, context, _Side(left), _Side(right))
@@ -55,6 +57,16 @@ def bind_join(
     if stored is not None:
         check_join(stored, join, right, binder.right.keys, binder.nulls)
     return relation
+
+
+def _require_aliases(join: sql.Join, context: BindContext) -> None:
+    """Raise AliasRequired if a side is a subquery or a table function without an alias."""
+    if join.lacks_alias and context.flag("joined_subquery_requires_alias"):
+        raise AliasRequired(
+            "A subquery or table function that is joined needs an alias.",
+            hint="Write (SELECT …) AS name, or set joined_subquery_requires_alias = 0.",
+            position=join.position,
+        )
 
 
 def _with_strictness(join: sql.Join, context: BindContext) -> sql.Join:
@@ -262,6 +274,8 @@ class _JoinBinder:
             self.left.filters.append(bound)
         elif used and used <= right and self._may_filter(self.right):
             self.right.filters.append(bound)
+        elif self.strictness == "ANY" and used and (used <= left or used <= right):
+            self._add_condition_of_side(bound, on_left=used <= left)
         else:
             self.residual.append(bound)
 
@@ -283,11 +297,16 @@ class _JoinBinder:
                 hint="Move other conditions to WHERE.",
                 position=node.position,
             )
+        self._add_condition_of_side(bound, on_left=True)
+        return True
+
+    def _add_condition_of_side(self, bound: Expression, *, on_left: bool) -> None:
+        """Add a condition on the side whose rows all appear: it decides whether a row has a partner
+        at all, so it becomes a pair of keys."""
         one = constants.unsigned_byte(1)
         environment = self.queries.scope.environment
         holds = constants.call("if", (bound, one, constants.unsigned_byte(0)), environment)
-        self._add_key(holds, one)
-        return True
+        self._add_key(*((holds, one) if on_left else (one, holds)))
 
     def _add_inequality(self) -> None:
         """Make the inequality of an ASOF JOIN its residual, with both sides of one type."""

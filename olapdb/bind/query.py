@@ -37,6 +37,8 @@ MEANING = frozenset(
         "asterisk_include_materialized_columns",
         "asterisk_include_alias_columns",
         "totals_mode",
+        "least_greatest_legacy_null_behavior",
+        "joined_subquery_requires_alias",
     }
 )
 """The settings that the binder reads: they change what a query means."""

@@ -24,6 +24,7 @@ from olapdb.bind.contracts import (
 from olapdb.bind.subqueries import with_types
 from olapdb.config import Settings
 from olapdb.errors import (
+    ExpectedUnionMode,
     NumberOfColumnsDoesntMatch,
     UnionStructuresMismatch,
     UnknownTable,
@@ -46,7 +47,8 @@ def bind_recursive(queries: QueryBinder, common: CommonTable, context: BindConte
     query = common.item.query
     assert isinstance(query, sql.SetOperation)
     inner = replace(common.context, depth=context.depth).with_tables(query.with_items).nested()
-    first, repeated = _branches(common.item.name, query)
+    default_mode = Settings.of(context.settings).text("union_default_mode")
+    first, repeated = _branches(common.item.name, query, default_mode)
     bases = [queries.query(branch, inner) for branch in first]
     names = common.item.column_aliases or tuple(c.name for c in bases[0].columns)
     if len(names) != len(bases[0].columns):
@@ -86,18 +88,28 @@ def working_table(queries: QueryBinder, rows: WorkingRows) -> BoundQuery:
     return BoundQuery(plan.WorkingTable(rows.key, fields), tuple(outputs))
 
 
-def _branches(name: str, query: sql.SetOperation) -> tuple[list[sql.Query], list[sql.Query]]:
+def _branches(
+    name: str, query: sql.SetOperation, default_mode: str
+) -> tuple[list[sql.Query], list[sql.Query]]:
     """Return the branches of a UNION ALL that do not read the table, and those that do.
 
-    Raises UnsupportedRecursion and UnknownTable."""
+    `default_mode` is that of a bare UNION. Raises UnsupportedRecursion, ExpectedUnionMode and
+    UnknownTable."""
     branches: list[sql.Query] = []
     left: sql.Query = replace(query, with_items=())
     while isinstance(left, sql.SetOperation) and not left.with_items and not left.settings:
-        if left.operator != "UNION" or left.mode == "DISTINCT":
+        mode = left.mode or default_mode
+        if left.operator == "UNION" and not mode:
+            raise ExpectedUnionMode(
+                f"WITH RECURSIVE {name} has a UNION without ALL.",
+                hint="Write UNION ALL, and DISTINCT in the query that reads it.",
+                position=left.position or query.position,
+            )
+        if left.operator != "UNION" or mode == "DISTINCT":
             if not branches or reads_table(left, name):
                 raise UnsupportedRecursion(
                     f"WITH RECURSIVE {name} is a UNION ALL of its first step and the repeated ones,"
-                    f" not {left.operator} {left.mode or 'without ALL'}.",
+                    f" not {left.operator} {mode or 'without ALL'}.",
                     hint="Write UNION ALL, and DISTINCT in the query that reads it.",
                     position=left.position or query.position,
                 )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from olapdb.config.setting_choices import check_choice
+from olapdb.config.setting_types import SESSION_TYPES
 from olapdb.errors import BadArguments, CannotParseSetting, NotSupportedError, SettingOutOfRange
 
 SettingValue = bool | int | float | str
@@ -41,6 +43,8 @@ class SettingDefinition:
         if value is None:
             return self.default
         parsed = self._convert(value)
+        if isinstance(parsed, str) and self.scope == "session":
+            check_choice(self.name, parsed)
         if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
             kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments
             raise kind(f"Setting {self.name} is at least {self.minimum}, not {parsed}.")
@@ -66,7 +70,7 @@ class SettingDefinition:
             if expected is bool:
                 return _boolean(value)
             if expected is int and not isinstance(value, bool):
-                return _integer(value)
+                return 0 if self._is_automatic(value) else _integer(value)
             if expected is float:
                 return float(value)  # type: ignore[arg-type]
             if expected is int:
@@ -76,6 +80,14 @@ class SettingDefinition:
             raise CannotParseSetting(
                 f"Setting {self.name} takes a value of type {self.type}, not {value!r}."
             ) from None
+
+    def _is_automatic(self, value: object) -> bool:
+        """Return whether the value says `auto`, or `auto(4)`, of a number of threads."""
+        threads = SESSION_TYPES.get(self.name) == "MaxThreads"
+        return threads and isinstance(value, str) and bool(_AUTOMATIC.fullmatch(value))
+
+
+_AUTOMATIC = re.compile(r"auto(\([0-9]+\))?")
 
 
 def known_settings(text: str) -> Iterator[tuple[str, SettingValue]]:

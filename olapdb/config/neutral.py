@@ -21,7 +21,6 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("allow_experimental_lightweight_delete", True),
     ("enable_lightweight_delete", True),
     ("lightweight_deletes_sync", 2),
-    ("allow_suspicious_low_cardinality_types", True),
     ("use_query_cache", False),
     ("send_progress_in_http_headers", False),
     ("deduplicate_blocks_in_dependent_materialized_views", True),
@@ -30,6 +29,8 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("enable_materialized_cte", False),
     ("use_variant_as_common_type", True),
     ("exclude_materialize_skip_indexes_on_insert", ""),
+    # VALUES are read in one way, expressions among them or not.
+    ("input_format_values_interpret_expressions", True),
 )
 
 _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
@@ -91,7 +92,6 @@ _PERMISSIONS: tuple[tuple[str, SettingValue], ...] = (
     ("allow_minmax_index_for_json", False),
     ("allow_nonconst_timezone_arguments", False),
     ("allow_suspicious_codecs", False),
-    ("allow_suspicious_fixed_string_types", False),
     ("allow_suspicious_indices", False),
     ("allow_suspicious_primary_key", False),
     ("allow_suspicious_ttl_expressions", False),

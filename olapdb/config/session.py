@@ -468,10 +468,33 @@ _DEFINED = (
         "REPLACE PARTITION from a table without the partition empties it, instead of failing.",
     ),
     SettingDefinition(
+        "allow_suspicious_low_cardinality_types",
+        False,
+        "Columns may be LowCardinality of numbers, dates and times, which gains nothing.",
+    ),
+    SettingDefinition(
+        "check_query_single_value_result",
+        False,
+        "CHECK TABLE gives one row, whether all parts passed.",
+    ),
+    SettingDefinition(
+        "create_if_not_exists", False, "CREATE TABLE means CREATE TABLE IF NOT EXISTS."
+    ),
+    SettingDefinition(
+        "joined_subquery_requires_alias", True, "A joined subquery without an alias is an error."
+    ),
+    SettingDefinition(
+        "least_greatest_legacy_null_behavior", False, "least and greatest are NULL if one is."
+    ),
+    SettingDefinition(
+        "allow_suspicious_fixed_string_types",
+        False,
+        "Columns may be FixedString of more than 256 bytes.",
+    ),
+    SettingDefinition(
         "flatten_nested",
         True,
-        "A column of type Nested is one array for each of its elements.",
-        only=(True,),
+        "A column of type Nested is one array for each of its elements, else one of tuples.",
     ),
     SettingDefinition(
         "describe_include_virtual_columns",

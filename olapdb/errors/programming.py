@@ -267,6 +267,46 @@ class IllegalColumn(ProgrammingError, name="ILLEGAL_COLUMN", code=44):
     """A column, or an argument's value, that cannot be used where it is."""
 
 
+class SuspiciousTypeForLowCardinality(
+    ProgrammingError, name="SUSPICIOUS_TYPE_FOR_LOW_CARDINALITY", code=455
+):
+    """A column that is LowCardinality of numbers or times, which a setting allows."""
+
+
+class AliasRequired(ProgrammingError, name="ALIAS_REQUIRED", code=206):
+    """A joined subquery without an alias."""
+
+
+class UnknownJoin(ProgrammingError, name="UNKNOWN_JOIN", code=418):
+    """A setting that names no algorithm, or no strictness, of joins."""
+
+
+class UnknownLoadBalancing(ProgrammingError, name="UNKNOWN_LOAD_BALANCING", code=212):
+    """A setting that names no way to choose a replica."""
+
+
+class UnknownTotalsMode(ProgrammingError, name="UNKNOWN_TOTALS_MODE", code=213):
+    """A setting that names no meaning of WITH TOTALS."""
+
+
+class UnknownOverflowMode(ProgrammingError, name="UNKNOWN_OVERFLOW_MODE", code=145):
+    """A setting that says neither throw nor break."""
+
+
+class UnknownDistributedProductMode(
+    ProgrammingError, name="UNKNOWN_DISTRIBUTED_PRODUCT_MODE", code=283
+):
+    """A setting that names no way of distributed subqueries."""
+
+
+class UnknownUnion(ProgrammingError, name="UNKNOWN_UNION", code=557):
+    """A setting that says neither ALL nor DISTINCT."""
+
+
+class UnknownUser(ProgrammingError, name="UNKNOWN_USER", code=192):
+    """A user that does not exist: there is one, default."""
+
+
 class AlterOfColumnIsForbidden(ProgrammingError, name="ALTER_OF_COLUMN_IS_FORBIDDEN", code=524):
     """An ALTER of a column that keys, views or other columns need."""
 

@@ -40,7 +40,7 @@ def column_name(expression: nodes.Expression) -> str:
             arguments = ", ".join(expression.arguments)
             return f"lambda(tuple({arguments}), {column_name(expression.body)})"
         case nodes.In():
-            name = "notIn" if expression.negated else "in"
+            name = expression.function
             return f"{name}({column_name(expression.left)}, {_right_side(expression.right)})"
         case nodes.Subquery():
             return "_subquery_1"

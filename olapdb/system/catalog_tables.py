@@ -395,17 +395,19 @@ TABLES = (
     SystemTable(
         "data_skipping_indices",
         """database String, table String, name String, type String, type_full String, expr String,
-        granularity UInt64, creation String""",
+        granularity UInt64, creation Enum8('Explicit' = 0, 'Implicit' = 1)""",
         _indexes,
     ),
     SystemTable(
         "constraints",
-        "database String, table String, name String, type String, expression String",
+        "database String, table String, name String, type Enum8('CHECK' = 0, 'ASSUME' = 1),"
+        " expression String",
         _constraints,
     ),
     SystemTable(
         "projections",
-        """database String, table String, name String, type String, sorting_key Array(String),
+        """database String, table String, name String, type Enum8('Normal' = 0, 'Aggregate' = 1),
+        sorting_key Array(String),
         query String, settings Map(String, String)""",
         _projections,
     ),

@@ -60,9 +60,11 @@ def _table_engines(context: SystemContext) -> Iterator[Row]:
     """List the table engines and what each supports; each MergeTree also as Replicated…."""
     for name, description in _ENGINES:
         sorts = int(name.endswith("MergeTree"))
-        yield name, sorts, sorts, 0, sorts, sorts, 0, 1, 1, description
+        takes_settings = int(name not in ("Merge", "Null"))
+        parallel = int(sorts or name in ("Memory", "Null"))
+        yield name, takes_settings, sorts, sorts, sorts, sorts, 0, 0, parallel, description
         if sorts:
-            yield f"Replicated{name}", 1, 1, 0, 1, 1, 0, 1, 1, _REPLICATED
+            yield f"Replicated{name}", 1, 1, 1, 1, 1, 0, 1, 1, _REPLICATED
 
 
 def _data_type_families(context: SystemContext) -> Iterator[Row]:

@@ -18,7 +18,7 @@ from olapdb.model.schema import SchemaObject
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
-from olapdb.types import Array, DataType, Map, Nullable, String
+from olapdb.types import Array, DataType, Enum, Map, Nullable, String
 from olapdb.types.arrow import arrow_schema
 from olapdb.types.arrow_values import array_of
 
@@ -77,6 +77,14 @@ class SystemContext:
                 yield item
 
 
+def _column(values: list[object], data_type: DataType) -> pa.Array:
+    """Return the values of a column as Arrow; the texts of an Enum become its numbers."""
+    if isinstance(data_type, Enum):
+        numbers: dict[object, object] = dict(data_type.elements)
+        values = [numbers.get(value, value) for value in values]
+    return array_of(values, data_type.arrow)
+
+
 def moment(milliseconds: float) -> datetime.datetime:
     """Return a time in milliseconds since 1970 as a datetime in UTC."""
     return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
@@ -120,7 +128,7 @@ class SystemTable:
         rows = self.row_tuples(replace(context, columns=frozenset(columns), values=values))
         position = {name: i for i, (name, _) in enumerate(self.fields)}
         types = dict(self.fields)
-        arrays = [array_of([r[position[c]] for r in rows], types[c].arrow) for c in columns]
+        arrays = [_column([r[position[c]] for r in rows], types[c]) for c in columns]
         schema = arrow_schema(columns, [types[c] for c in columns])
         if not columns:
             return pa.table({"": pa.nulls(len(rows))}).select([])

@@ -107,7 +107,8 @@ TABLES = (
     SystemTable(
         "functions",
         """name String, is_aggregate UInt8, case_insensitive UInt8, alias_to String,
-        create_query String, origin String""",
+        create_query String, origin Enum8('System' = 0, 'SQLUserDefined' = 1,
+        'ExecutableUserDefined' = 2, 'WasmUserDefined' = 3)""",
         _functions,
     ),
 )

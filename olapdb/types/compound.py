@@ -141,17 +141,27 @@ def plain(data_type: DataType) -> DataType:
     return data_type
 
 
+def with_inner(array: Array, inner: DataType) -> Array:
+    """Return the array type with other elements; as given if they are the same."""
+    return array if inner == array.inner else Array(inner)
+
+
+def with_elements(whole: Tuple, elements: tuple[DataType, ...]) -> Tuple:
+    """Return the tuple type with elements of other types; as given if they are the same."""
+    return whole if elements == whole.elements else Tuple(elements, whole.names)
+
+
 def without_low_cardinality(data_type: DataType) -> DataType:
     """Return the type without LowCardinality, also inside of arrays, tuples and maps."""
     match data_type:
         case LowCardinality(inner):
             return without_low_cardinality(inner)
         case Array(inner):
-            return Array(without_low_cardinality(inner))
+            return with_inner(data_type, without_low_cardinality(inner))
         case Map(key, value):
             return Map(without_low_cardinality(key), without_low_cardinality(value))
-        case Tuple(elements, names):
-            return Tuple(tuple(map(without_low_cardinality, elements)), names)
+        case Tuple(elements):
+            return with_elements(data_type, tuple(map(without_low_cardinality, elements)))
         case _:
             return data_type
 
@@ -186,12 +196,14 @@ def stored_type(data_type: DataType) -> DataType:
             return Decimal(data_type.precision, data_type.scale)
         case ExactFloat():
             return Float(data_type.bits)
-        case Nullable(inner) | LowCardinality(inner) | Array(inner):
+        case Nullable(inner) | LowCardinality(inner):
             return type(data_type)(stored_type(inner))
+        case Array(inner):
+            return with_inner(data_type, stored_type(inner))
         case Map(key, value):
             return Map(stored_type(key), stored_type(value))
-        case Tuple(elements, names):
-            return Tuple(tuple(map(stored_type, elements)), names)
+        case Tuple(elements):
+            return with_elements(data_type, tuple(map(stored_type, elements)))
         case SimpleAggregateFunction(function, inner):
             return SimpleAggregateFunction(function, stored_type(inner))
         case AggregateFunction(function, parameters, arguments, state):

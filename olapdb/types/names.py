@@ -7,6 +7,7 @@ from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
 from olapdb import errors
+from olapdb.types.aliases import ALIASES, CASE_INSENSITIVE, DECIMALS, continues, with_length
 from olapdb.types.base import DataType
 from olapdb.types.compound import (
     AggregateFunction,
@@ -19,6 +20,7 @@ from olapdb.types.compound import (
     plain,
 )
 from olapdb.types.enums import enum_of
+from olapdb.types.named import SHAPES, Nested
 from olapdb.types.scalars import (
     BOOL,
     DATE,
@@ -50,7 +52,6 @@ from olapdb.types.scalars import (
     Decimal,
     Enum,
     FixedString,
-    Integer,
     Interval,
     Time64,
 )
@@ -63,55 +64,13 @@ _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
     **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
     **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING, TIME)},
-}
-_ALIASES: dict[str, DataType] = {
-    "INT": INT32,
-    "INTEGER": INT32,
-    "BIGINT": INT64,
-    "SMALLINT": INT16,
-    "TINYINT": INT8,
-    "SIGNED": INT64,
-    "UNSIGNED": UINT64,
-    "DOUBLE": FLOAT64,
-    "REAL": FLOAT32,
-    "FLOAT": FLOAT32,
-    "DOUBLE PRECISION": FLOAT64,
-    "VARCHAR": STRING,
-    "TEXT": STRING,
-    "CHAR": STRING,
-    "BLOB": STRING,
-    "LONGTEXT": STRING,
-    "CHARACTER": STRING,
-    "BOOL": BOOL,
-    "BOOLEAN": BOOL,
-    "TIMESTAMP": DATETIME,
-    "DATE": DATE,
-    "DATETIME": DATETIME,
-    "UUID": UUID_TYPE,
-    "TIME": TIME,
-    "TIME64": Time64(3),
-    "INET4": IPV4,
-    "INET6": IPV6,
+    **SHAPES,
 }
 _WRAPPERS = (Nullable, LowCardinality)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
 _ESCAPED = re.compile(r"\\.|''", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
-_UNSUPPORTED = frozenset(
-    {
-        "JSON",
-        "Variant",
-        "Dynamic",
-        "BFloat16",
-        "Nested",
-        "Point",
-        "Ring",
-        "Polygon",
-        "MultiPolygon",
-        "QBit",
-        "Object",
-    }
-)
+_UNSUPPORTED = frozenset({"JSON", "Variant", "Dynamic", "BFloat16", "Geometry", "QBit", "Object"})
 
 _PARAMETRIC = (
     "AggregateFunction",
@@ -136,13 +95,14 @@ _PARAMETRIC = (
 def type_families() -> tuple[tuple[str, int, str], ...]:
     """Return (name, 1 if it is case insensitive, alias target or "") of each type, by name."""
     own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in INTERVAL_UNITS))
-    insensitive = {"DATE", "DATETIME", "BOOL", "UUID", "TIME", "TIME64"}
+    insensitive = {"BOOL", "UUID", "DECIMAL", *CASE_INSENSITIVE, *ALIASES}
     families = {name: (name, int(name.upper() in insensitive), "") for name in own}
-    families["Decimal"] = ("Decimal", 1, "")
-    for name, target in {**_ALIASES, "DEC": Decimal(10, 0), "NUMERIC": Decimal(10, 0)}.items():
-        if name not in insensitive:
-            shown = "Decimal" if isinstance(target, Decimal) else target.name
-            families[name] = (name, 1, shown)
+    of_their_own = {name.upper() for name in families}
+    for name, target in (*ALIASES.items(), *((name, None) for name in DECIMALS)):
+        if name not in of_their_own:
+            families[name] = (name, 1, "Decimal" if target is None else target.name)
+    for name, target_name in (("BINARY", "FixedString"), ("ENUM", "Enum")):
+        families[name] = (name, 1, target_name)
     return tuple(families[name] for name in sorted(families))
 
 
@@ -185,36 +145,33 @@ class _TypeParser:
     def parse(self) -> DataType:
         """Parse one type with its arguments; raise UnknownType or SyntaxError."""
         name = self._word()
-        upper = name.upper()
-        if upper == "DOUBLE" and self._peek_word().upper() == "PRECISION":
-            self._word()
-        if upper in ("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT"):
-            follow = self._peek_word().upper()
-            if follow in ("SIGNED", "UNSIGNED"):
-                self._word()
-                alias = _ALIASES[upper]
-                if isinstance(alias, Integer):
-                    return Integer(alias.bits, follow == "SIGNED")
+        while continues(name, self._peek_word()):
+            name = f"{name} {self._word()}"
         if not self._take("("):
             return self._simple(name)
         parsed = self._parametric(name)
         self._expect(")")
+        if continues(name, self._peek_word()):  # INT(11) UNSIGNED
+            return ALIASES[f"{name} {self._word()}".upper()]
         return parsed
 
     def _simple(self, name: str) -> DataType:
         """Return the type of a name without arguments; raise UnknownType for an unknown one."""
         if name in _BY_NAME:
             return _BY_NAME[name]
-        if name.upper() in _ALIASES:
-            return _ALIASES[name.upper()]
-        if name.upper() in ("DECIMAL", "NUMERIC", "DEC"):
+        upper = name.upper()
+        if upper in ALIASES:
+            return ALIASES[upper]
+        if upper in DECIMALS:
             return Decimal(10, 0)
-        if name == "DateTime64":
+        if upper == "DATETIME64":
             return DateTime64(3)
         if name.startswith("Interval") and name[8:] in INTERVAL_UNITS:
             return Interval(name[8:])
-        if name in ("Enum", "Enum8", "Enum16"):
-            return enum_of(name, ())
+        if name in ("Enum8", "Enum16") or upper == "ENUM":
+            return enum_of(CASE_INSENSITIVE.get(upper, name), ())
+        if upper in ("BINARY", "FIXEDSTRING"):
+            raise errors.NumberOfArgumentsDoesntMatch("FixedString has one argument, its length.")
         raise self._unknown(name)
 
     def _parametric(self, name: str) -> DataType:
@@ -222,6 +179,7 @@ class _TypeParser:
 
         Raises UnexpectedAstStructure and ArgumentOutOfBound."""
         upper = name.upper()
+        name = CASE_INSENSITIVE.get(upper, name)
         match name:
             case "Nullable":
                 return Nullable(self._checked(name, self.parse(), (Array, Map, *_WRAPPERS)))
@@ -241,6 +199,8 @@ class _TypeParser:
                 return Map(key, self.parse())
             case "Tuple":
                 return self._tuple()
+            case "Nested":
+                return self._nested()
             case "FixedString":
                 length = self._integer()
                 if length < 1:
@@ -267,12 +227,14 @@ class _TypeParser:
                 function = self._word()
                 self._expect(",")
                 return SimpleAggregateFunction(function, self.parse())
-            case _ if upper in ("DECIMAL", "NUMERIC", "DEC"):
+            case _ if upper in DECIMALS:
                 precision = self._integer()
                 return self._decimal(precision, self._integer() if self._take(",") else 0)
-            case _ if upper in ("VARCHAR", "CHAR", "CHARACTER", "TEXT", "BLOB"):
+            case _ if (alias := with_length(name)) is not None:
                 self._integer()
-                return STRING
+                if self._take(","):
+                    self._integer()
+                return alias
             case _ if upper in ("TIME", "TIME64"):
                 return self._time(upper.capitalize())
             case _ if upper == "TIMESTAMP":
@@ -334,6 +296,13 @@ class _TypeParser:
                 f"Either all or no elements of a tuple have names: {self.text}"
             )
         return Tuple(tuple(elements), tuple(names))
+
+    def _nested(self) -> DataType:
+        """Parse the elements of a Nested; raise SyntaxError if one has no name."""
+        elements = self._tuple()
+        if not isinstance(elements, Tuple) or not elements.names:
+            raise errors.SyntaxError(f"Each element of a Nested has a name: {self.text}")
+        return Nested(elements)
 
     def _enum_elements(self) -> list[tuple[str, int | None]]:
         """Parse the elements of an Enum, up to the closing bracket: texts, with or without numbers.

@@ -29,6 +29,8 @@ from olapdb.types import (
     Time64,
     Tuple,
     WideNumber,
+    with_elements,
+    with_inner,
 )
 
 
@@ -66,14 +68,16 @@ def _in_zone(data_type: DataType, zone: str) -> DataType:
             return DateTime(zone)
         case DateTime64(precision, None):
             return DateTime64(precision, zone)
-        case Nullable(inner) | LowCardinality(inner) | Array(inner):
+        case Nullable(inner) | LowCardinality(inner):
             return type(data_type)(_in_zone(inner, zone))
+        case Array(inner):
+            return with_inner(data_type, _in_zone(inner, zone))
         case SimpleAggregateFunction(function, inner):
             return SimpleAggregateFunction(function, _in_zone(inner, zone))
         case Map(key, value):
             return Map(_in_zone(key, zone), _in_zone(value, zone))
-        case Tuple(elements, names):
-            return Tuple(tuple(_in_zone(element, zone) for element in elements), names)
+        case Tuple(elements):
+            return with_elements(data_type, tuple(_in_zone(element, zone) for element in elements))
         case _:
             return data_type
 

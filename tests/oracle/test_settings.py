@@ -13,7 +13,6 @@ pytestmark = pytest.mark.feature("settings")
 
 # Neutral settings whose default says what olapdb does: it waits, and each read sees what is committed.
 OTHER_DEFAULTS = {
-    "allow_suspicious_low_cardinality_types",
     "alter_sync",
     "async_insert",
     # "auto" here; there the number of this machine's cores stands beside it

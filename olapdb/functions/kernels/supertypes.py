@@ -58,6 +58,8 @@ from olapdb.types import (
     make_nullable,
     plain,
     wide_number,
+    with_elements,
+    with_inner,
 )
 
 DECIMAL_DIGITS = (9, 18, 38, 76)
@@ -198,13 +200,13 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
         case (Time() | Time64(), DateTime64(precision, zone)):
             return DateTime64(max(left.precision, precision), zone)
         case (Array(a), Array(b)):
-            return Array(_common_element(a, b))
+            return with_inner(left, _common_element(a, b))
         case (Map(k1, v1), Map(k2, v2)):
             return Map(_common_element(k1, k2), _common_element(v1, v2))
         case (Tuple(), Tuple()) if len(left.elements) == len(right.elements):
             elements = zip(left.elements, right.elements, strict=True)
-            names = left.names if left.names == right.names else ()
-            return Tuple(tuple(common_type(pair) for pair in elements), names)
+            common = tuple(common_type(pair) for pair in elements)
+            return with_elements(left, common) if left.names == right.names else Tuple(common)
         case (Interval(), Interval()):
             (of_months, size), (other_of_months, other_size) = map(interval_size, (left, right))
             finer = left if size <= other_size else right

@@ -67,7 +67,7 @@ def _change(node: nodes.Node) -> nodes.Node | None:
             right = node.right
             if isinstance(right, nodes.TupleLiteral) and len(right.elements) == 1:
                 right = right.elements[0]
-            return _calls("notIn" if node.negated else "in", node.left, right)
+            return _calls(node.function, node.left, right)
         case nodes.Exists():
             return _calls("exists", nodes.Subquery(node.query))
         case nodes.Cast():

@@ -167,8 +167,8 @@ def _format_lambda(node: nodes.Lambda) -> str:
 
 
 def _format_in(node: nodes.In) -> str:
-    """Return `left [NOT] IN right`."""
-    operator = "NOT IN" if node.negated else "IN"
+    """Return `left [GLOBAL] [NOT] IN right`."""
+    operator = f"{'GLOBAL ' * node.is_global}{'NOT ' * node.negated}IN"
     right = node.right
     if isinstance(right, nodes.TupleLiteral):
         # parentheses behind IN are a tuple without a comma too, unless they hold a query

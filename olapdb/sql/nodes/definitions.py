@@ -16,7 +16,8 @@ from olapdb.types import Array, DataType
 class ColumnDefinition(Node):
     """A column of CREATE or ALTER; `type` is None where the default expression decides it.
 
-    `nested` are the elements (name, type) of a type Nested; each becomes an array: `flattened`.
+    `nested` are the elements (name, type) of a type Nested; each becomes an array: `flattened`,
+    whose `nested_of` is the name of the Nested.
     """
 
     name: str
@@ -28,13 +29,20 @@ class ColumnDefinition(Node):
     comment: str = ""
     nested: tuple[tuple[str, DataType], ...] = ()
     statistics: tuple[str, ...] = ()
+    nested_of: str = ""
 
     def flattened(self) -> tuple[ColumnDefinition, ...]:
         """Return `n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; another column unchanged."""
         if not self.nested:
             return (self,)
         return tuple(
-            replace(self, name=f"{self.name}.{name}", type=Array(data_type), nested=())
+            replace(
+                self,
+                name=f"{self.name}.{name}",
+                type=Array(data_type),
+                nested=(),
+                nested_of=self.name,
+            )
             for name, data_type in self.nested
         )
 

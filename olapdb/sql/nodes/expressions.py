@@ -174,7 +174,8 @@ class Subquery(Expression):
 
 @dataclass(frozen=True, slots=True)
 class In(Expression):
-    """`left [NOT] IN right`.
+    """`left [GLOBAL] [NOT] IN right`; GLOBAL means something on several servers only, and stays in
+    the name of a column.
 
     `right` is a Subquery, a TupleLiteral, an ArrayLiteral, an Identifier naming a table, or another
     expression.
@@ -183,6 +184,13 @@ class In(Expression):
     left: Expression
     right: Expression
     negated: bool = False
+    is_global: bool = False
+
+    @property
+    def function(self) -> str:
+        """Return the name of the function that this is."""
+        name = "notIn" if self.negated else "in"
+        return f"global{name[0].upper()}{name[1:]}" if self.is_global else name
 
 
 @dataclass(frozen=True, slots=True)

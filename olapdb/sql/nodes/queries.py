@@ -53,6 +53,14 @@ class Join(Relation):
     natural: bool = False
     comma: bool = field(default=False, compare=False)
 
+    @property
+    def lacks_alias(self) -> bool:
+        """Return whether a side is a subquery or a table function without an alias."""
+        return self.kind != "PASTE" and any(
+            isinstance(side, SubqueryRelation | TableFunction) and side.alias is None
+            for side in (self.left, self.right)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayJoin(Relation):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from olapdb.errors import ClusterDoesntExist, QueryIsProhibited
+from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS
+from olapdb.errors import ClusterDoesntExist, QueryIsProhibited, TypeMismatch
 from olapdb.sql.nodes import Setting
 from olapdb.sql.parser import operands
 from olapdb.sql.parser.cursor import TokenCursor
@@ -54,6 +55,12 @@ def parse_like_clause(cursor: TokenCursor) -> LikeClause:
     return LikeClause()
 
 
+_BEHIND_SETTING = frozenset(
+    {",", ")", "FORMAT", "VALUES", "SELECT", "WITH", "AS", "INTO", "COMMENT"}
+)
+"""What may stand behind the name of a setting that has no value."""
+
+
 def parse_settings_clause(cursor: TokenCursor) -> tuple[Setting, ...]:
     """Parse `SETTINGS a = 1, …` if it is next; () if it is not."""
     return parse_settings(cursor) if cursor.take("SETTINGS") else ()
@@ -69,17 +76,29 @@ def parse_settings(cursor: TokenCursor) -> tuple[Setting, ...]:
 
 
 def _is_setting_after_comma(cursor: TokenCursor) -> bool:
-    """Return whether `, name =` is next rather than the next action of an ALTER."""
+    """Return whether `, name =`, or a name alone, is next rather than the next action of an ALTER."""
     step = 2
     while cursor.key_after(step) == ".":
         step += 2
-    return cursor.key_after(step) == "="
+    ended = cursor.kind_after(step) == "end"
+    return ended or cursor.key_after(step) == "=" or cursor.key_after(step) in _BEHIND_SETTING
 
 
 def _parse_setting(cursor: TokenCursor) -> Setting:
-    """Parse `name = value` of SETTINGS or SET."""
+    """Parse `name = value` of SETTINGS or SET; a name alone means true.
+
+    Raises TypeMismatch for a name alone of a setting that is no Bool."""
     token = cursor.token
     name = cursor.dotted_name("the name of a setting")
+    if cursor.key != "=" and (cursor.ended or cursor.key in _BEHIND_SETTING):
+        definition = SESSION_SETTINGS.get(name) or TABLE_SETTINGS.get(name)
+        if definition is not None and not isinstance(definition.default, bool):
+            raise TypeMismatch(
+                f"Setting {name} is no Bool, so it has a value.",
+                hint=f"Write {name} = value.",
+                position=cursor.position(token),
+            )
+        return Setting(name, True, position=cursor.position(token))
     cursor.expect("=")
     return Setting(name, _parse_setting_value(cursor), position=cursor.position(token))
 

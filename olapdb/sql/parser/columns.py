@@ -161,10 +161,8 @@ def _parse_nested(cursor: TokenCursor) -> tuple[tuple[str, DataType], ...]:
 
 
 def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
-    """Parse `name type` of a Nested; raise an error if the type is another Nested."""
+    """Parse `name type` of a Nested."""
     name = cursor.identifier("a column of the Nested")
-    if cursor.token.text == "Nested":
-        raise cursor.refused("A Nested inside of a Nested", "Use Array(Tuple(…)) there.")
     return name, type_names.parse_data_type(cursor)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.errors import Position, SyntaxError
+from olapdb.errors import AccessDenied, Position, SyntaxError, UnknownUser
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
     clauses,
@@ -161,7 +161,7 @@ def _parse_view(cursor: TokenCursor, or_replace: bool, position: Position) -> no
     if_not_exists = cursor.if_not_exists()
     name = _parse_new_name(cursor)
     view_columns = _parse_view_columns(cursor)
-    _refuse_definer(cursor)
+    _skip_definer(cursor)
     comment = clauses.parse_comment_clause(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
@@ -186,10 +186,30 @@ def _parse_view_columns(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, ..
     return tuple(elements.columns)
 
 
-def _refuse_definer(cursor: TokenCursor) -> None:
-    """Raise NotSupportedError if DEFINER or SQL SECURITY is next."""
-    if cursor.key == "DEFINER" or cursor.sees("SQL", "SECURITY"):
-        raise cursor.refused("SQL SECURITY", "Leave it out: a view reads as its caller does.")
+def _skip_definer(cursor: TokenCursor) -> None:
+    """Skip DEFINER and SQL SECURITY, which all mean the one user; raise AccessDenied for SQL
+    SECURITY NONE, as ClickHouse does, and UnknownUser for another user."""
+    while True:
+        if cursor.take("DEFINER"):
+            cursor.take("=")
+            user = cursor.identifier("a user")
+            if user.upper() not in ("CURRENT_USER", "DEFAULT"):
+                raise UnknownUser(
+                    f"There is no user {user}.",
+                    hint="There is one, default.",
+                    position=cursor.position(),
+                )
+        elif cursor.take("SQL", "SECURITY"):
+            if cursor.key == "NONE":
+                raise AccessDenied(
+                    "A view without rights is not allowed.",
+                    hint="Write SQL SECURITY INVOKER or DEFINER.",
+                    position=cursor.position(),
+                )
+            if not cursor.take_one_of("DEFINER", "INVOKER"):
+                raise cursor.expected("DEFINER or INVOKER")
+        else:
+            return
 
 
 def _parse_materialized_view(
@@ -211,7 +231,7 @@ def _parse_materialized_view(
         target = cursor.table_name()
         view_columns = view_columns or _parse_view_columns(cursor)
     populate = cursor.take("POPULATE") or populate
-    _refuse_definer(cursor)
+    _skip_definer(cursor)
     inner_storage: nodes.StorageClause | None = None
     if target is None:
         inner_storage, settings, comment = _parse_inner_storage(cursor)
@@ -227,7 +247,7 @@ def _parse_materialized_view(
             hint="Leave POPULATE out; EMPTY skips the first refresh.",
             position=position,
         )
-    _refuse_definer(cursor)
+    _skip_definer(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
     return nodes.CreateMaterializedView(

@@ -7,6 +7,8 @@ names (see `nodes.Function`), so what comes after the parser knows functions onl
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from olapdb.errors import Position
 from olapdb.sql import nodes
 from olapdb.sql.parser import operands, queries, type_names
@@ -316,14 +318,14 @@ def _parse_negated(cursor: TokenCursor, left: nodes.Expression) -> nodes.Express
 
 
 def _parse_global_in(cursor: TokenCursor, left: nodes.Expression) -> nodes.In | None:
-    """Parse GLOBAL [NOT] IN as [NOT] IN: GLOBAL changes something on several servers only.
+    """Parse GLOBAL [NOT] IN.
 
     None if neither is next."""
     token = cursor.token
     if cursor.take("GLOBAL", "IN"):
-        return _parse_in(cursor, left, False, token)
+        return replace(_parse_in(cursor, left, False, token), is_global=True)
     if cursor.take("GLOBAL", "NOT", "IN"):
-        return _parse_in(cursor, left, True, token)
+        return replace(_parse_in(cursor, left, True, token), is_global=True)
     return None
 
 

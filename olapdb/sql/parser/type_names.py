@@ -8,27 +8,31 @@ from olapdb.errors import Error
 from olapdb.functions import parse_type
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.types import DataType
-
-_SECOND_WORDS = {
-    "DOUBLE": ("PRECISION",),
-    "CHARACTER": ("VARYING",),
-    "CHAR": ("VARYING",),
-    **dict.fromkeys(("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT"), ("UNSIGNED", "SIGNED")),
-}
+from olapdb.types.aliases import continues
 
 
 def parse_data_type(cursor: TokenCursor) -> DataType:
     """Parse the name of a type with its arguments; raise UnknownType at its first token."""
     start = cursor.at
-    second_words = _SECOND_WORDS.get(cursor.key, ())
     cursor.identifier("a data type")
-    if cursor.key in second_words:
-        cursor.advance()
+    _skip_words(cursor, start)
     if cursor.key == "(":
+        name_end = cursor.at
         cursor.skip_parentheses()
-        if cursor.key in second_words:
+        if continues(_words(cursor, start, name_end), cursor.key):  # INT(11) UNSIGNED
             cursor.advance()
     return type_of_text(cursor, cursor.text_since(start), start)
+
+
+def _skip_words(cursor: TokenCursor, start: int) -> None:
+    """Skip the further words of a name such as DOUBLE PRECISION, whose first token is `start`."""
+    while continues(_words(cursor, start, cursor.at), cursor.key):
+        cursor.advance()
+
+
+def _words(cursor: TokenCursor, start: int, end: int) -> str:
+    """Return the tokens from `start` to `end` as one name."""
+    return " ".join(token.text for token in cursor.tokens[start:end])
 
 
 def written_type(text: str) -> str:

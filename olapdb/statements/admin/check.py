@@ -24,6 +24,7 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
     database and table in front. CHECK DATABASE asks whether the database's catalog can be reached, as
     it was to answer.
 
+    With the setting check_query_single_value_result, there is one row, whether all parts passed.
     A damaged part is a row, not an error: SYSTEM QUARANTINE PART 'part' ON t sets it aside. Parts
     without rows are skipped.
     """
@@ -46,6 +47,8 @@ def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Resu
             ]
             names = ["database", "table", "part_path", "is_passed", "message"]
             types = [STRING, STRING, STRING, UINT8, STRING]
+    if context.settings.boolean("check_query_single_value_result"):
+        return from_columns(["result"], [UINT8], [[int(all(row[-2] for row in rows))]])
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     return from_columns(names, types, columns)
 

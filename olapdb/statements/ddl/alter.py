@@ -29,6 +29,7 @@ from olapdb.result import Result
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.nested_columns import whole_nested_actions
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.alter_table import modify_order_by, modify_settings
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
@@ -44,6 +45,7 @@ from olapdb.statements.ddl.refreshable_views import modify_refresh
 from olapdb.statements.ddl.statistics import altered_statistics
 from olapdb.statements.ddl.table_definition import check_table
 from olapdb.statements.ddl.ttl import materialize_ttl, ttl_after_modify, ttl_text
+from olapdb.statements.ddl.type_checks import refuse_suspicious
 from olapdb.statements.ddl.views import alter_query
 from olapdb.statements.dml.mutations import mutation_steps
 from olapdb.statements.dml.optimize_truncate import delete
@@ -87,6 +89,9 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
     if any(isinstance(action, nodes.ModifyRefresh) for action in actions):
         return modify_refresh(statement, context)
     context = context.with_settings(statement.settings)
+    if not context.settings.boolean("flatten_nested"):
+        statement = replace(statement, actions=whole_nested_actions(actions))
+        actions = statement.actions
     if any(isinstance(action, nodes.DeleteWhere | nodes.UpdateWhere) for action in actions):
         context.require_warehouse_zone("A mutation", statement.position)
     for action in actions:
@@ -125,6 +130,8 @@ def _require_supported(
 ) -> None:
     """Raise NotSupportedError for an action that is not supported. MATERIALIZE TTL must be the only
     action (`alone`)."""
+    if isinstance(action, nodes.AddColumn | nodes.ModifyColumn):
+        refuse_suspicious(action.column.type, action.column.name, context.settings)
     if isinstance(action, nodes.PartitionAction):
         check_partition_action(action, context)
         return

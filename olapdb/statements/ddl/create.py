@@ -31,6 +31,7 @@ from olapdb.result import Result
 from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
+from olapdb.sql.nested_columns import whole_nested
 from olapdb.sql.view_parameters import parameters_of
 from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
 from olapdb.statements.databases import require_own_database
@@ -39,6 +40,7 @@ from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_confli
 from olapdb.statements.ddl.derived_tables import build_derived, is_derived
 from olapdb.statements.ddl.detached_tables import refuse_detached_name
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
+from olapdb.statements.ddl.query_settings import with_query_settings
 from olapdb.statements.ddl.replace import (
     broken_views,
     keeps_identity,
@@ -47,6 +49,7 @@ from olapdb.statements.ddl.replace import (
     with_identity_of,
 )
 from olapdb.statements.ddl.table_definition import build_table, template_table
+from olapdb.statements.ddl.type_checks import refuse_suspicious
 from olapdb.statements.ddl.view_columns import listed_query
 from olapdb.statements.ddl.view_parameters import named_objects, view_with_parameters
 from olapdb.statements.dml.insert import query_blocks, result_blocks
@@ -57,6 +60,11 @@ from olapdb.views.definition.replaced_view import followers_of, redefine_followe
 def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
     """Run CREATE TABLE: one commit publishes the table and, with AS SELECT or CLONE AS, its
     rows."""
+    statement, context = with_query_settings(statement, context)
+    if context.settings.boolean("create_if_not_exists") and not statement.or_replace:
+        statement = replace(statement, if_not_exists=True)
+    if not context.settings.boolean("flatten_nested"):
+        statement = replace(statement, columns=whole_nested(statement.columns))
     return retry_on_conflict(context, partial(_create_table, statement, context))
 
 
@@ -73,6 +81,8 @@ def _create_table(
             commit_object(build(statement, context, snapshot), existing, context, snapshot)
             return Result()
     table = build_table(statement, context, snapshot)
+    for column in table.columns:
+        refuse_suspicious(column.type, column.name, context.settings)
     if statement.clone:
         table = with_columns_of(table, template_table(statement, context, snapshot))
     if isinstance(existing, Table) and keeps_identity(snapshot, existing):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from olapdb import types
-from olapdb.errors import ArgumentOutOfBound, BadArguments, Error, IllegalTypeOfArgument
+from olapdb.config import Settings
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    Error,
+    IllegalColumn,
+    IllegalTypeOfArgument,
+    SuspiciousTypeForLowCardinality,
+)
 from olapdb.functions import resolve_aggregate
 
 _NOT_IN_NULLABLE = (
@@ -28,6 +36,9 @@ _IN_LOW_CARDINALITY = (
     types.IPv4,
     types.IPv6,
 )
+
+_REPEATED_TEXTS = (types.String, types.FixedString, types.UUID)
+_USUAL_BYTES_MAX = 256
 
 _SIMPLE_AGGREGATES = (
     "any",
@@ -56,6 +67,28 @@ def check_type(data_type: types.DataType, column: str) -> None:
     _check_outer_type(data_type, column)
     for inner in _inner_types(data_type):
         check_type(inner, column)
+
+
+def refuse_suspicious(data_type: types.DataType | None, column: str, settings: Settings) -> None:
+    """Raise SuspiciousTypeForLowCardinality for a type that holds LowCardinality of anything but
+    texts and UUID, IllegalColumn for a FixedString of more than 256 bytes; settings allow them."""
+    match data_type:
+        case None:
+            return
+        case types.LowCardinality() if not isinstance(types.plain(data_type), _REPEATED_TEXTS):
+            if not settings.boolean("allow_suspicious_low_cardinality_types"):
+                raise SuspiciousTypeForLowCardinality(
+                    f"Column {column}: {data_type} gains nothing over {data_type.inner}.",
+                    hint="allow_suspicious_low_cardinality_types = 1 allows it.",
+                )
+        case types.FixedString(length) if length > _USUAL_BYTES_MAX:
+            if not settings.boolean("allow_suspicious_fixed_string_types"):
+                raise IllegalColumn(
+                    f"Column {column}: {data_type} has more than {_USUAL_BYTES_MAX} bytes.",
+                    hint="Write String; allow_suspicious_fixed_string_types = 1 allows it.",
+                )
+    for inner in _inner_types(data_type):
+        refuse_suspicious(inner, column, settings)
 
 
 def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:

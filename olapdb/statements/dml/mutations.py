@@ -38,7 +38,7 @@ def update(statement: nodes.Update, context: StatementContext) -> Result:
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "UPDATE")
     if statement.where is None:
-        raise errors.IncorrectQuery(
+        raise errors.SyntaxError(
             "UPDATE needs a WHERE.", hint="WHERE 1 changes every row.", position=statement.position
         )
     result = mutate(

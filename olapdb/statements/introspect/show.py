@@ -16,6 +16,7 @@ from olapdb.model.snapshot import Snapshot, columns_of
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.sql.format import to_lines
+from olapdb.sql.nested_columns import with_whole_nested
 from olapdb.sql.parser import parse_one, parse_query
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_database
@@ -45,7 +46,9 @@ def show(statement: nodes.Show, context: StatementContext) -> Result:
     match statement.kind:
         case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DICTIONARY" | "CREATE DATABASE":
             text = _create_statement(statement, context, snapshot)
-            return from_columns(["statement"], [STRING], [[to_lines(parse_one(text))]])
+            return from_columns(
+                ["statement"], [STRING], [[to_lines(with_whole_nested(parse_one(text)))]]
+            )
         case "SETTING":
             assert statement.table is not None
             value = context.settings[lookup(statement.table.name).name]

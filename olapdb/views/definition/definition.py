@@ -54,6 +54,8 @@ QUERY_SETTINGS = (
     "dimensions",
     "asterisk_include_materialized_columns",
     "asterisk_include_alias_columns",
+    "least_greatest_legacy_null_behavior",
+    "joined_subquery_requires_alias",
 )
 """Settings that change what a query means. The view keeps their values at CREATE."""
 

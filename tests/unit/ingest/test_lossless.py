@@ -25,7 +25,10 @@ Way = Callable[[Connection, Any, str], None]
 
 
 def make(connection: Connection, data_type: str) -> None:
-    connection.execute(f"CREATE TABLE t (k UInt8, v {data_type}) ENGINE = MergeTree ORDER BY k")
+    connection.execute(
+        f"CREATE TABLE t (k UInt8, v {data_type}) ENGINE = MergeTree ORDER BY k"
+        " SETTINGS allow_suspicious_low_cardinality_types = 1"
+    )
 
 
 def _small(connection: Connection, value: Any, literal: str) -> None:

@@ -1,0 +1,61 @@
+"""Types that are tuples and arrays with a name of their own: those of geometry, and Nested.
+
+Their values, and their Arrow form, are those of the tuples and arrays; a function that builds a new
+value of them returns the plain type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from olapdb.types.base import DataType
+from olapdb.types.compound import Array, Tuple
+from olapdb.types.scalars import FLOAT64
+
+
+@dataclass(frozen=True)
+class Point(Tuple):
+    """A pair of coordinates."""
+
+    @property
+    def name(self) -> str:
+        """The name, "Point"."""
+        return "Point"
+
+
+@dataclass(frozen=True)
+class Shape(Array):
+    """Points, or shapes of points, under a name: `Ring` is an array of points."""
+
+    label: str
+
+    @property
+    def name(self) -> str:
+        """The name: "Ring"."""
+        return self.label
+
+
+@dataclass(frozen=True)
+class Nested(Array):
+    """An array of named tuples that is one column, as `flatten_nested = 0` makes it."""
+
+    @property
+    def name(self) -> str:
+        """The name: "Nested(a UInt8, b String)"."""
+        return "Nested" + self.inner.name.removeprefix("Tuple")
+
+
+POINT = Point((FLOAT64, FLOAT64))
+RING = Shape(POINT, "Ring")
+LINE_STRING = Shape(POINT, "LineString")
+POLYGON = Shape(RING, "Polygon")
+
+SHAPES: dict[str, DataType] = {
+    "Point": POINT,
+    "MultiPoint": Shape(POINT, "MultiPoint"),
+    "Ring": RING,
+    "LineString": LINE_STRING,
+    "MultiLineString": Shape(LINE_STRING, "MultiLineString"),
+    "Polygon": POLYGON,
+    "MultiPolygon": Shape(POLYGON, "MultiPolygon"),
+}
+"""The types of geometry by their names."""
