@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from unittest.mock import patch
 
 import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, TooManyRowsOrBytes
+from olapdb.execute.spill import sorter
 
 pytestmark = pytest.mark.feature("settings")
 
@@ -156,9 +158,11 @@ ORDERS: Sequence[str] = (
 )
 
 
+@pytest.mark.parametrize("step", [2, 7, sorter.SEARCH_STEP])
 @pytest.mark.parametrize("sql", ORDERS)
-def test_order_by(connection: Connection, sql: str) -> None:
-    check(connection, sql, ordered=True)
+def test_order_by(connection: Connection, sql: str, step: int) -> None:
+    with patch.object(sorter, "SEARCH_STEP", step):
+        check(connection, sql, ordered=True)
 
 
 WINDOWS: Sequence[str] = (
@@ -216,6 +220,14 @@ def test_statistics_count_what_was_spilled(connection: Connection) -> None:
 @pytest.mark.parametrize("name", KEYS)
 def test_distinct_of_each_type(connection: Connection, name: str) -> None:
     check(connection, f"SELECT DISTINCT {key(name)} AS k, n % 900 FROM t")
+
+
+@pytest.mark.parametrize("columns", ["far", "far % 700", "n % 400, far % 3", "toString(far)"])
+def test_distinct_rows_whose_batches_have_few_or_many_repeats(
+    connection: Connection, columns: str
+) -> None:
+    check(connection, f"SELECT DISTINCT {columns} FROM (SELECT * FROM t UNION ALL SELECT * FROM t)")
+    check(connection, f"SELECT DISTINCT ON ({columns}) count() OVER () FROM t")
 
 
 @pytest.mark.parametrize("name", KEYS)
