@@ -110,6 +110,15 @@ def test_states_of_aggregates(connection: Connection, aggregates: str) -> None:
     check(connection, f"SELECT n % 900 AS k, {aggregates} FROM t GROUP BY k")
 
 
+@pytest.mark.parametrize("keys", ["far", "far % 700", "n % 400, far % 3", "toString(far)"])
+def test_groups_whose_batches_have_few_or_many_repeats(connection: Connection, keys: str) -> None:
+    rows = " UNION ALL ".join(["SELECT * FROM t"] * 3)
+    check(
+        connection,
+        f"SELECT {keys}, count(), sum(n), max(k6), groupArray(n) FROM ({rows}) GROUP BY {keys}",
+    )
+
+
 @pytest.mark.parametrize(
     "sets",
     [
