@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH_ROWS",
     "ExecutionContext",
+    "LargeSet",
     "MemoryTracker",
     "QueryStatistics",
     "SharedRows",
@@ -52,8 +53,16 @@ LOOK_AHEAD_PER_THREAD = 2
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-Subqueries = dict[int, "pa.Scalar | Lookup | DictionaryRows"]
+Subqueries = dict[int, "pa.Scalar | Lookup | LargeSet | DictionaryRows"]
 """The answers of subqueries by their number: a scalar, the set of an IN, a dictionary."""
+
+
+@dataclass(frozen=True)
+class LargeSet:
+    """The set of an IN that memory does not take: its query is read again, as the side of a join that
+    spills. `limit_bytes` is the memory of the query."""
+
+    limit_bytes: int
 
 
 SystemReader = Callable[[str, Sequence[str], Mapping[str, frozenset[str]]], "pa.Table"]

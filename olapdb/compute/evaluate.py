@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from olapdb.compute.batch_seed import seed_of
 from olapdb.compute.batches import broadcast, single_chunk
-from olapdb.compute.context import Subqueries
+from olapdb.compute.context import LargeSet, Subqueries
 from olapdb.compute.dictionary_calls import dictionary_value
 from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import Lookup, any_null
 from olapdb.compute.short_circuit import evaluate_lazily, needs_laziness
-from olapdb.errors import InternalError
+from olapdb.errors import InternalError, MemoryLimitExceeded
 from olapdb.functions import cast_column
 from olapdb.functions.base import Column, Environment
 from olapdb.plan import expressions
@@ -307,6 +307,13 @@ def _in_subquery(
 ) -> Column:
     """Return IN or NOT IN a subquery, as Arrow booleans."""
     members = _answer(subqueries, expression.number)
+    if isinstance(members, LargeSet):
+        raise MemoryLimitExceeded(
+            "Memory limit for the query exceeded by the set of an IN;"
+            f" max_memory_usage is {members.limit_bytes:,}.",
+            hint="A set spills in WHERE, PREWHERE, HAVING, SELECT and GROUP BY; elsewhere raise the limit, or"
+            " write a JOIN.",
+        )
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
     columns = [
@@ -350,7 +357,9 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
     return pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
 
 
-def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup | DictionaryRows:
+def _answer(
+    subqueries: Subqueries | None, number: int
+) -> pa.Scalar | Lookup | LargeSet | DictionaryRows:
     """Return the result of the subquery; raise InternalError if it has not run."""
     if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")

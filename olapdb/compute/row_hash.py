@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.config import tuning
-from olapdb.functions.kernels.hashing import hash_values, mix
+from olapdb.functions.kernels.hashing import combined, hash_values
 
 
 def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
@@ -31,10 +31,10 @@ def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     hashes = np.empty(rows, np.uint64)
     step = chunk_rows(leaves, rows)
     for start in range(0, rows, step):
-        combined = _hashes(leaves[0].slice(start, step))
+        total = _hashes(leaves[0].slice(start, step))
         for leaf in leaves[1:]:
-            combined = mix(combined) ^ _hashes(leaf.slice(start, step))
-        hashes[start : start + len(combined)] = combined
+            total = combined(total, _hashes(leaf.slice(start, step)))
+        hashes[start : start + len(total)] = total
     return hashes
 
 

@@ -8,6 +8,7 @@ run_simple(plan, context)  -> all rows of a small plan of a view, at the least c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from olapdb.compute.batches import checked
 from olapdb.compute.context import ExecutionContext
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
-from olapdb.execute.operators.before_limit import counted_input, counting
+from olapdb.execute.operators.before_limit import counted_input, counting, prepare_counts
 from olapdb.execute.operators.coded_inputs import shared_texts, short_decimals
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
@@ -33,7 +34,7 @@ from olapdb.execute.operators.sources import (
     system_batches,
     values_batches,
 )
-from olapdb.execute.operators.subqueries import RunNode, answer_subqueries
+from olapdb.execute.operators.subqueries import RunNode, answer_subqueries, with_large_sets_joined
 from olapdb.functions.kernels.decimal_width import has_short_form
 from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
@@ -97,6 +98,7 @@ def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
     """
     try:
         answer_subqueries(plan.root, context, run_node)
+        plan = _with_large_sets_joined(plan, context)
         batches = run_node(plan.root, context)
         first = next(batches, None)
         totals = _totals(plan, context)
@@ -108,6 +110,16 @@ def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
     )
     result.on_close(context.close)
     return result
+
+
+def _with_large_sets_joined(plan: nodes.Plan, context: ExecutionContext) -> nodes.Plan:
+    """Return the plan with joins in place of the sets of IN that did not fit the memory."""
+    root = with_large_sets_joined(plan.root, context)
+    if root is plan.root:
+        return plan
+    if context.counted_limits:
+        prepare_counts(root, context)
+    return replace(plan, root=root)
 
 
 def _totals(plan: nodes.Plan, context: ExecutionContext) -> pa.RecordBatch | None:

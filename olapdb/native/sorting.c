@@ -4,6 +4,10 @@
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, PASSES_MAX = 6, RUNS_MAX = 64 };
 
+/* Many rows are divided by their uppermost bits first, into about so many rows that a processor's first cache
+ * has them and their copy: the digits of each part are then sorted there. */
+enum { DIVIDED_ROWS_MIN = 1 << 15, PART_ROW_BITS = 10, PART_ROWS_MAX = 1 << 15, BYTES = 256, FEW_WORDS = 48 };
+
 typedef struct {
     uint64_t key;
     uint64_t row;
@@ -34,19 +38,47 @@ EXPORT void olapdb_pack_order(int type, const void *values, const uint8_t *valid
     }
 }
 
-/* Sort `order`, row numbers, by the keys of the rows; rows with equal keys keep their order. Only the
- * lowest `bits` of the keys are not 0. `entries` and `others` have room for all rows. */
-EXPORT void olapdb_sort_order(const uint64_t *keys, int64_t rows, int bits, uint64_t *order,
-                              Entry *entries, Entry *others) {
+/* Merge two runs of entries that ascend by key; among equal keys those of the left run come first. */
+static void merge_entries(const Entry *left, const Entry *left_end, const Entry *right, const Entry *right_end,
+                          Entry *merged) {
+    while (left < left_end && right < right_end) {
+        int is_first = left->key <= right->key;
+        *merged++ = is_first ? *left : *right;
+        left += is_first;
+        right += !is_first;
+    }
+    memcpy(merged, left, (size_t)(left_end - left) * sizeof *left);
+    memcpy(merged + (left_end - left), right, (size_t)(right_end - right) * sizeof *right);
+}
+
+/* Merge runs of entries as `merge_runs` does those of words. */
+static const Entry *merge_entry_runs(Entry *entries, Entry *others, int64_t *starts, int64_t runs) {
+    int64_t rows = starts[runs];
+    while (runs > 1) {
+        int64_t merged_runs = 0;
+        for (int64_t run = 0; run < runs; run += 2) {
+            int64_t middle = starts[run + 1], end = run + 2 <= runs ? starts[run + 2] : middle;
+            int64_t start = starts[run];
+            merge_entries(entries + start, entries + middle, entries + middle, entries + end, others + start);
+            starts[merged_runs++] = start;
+        }
+        starts[merged_runs] = rows;
+        runs = merged_runs;
+        Entry *swapped = entries;
+        entries = others;
+        others = swapped;
+    }
+    return entries;
+}
+
+/* Sort entries by the lowest `bits` bits of their keys, digit by digit. Return where they are then. */
+static const Entry *sort_entry_digits(Entry *entries, Entry *others, int64_t rows, int bits) {
     int64_t counts[PASSES_MAX][DIGITS]; /* 96 KiB of the stack */
     int passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
     memset(counts, 0, sizeof counts);
-    for (int64_t at = 0; at < rows; at++) {
-        uint64_t key = keys[order[at]];
-        entries[at] = (Entry){key, order[at]};
+    for (int64_t at = 0; at < rows; at++)
         for (int pass = 0; pass < passes; pass++)
-            counts[pass][key >> (pass * DIGIT_BITS) & (DIGITS - 1)]++;
-    }
+            counts[pass][entries[at].key >> (pass * DIGIT_BITS) & (DIGITS - 1)]++;
     for (int pass = 0; pass < passes; pass++) {
         int shift = pass * DIGIT_BITS;
         int64_t *starts = counts[pass], start = 0;
@@ -62,7 +94,104 @@ EXPORT void olapdb_sort_order(const uint64_t *keys, int64_t rows, int bits, uint
         entries = others;
         others = swapped;
     }
-    for (int64_t at = 0; at < rows; at++) order[at] = entries[at].row;
+    return entries;
+}
+
+/* Sort different words by their bits from `low` on, `bits` of them; the words ascend by the bits below. Return
+ * where they are then. */
+static const uint64_t *sort_words(uint64_t *words, uint64_t *others, int64_t rows, int bits, int low) {
+    int32_t counts[8][BYTES];
+    int passes = (bits + 7) / 8;
+    if (rows <= FEW_WORDS) {
+        for (int64_t at = 1; at < rows; at++) {
+            uint64_t word = words[at];
+            int64_t before = at;
+            for (; before > 0 && words[before - 1] > word; before--) words[before] = words[before - 1];
+            words[before] = word;
+        }
+        return words;
+    }
+    memset(counts, 0, (size_t)passes * sizeof counts[0]);
+    for (int64_t at = 0; at < rows; at++)
+        for (int pass = 0; pass < passes; pass++) counts[pass][words[at] >> (low + 8 * pass) & (BYTES - 1)]++;
+    for (int pass = 0; pass < passes; pass++) {
+        int shift = low + 8 * pass;
+        int32_t *starts = counts[pass], start = 0;
+        if (starts[words[0] >> shift & (BYTES - 1)] == rows) continue;
+        for (int byte = 0; byte < BYTES; byte++) {
+            int32_t count = starts[byte];
+            starts[byte] = start;
+            start += count;
+        }
+        for (int64_t at = 0; at < rows; at++) others[starts[words[at] >> shift & (BYTES - 1)]++] = words[at];
+        uint64_t *swapped = words;
+        words = others;
+        others = swapped;
+    }
+    return words;
+}
+
+/* Write the row numbers of entries in the order of the lowest `bits` bits of their keys. `spare` has room for
+ * the entries. */
+static void sort_part(Entry *entries, Entry *spare, int64_t rows, int bits, uint64_t *order) {
+    int row_bits = rows > 1 ? 64 - __builtin_clzll((uint64_t)rows - 1) : 0;
+    uint64_t *words = (uint64_t *)spare, row_mask = ((uint64_t)1 << row_bits) - 1;
+    if (rows > PART_ROWS_MAX || bits + row_bits > 64) {
+        const Entry *sorted = sort_entry_digits(entries, spare, rows, bits);
+        for (int64_t at = 0; at < rows; at++) order[at] = sorted[at].row;
+        return;
+    }
+    uint64_t key_mask = ((uint64_t)1 << bits) - 1;
+    for (int64_t at = 0; at < rows; at++) words[at] = (entries[at].key & key_mask) << row_bits | (uint64_t)at;
+    const uint64_t *sorted = sort_words(words, words + rows, rows, bits, row_bits);
+    for (int64_t at = 0; at < rows; at++) order[at] = entries[sorted[at] & row_mask].row;
+}
+
+/* Sort entries whose keys have `bits` bits, more than DIGIT_BITS: divide them by the uppermost bits, then sort
+ * each part. */
+static void sort_by_parts(Entry *entries, Entry *others, int64_t rows, int bits, uint64_t *order) {
+    int64_t starts[DIGITS + 1];
+    int divided_bits = 64 - __builtin_clzll((uint64_t)rows) - PART_ROW_BITS, shift;
+    divided_bits = divided_bits > DIGIT_BITS ? DIGIT_BITS : divided_bits;
+    shift = bits - divided_bits;
+    memset(starts, 0, sizeof starts);
+    for (int64_t at = 0; at < rows; at++) starts[(entries[at].key >> shift) + 1]++;
+    for (int part = 0; part < 1 << divided_bits; part++) starts[part + 1] += starts[part];
+    for (int64_t at = 0; at < rows; at++) others[starts[entries[at].key >> shift]++] = entries[at];
+    for (int64_t start = 0, part = 0; part < 1 << divided_bits; part++) {
+        int64_t end = starts[part]; /* where the next part began */
+        if (end > start) sort_part(others + start, entries + start, end - start, shift, order + start);
+        start = end;
+    }
+}
+
+/* Sort `order`, row numbers, by the keys of the rows; rows with equal keys keep their order. Only the
+ * lowest `bits` of the keys are not 0. `entries` and `others` have room for all rows. Rows that come in a few
+ * ascending runs, as blocks of sorted runs do, are merged. */
+EXPORT void olapdb_sort_order(const uint64_t *keys, int64_t rows, int bits, uint64_t *order,
+                              Entry *entries, Entry *others) {
+    int64_t starts[RUNS_MAX + 1], runs = 1, merges = 0;
+    int passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
+    uint64_t previous = 0;
+    starts[0] = 0;
+    for (int64_t at = 0; at < rows; at++) {
+        uint64_t key = keys[order[at]];
+        if (key < previous && runs <= RUNS_MAX) starts[runs++] = at;
+        previous = key;
+        entries[at] = (Entry){key, order[at]};
+    }
+    if (runs <= RUNS_MAX) starts[runs] = rows;
+    while ((int64_t)1 << merges < runs) merges++;
+    const Entry *sorted;
+    if (runs <= RUNS_MAX && merges <= passes) {
+        sorted = merge_entry_runs(entries, others, starts, runs);
+    } else if (rows >= DIVIDED_ROWS_MIN && passes > 2) {
+        sort_by_parts(entries, others, rows, bits, order);
+        return;
+    } else {
+        sorted = sort_entry_digits(entries, others, rows, bits);
+    }
+    for (int64_t at = 0; at < rows; at++) order[at] = sorted[at].row;
 }
 
 /* Merge two ascending runs of different words, without a branch on how they compare. */

@@ -20,6 +20,7 @@ from olapdb.compute.group_codes import encode, factorise
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.ordering import OrderColumn, rows_within, sort_indices
 from olapdb.compute.seen_rows import SeenRows
+from olapdb.compute.spill.partitions import LEVELS_MAX, partition_numbers, partition_order
 from olapdb.config import tuning
 from olapdb.errors import DecimalOverflow
 from olapdb.execute.operators.sort import is_bound
@@ -342,15 +343,46 @@ def test_sorted_orders_of_many_rows(name: str) -> None:
         assert compiled.equals(sort_indices(keys, len(numbers)))
 
 
+@pytest.mark.parametrize("high", [0, 1, 37, 1 << 30])
+@pytest.mark.parametrize("low", [1, 1 << 22, 1 << 33])
+def test_sorted_orders_of_parts(high: int, low: int) -> None:
+    """Many rows are divided by their uppermost bits first: evenly, or nearly all in one part."""
+    seed = np.random.default_rng(4)
+    first = np.where(seed.integers(0, 50, 70_000) == 0, seed.integers(0, high + 1, 70_000), high)
+    keys = [
+        OrderColumn(pa.array(first), descending=True),
+        OrderColumn(pa.array(seed.integers(0, low, 70_000))),
+    ]
+    compiled = sort_indices(keys, 70_000)
+    with without_kernels():
+        assert compiled.equals(sort_indices(keys, 70_000))
+
+
+@given(st.data())
+def test_partitions_of_rows(data: st.DataObject) -> None:
+    """Rows are divided alike at each level; a partition keeps their order."""
+    rows, level = data.draw(st.integers(0, 40)), data.draw(st.integers(0, LEVELS_MAX - 1))
+    keys = [data.draw(columns(ALL, rows)) for _ in range(data.draw(st.integers(1, 3)))]
+    compiled = partition_numbers(keys, rows, level)
+    order, ends = partition_order(compiled)
+    with without_kernels():
+        np.testing.assert_array_equal(compiled, partition_numbers(keys, rows, level))
+        expected_order, expected_ends = partition_order(compiled)
+    np.testing.assert_array_equal(order, expected_order)
+    np.testing.assert_array_equal(ends, expected_ends)
+
+
 @pytest.mark.parametrize("runs", [1, 2, 3, 7, 8, 60, 64, 65, 66, 1000])
 @pytest.mark.parametrize("distinct", [1, 5, 1 << 20, 1 << 45])
 def test_sorted_orders_of_runs(runs: int, distinct: int) -> None:
     """As the rows of parts that are merged come: ascending runs, with equal keys across them."""
     numbers = np.random.default_rng(runs).integers(0, distinct, (runs, 12_000 // runs), np.int64)
-    keys = [OrderColumn(pa.array(np.sort(numbers, axis=1).ravel()))]
-    compiled = sort_indices(keys, numbers.size)
-    with without_kernels():
-        assert compiled.equals(sort_indices(keys, numbers.size))
+    values = np.sort(numbers, axis=1).ravel()
+    spread = values * ((1 << 62) // distinct)  # key and row number do not fit one word
+    for keys in ([OrderColumn(pa.array(values))], [OrderColumn(pa.array(spread))]):
+        compiled = sort_indices(keys, numbers.size)
+        with without_kernels():
+            assert compiled.equals(sort_indices(keys, numbers.size))
 
 
 @given(st.data())

@@ -14,7 +14,9 @@ import pyarrow as pa
 from olapdb.compute.batches import take_rows
 from olapdb.compute.spill.files import Extent, SpillFile, joined
 from olapdb.config import tuning
-from olapdb.functions.kernels.hashing import hash_values, mix
+from olapdb.functions.kernels.hashing import combined, hash_values, mix
+from olapdb.native import partitions as compiled
+from olapdb.native.library import library
 from olapdb.types.arrow_values import from_numpy
 
 PARTITION_BITS = 5
@@ -33,10 +35,20 @@ def partition_numbers(keys: Sequence[pa.Array], rows: int, level: int) -> np.nda
         return np.zeros(rows, np.uint8)
     hashes = _hashes(keys[0])
     for key in keys[1:]:
-        hashes = mix(hashes) ^ _hashes(key)
+        hashes = combined(hashes, _hashes(key))
+    shift = 64 - PARTITION_BITS * (level + 1)
+    if library() is not None:
+        return compiled.partition_numbers(hashes, int(_SALT), shift, PARTITION_BITS)
     hashes = mix(hashes ^ _SALT)  # else as the hash tables of a partition use
-    shift = np.uint64(64 - PARTITION_BITS * (level + 1))
-    return ((hashes >> shift) & np.uint64(PARTITIONS - 1)).astype(np.uint8)
+    return ((hashes >> np.uint64(shift)) & np.uint64(PARTITIONS - 1)).astype(np.uint8)
+
+
+def partition_order(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows, partition after partition, and where each partition ends; both int64."""
+    if library() is not None:
+        return compiled.partition_order(numbers, PARTITIONS)
+    ends = np.cumsum(np.bincount(numbers, minlength=PARTITIONS))
+    return np.argsort(numbers, kind="stable"), ends
 
 
 def _hashes(key: pa.Array) -> np.ndarray:
@@ -80,9 +92,8 @@ class PartitionedRows:
         numbers = np.concatenate([numbers for _, numbers in self._waiting])
         rows = joined([batch for batch, _ in self._waiting], len(numbers))
         self._waiting, self._waiting_bytes = [], 0
-        ends = np.cumsum(np.bincount(numbers, minlength=PARTITIONS))
-        order = from_numpy(np.argsort(numbers, kind="stable"))
-        partitioned = take_rows(rows, order)
+        order, ends = partition_order(numbers)
+        partitioned = take_rows(rows, from_numpy(order))
         start = 0
         for extents, end in zip(self._extents, ends.tolist(), strict=True):
             if end > start:

@@ -7,9 +7,11 @@ it can compute every aggregate in one pass; its states are the same, so the late
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, single_chunk
@@ -29,6 +31,11 @@ from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
+FEW_REPEATS = 0.8
+"""Where so many rows of a batch have keys of their own, grouping them costs more than to write the others."""
+CHECKED_BATCHES = 8
+"""Of so many batches that are written as they are, one is grouped, to see whether that still holds."""
+
 
 def aggregate_batches(
     node: Aggregate,
@@ -43,7 +50,8 @@ def aggregate_batches(
         context.memory.account("GROUP BY") as account,
         GroupMerger(calls, len(node.keys), context, account) as merger,
     ):
-        for partial in _partials(_Grouping(node, calls, context), child, context):
+        grouping = _Grouping(node, calls, context, merger)
+        for partial in _partials(grouping, child, context):
             merger.add(partial)
         for partial in known(calls) if known is not None else ():
             merger.add(partial)
@@ -145,9 +153,16 @@ class _Grouping:
     """The grouping of single batches; thread-safe."""
 
     def __init__(
-        self, node: Aggregate, calls: Sequence[AggregateCall], context: ExecutionContext
+        self,
+        node: Aggregate,
+        calls: Sequence[AggregateCall],
+        context: ExecutionContext,
+        merger: GroupMerger,
     ) -> None:
         self._node = node
+        self._merger = merger
+        self._batches = itertools.count()
+        self._repeats_are_few = False
         self._context = context
         self._calls = calls
         self._inputs = CodedInputs(node, context)
@@ -176,6 +191,11 @@ class _Grouping:
         if shared is not None:
             return self._by_codes(shared, keys, arguments)
         codes = [k.indices if isinstance(k, pa.DictionaryArray) else k for k in keys]
+        if self._may_keep_repeats():
+            every = np.arange(batch.num_rows)
+            decoded = [_decoded(c, key) for c, key in zip(codes, keys, strict=True)]
+            states = self._states(Factorised(every, every), arguments)
+            return Partial(decoded, states, batch.num_rows)
         if self._passes is not None and batch.num_rows:
             partial = self._by_acero(codes, arguments, self._passes)
             decoded = [_decoded(c, key) for c, key in zip(partial.keys, keys, strict=True)]
@@ -183,7 +203,17 @@ class _Grouping:
         groups = factorise(codes, batch.num_rows)
         firsts = first_of_groups(codes, groups)
         decoded = [_decoded(c, key) for c, key in zip(firsts, keys, strict=True)]
+        self._repeats_are_few = groups.count >= FEW_REPEATS * batch.num_rows
         return Partial(decoded, self._states(groups, arguments), groups.count)
+
+    def _may_keep_repeats(self) -> bool:
+        """Return whether each row of a batch may be a group: partials are on disk, so that their groups are
+        merged once more anyway, and a batch had few repeats of keys. One in some batches is looked at."""
+        return (
+            self._repeats_are_few
+            and self._merger.spilled
+            and next(self._batches) % CHECKED_BATCHES != 0
+        )
 
     def _by_codes(
         self, groups: Factorised, keys: list[pa.Array], arguments: list[list[pa.Array]]

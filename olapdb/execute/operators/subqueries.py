@@ -5,21 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.context import ExecutionContext, LargeSet, MemoryAccount
 from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.row_buffer import RowBuffer
+from olapdb.compute.spill.budget import SpillBudget
+from olapdb.config import Settings
 from olapdb.errors import IncorrectResultOfScalarSubquery
 from olapdb.execute.operators.dictionaries import DICTIONARY, dictionary_rows
 from olapdb.execute.operators.row_limits import check_rows
 from olapdb.functions import default_value
+from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
 from olapdb.plan.expressions import DictionaryCall, InSubquery, ScalarSubquery, walk
 from olapdb.plan.tree import all_expressions, expressions_of
 from olapdb.types import DataType, is_nullable
+
+if TYPE_CHECKING:
+    from olapdb.execute.spill import large_sets
+else:
+    (large_sets,) = lazy_modules("olapdb.execute.spill", "large_sets")
 
 RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
 
@@ -65,6 +74,14 @@ def forget_answers(
                 context.memory.add(-answer.nbytes, DICTIONARY)
 
 
+def with_large_sets_joined(root: nodes.Node, context: ExecutionContext) -> nodes.Node:
+    """Return a plan whose subqueries have answers with joins in place of the sets that did not fit the
+    memory; the same object if each did."""
+    if not any(isinstance(answer, LargeSet) for answer in context.subqueries.values()):
+        return root
+    return large_sets.join_large_sets(root, context)
+
+
 def _scalar(
     plan: nodes.Node, data_type: DataType, context: ExecutionContext, run_node: RunNode
 ) -> pa.Scalar:
@@ -73,7 +90,7 @@ def _scalar(
     Where the type cannot be NULL, no row gives its default. Raises
     IncorrectResultOfScalarSubquery for more than one row."""
     batches: list[pa.RecordBatch] = []
-    for batch in run_node(plan, context):
+    for batch in run_node(with_large_sets_joined(plan, context), context):
         if batch.num_rows:
             batches.append(batch)
         if sum(b.num_rows for b in batches) > 1:
@@ -100,16 +117,25 @@ def _buffered(
     """Return all rows of a plan, counted on the account."""
     answer_subqueries(plan, context, run_node)
     buffer = RowBuffer(plan.schema, account)
-    for batch in run_node(plan, context):
+    for batch in run_node(with_large_sets_joined(plan, context), context):
         buffer.add(batch)
     return buffer
 
 
-def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
-    """Return the set of an IN; it counts against the memory limit until the query ends."""
+def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup | LargeSet:
+    """Return the set of an IN; it counts against the memory limit until the query ends. Where a join would
+    spill its rows the set is a LargeSet."""
     what = "the set of an IN"
+    answer_subqueries(plan, context, run_node)
     with context.memory.account(what) as account:
-        buffer = _buffered(plan, context, run_node, account)
+        buffer = RowBuffer(plan.schema, account)
+        budget = SpillBudget("join", context, account)
+        types = [field.type for field in plan.schema]
+        may_be_large = not Settings.of(context.settings).integer("max_rows_in_set")
+        for batch in run_node(with_large_sets_joined(plan, context), context):
+            if may_be_large and buffer.would_exceed(budget, batch, types):
+                return LargeSet(context.memory.limit_bytes)
+            buffer.add(batch)
         lookup = buffer.build_lookup(threads=context.threads)
     check_rows(lookup.count, "max_rows_in_set", context)
     context.memory.add(lookup.nbytes, what)

@@ -7,6 +7,7 @@ partitioned by the hash of the keys, and each partition is merged by itself at t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 
 from olapdb.compute.context import ExecutionContext, MemoryAccount
@@ -120,7 +121,13 @@ class GroupMerger:
             self._nbytes = merged.nbytes
             self._account.set(self._nbytes)
             self._is_merged = True
-        self._merge_at = max(tuning.MERGE_ROWS_MIN, 2 * self._groups)
+        self._merge_at = self._next_merge_at()
+
+    def _next_merge_at(self) -> int:
+        """Return the groups at which to merge again, if memory does not run out before."""
+        if self.spilled and not self._merging_pays:
+            return sys.maxsize
+        return max(tuning.MERGE_ROWS_MIN, 2 * self._groups)
 
     # --- on disk
 
@@ -135,7 +142,7 @@ class GroupMerger:
             partial = self._partials.pop(0)
             self._partitions.add(partial.as_batch(), partial.keys)
         self._groups = self._nbytes = 0
-        self._merge_at = tuning.MERGE_ROWS_MIN
+        self._merge_at = self._next_merge_at()
         self._account.set(0)
 
     def _groups_on_disk(self, partitions: PartitionedRows) -> Iterator[Partial]:

@@ -11,6 +11,7 @@ run 2   3 7 | 8 …
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +21,11 @@ from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.ordering import OrderColumn, dense_ranks, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget
-from olapdb.compute.spill.files import Extent, SpillFile
+from olapdb.compute.spill.files import Extent, SpillFile, joined
 from olapdb.errors import MemoryLimitExceeded
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Schema, SortKey
-from olapdb.types.arrow_values import to_numpy
+from olapdb.types.arrow_values import from_numpy
 
 SORT_BYTES_PER_ROW = 48
 """Row numbers, packed keys, and two copies of both to sort them."""
@@ -33,6 +34,8 @@ KEY_BYTES = 16
 BLOCK_BYTES_MIN, BLOCK_BYTES_MAX = 1 << 16, 16 << 20
 BLOCKS_OF_MEMORY = 64
 """Cut a run into blocks of this fraction of the query's memory."""
+SEARCH_STEP = 512
+"""Rows of a block of which one is compared first to find how many come before a row."""
 MERGE_COPIES = 4
 """What merging needs of each block: itself, joined with the others, its keys, and its result."""
 
@@ -127,58 +130,65 @@ class Sorter:
         if not rows:
             return
         batch = self._buffer.concatenate()
-        _, order = self._order(batch)
+        _, order = self._order(batch, self._account)
         self._account.set(batch.nbytes + order.nbytes)
         for start in range(0, len(order), self._context.batch_rows):
             self._context.check()
             yield take_rows(batch, order.slice(start, self._context.batch_rows))
 
-    def _order(self, batch: pa.RecordBatch) -> tuple[list[OrderColumn], pa.Array]:
-        """Return the keys of the rows, and the rows' positions in order, up to the limit."""
+    def _order(
+        self, batch: pa.RecordBatch, account: MemoryAccount
+    ) -> tuple[list[OrderColumn], pa.Array]:
+        """Return the keys of the rows, and the rows' positions in order, up to the limit; the account
+        counts what that takes."""
         keys = [
             OrderColumn(
-                evaluate_in_batches(key.expression, batch, self._context, self._account),
+                evaluate_in_batches(key.expression, batch, self._context, account),
                 key.descending,
                 key.nulls_first,
             )
             for key in self._keys
         ]
-        self._account.grow(batch.num_rows * SORT_BYTES_PER_ROW)
+        account.grow(batch.num_rows * SORT_BYTES_PER_ROW)
         order = sort_indices(keys, batch.num_rows)
         return keys, order if self._limit is None else order.slice(0, self._limit)
 
     # --- runs
 
     def _spill(self) -> None:
-        """Write the rows in memory as a run, or as several where memory does not take sorting
-        them."""
+        """Write the rows in memory as a run of each thread, or as several where memory does not take
+        sorting them."""
         if self._file is None:
             self._file = self._context.temporary().file("Sort")
         batches = self._buffer.drain()
         self._account.set(0)
-        self._write_runs(batches)
-        self._account.set(0)
-
-    def _write_runs(self, batches: list[pa.RecordBatch]) -> None:
-        """Sort batches and write them as one run, or as one of each half of them."""
-        buffer = RowBuffer(self._schema, self._account)
-        try:
-            for batch in batches:
-                buffer.add(batch)
-            batch = buffer.concatenate()
-            keys, order = self._order(batch)
-        except MemoryLimitExceeded:
-            if len(batches) == 1:
-                raise
-            self._account.set(0)
-            middle = len(batches) // 2
-            self._write_runs(batches[:middle])
-            self._write_runs(batches[middle:])
-            return
+        shares = min(self._context.threads, len(batches))
+        ends = [len(batches) * share // shares for share in range(shares + 1)]
+        runs = [batches[start:end] for start, end in pairwise(ends)]
         batches.clear()
-        columns = [*batch.columns, *(keys[at].values for at in self._computed)]
-        table = pa.RecordBatch.from_arrays(columns, names=[str(at) for at in range(len(columns))])
-        self._runs.append(self._write(self._taken(table, order)))
+        for written in self._context.parallel(self._runs_of, runs):
+            self._runs += written
+
+    def _runs_of(self, batches: list[pa.RecordBatch]) -> list[Run]:
+        """Sort batches and write them; return the run, or one of each half of them. Empties the list."""
+        with self._context.memory.account("ORDER BY") as account:
+            buffer = RowBuffer(self._schema, account)
+            try:
+                for batch in batches:
+                    buffer.add(batch)
+                batch = buffer.concatenate()
+                keys, order = self._order(batch, account)
+            except MemoryLimitExceeded:
+                if len(batches) == 1:
+                    raise
+                account.set(0)
+                middle = len(batches) // 2
+                return [*self._runs_of(batches[:middle]), *self._runs_of(batches[middle:])]
+            batches.clear()
+            columns = [*batch.columns, *(keys[at].values for at in self._computed)]
+            names = [str(at) for at in range(len(columns))]
+            table = pa.RecordBatch.from_arrays(columns, names=names)
+            return [self._write(self._taken(table, order))]
 
     @property
     def _computed(self) -> list[int]:
@@ -237,42 +247,41 @@ class Sorter:
 
     def _merge_step(self, cursors: Sequence[_Cursor]) -> pa.RecordBatch:
         """Return the rows up to the first of the blocks' last rows, and take them from the blocks."""
-        bound = None
+        counts = [cursor.block.num_rows for cursor in cursors]
         if any(cursor.has_more for cursor in cursors):
-            firsts = [cursor.block.slice(0, 1) for cursor in cursors]
             lasts = [cursor.block.slice(cursor.block.num_rows - 1) for cursor in cursors]
-            ranks = dense_ranks(self._order_columns([*firsts, *lasts]), 2 * len(cursors))
-            first_ranks, last_ranks = ranks[: len(cursors)], ranks[len(cursors) :]
+            ranks = dense_ranks(self._order_columns(lasts), len(cursors))
             open_ends = [at for at, cursor in enumerate(cursors) if cursor.has_more]
-            at = open_ends[int(np.argmin(last_ranks[open_ends]))]
-            bound = cursors[at]
-            cursors = [
-                cursor
-                for cursor, rank in zip(cursors, first_ranks, strict=True)
-                if rank <= last_ranks[at]
-            ]
-        if len(cursors) == 1:
-            return cursors[0].take(cursors[0].block.num_rows)
-        return self._merge_blocks(cursors, bound)
+            bound = open_ends[int(np.argmin(ranks[open_ends]))]
+            counts = self._rows_up_to([cursor.block for cursor in cursors], bound)
+        taken = [cursor.take(count) for cursor, count in zip(cursors, counts, strict=True) if count]
+        if len(taken) == 1:
+            return taken[0]
+        order = sort_indices(self._order_columns(taken), sum(rows.num_rows for rows in taken))
+        return take_rows(joined(taken, len(order)), order)
 
-    def _merge_blocks(self, cursors: Sequence[_Cursor], bound: _Cursor | None) -> pa.RecordBatch:
-        """Return the rows of the blocks in order, up to the last row of `bound`'s block, and take
-        them from the blocks."""
-        blocks = [cursor.block for cursor in cursors]
-        sizes = np.array([block.num_rows for block in blocks])
-        ends = np.cumsum(sizes)
-        order = sort_indices(self._order_columns(blocks), int(ends[-1]))
-        if bound is not None:
-            last_row = int(ends[list(cursors).index(bound)]) - 1
-            positions = to_numpy(order)
-            order = order.slice(0, int(np.flatnonzero(positions == last_row)[0]) + 1)
-        owners = np.searchsorted(ends, to_numpy(order), side="right")
-        rows = pa.Table.from_batches(blocks).combine_chunks().to_batches()[0].take(order)
-        for cursor, count in zip(
-            cursors, np.bincount(owners, minlength=len(cursors)).tolist(), strict=True
-        ):
-            cursor.take(count)
-        return rows
+    def _rows_up_to(self, blocks: Sequence[pa.RecordBatch], bound: int) -> list[int]:
+        """Return how many rows of each block come before the next row of the run of block `bound`, whose
+        last row is the smallest one.
+
+        Every `SEARCH_STEP`-th row of each block is compared with that row, then the rows between two of
+        these."""
+        last = blocks[bound].slice(blocks[bound].num_rows - 1)
+        counts = [0] * len(blocks)
+        for step in (SEARCH_STEP, 1):
+            tried = []
+            for block, count in zip(blocks, counts, strict=True):
+                rows = block.slice(count) if step > 1 else block.slice(count, SEARCH_STEP - 1)
+                positions = np.arange(step - 1, rows.num_rows, step)
+                tried.append(take_rows(rows, from_numpy(positions)) if step > 1 else rows)
+            sizes = np.array([rows.num_rows for rows in tried])
+            ranks = dense_ranks(self._order_columns([*tried, last]), int(sizes.sum()) + 1)
+            # rows that equal the bound come before it in the runs before its own, else after it
+            owners = np.repeat(np.arange(len(blocks)), sizes)
+            is_before = ranks[:-1] < ranks[-1] + (owners <= bound)
+            found = np.bincount(owners[is_before], minlength=len(blocks)).tolist()
+            counts = [count + step * more for count, more in zip(counts, found, strict=True)]
+        return counts
 
     def _order_columns(self, blocks: Sequence[pa.RecordBatch]) -> list[OrderColumn]:
         """Return the keys of blocks of runs, joined."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from olapdb.functions.kernels import columns
 from olapdb.native import hashes as compiled_hashes
 from olapdb.native.library import library
+from olapdb.native.partitions import combine_hashes
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -30,6 +31,15 @@ def mix(values: np.ndarray) -> np.ndarray:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return z ^ (z >> np.uint64(31))
+
+
+def combined(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return hashes of rows, combined with those of a further column; may change `hashes`. It is no part of the
+    on-disk format."""
+    if library() is not None and len(hashes):
+        return combine_hashes(hashes, others)
+    mixed: np.ndarray = mix(hashes) ^ others
+    return mixed
 
 
 def hash_rows(arguments: Sequence[pa.Array]) -> np.ndarray:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from unittest.mock import patch
 
 import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import BadArguments, TooManyRowsOrBytes
+from olapdb.errors import BadArguments, MemoryLimitExceeded, TooManyRowsOrBytes
+from olapdb.execute.spill import sorter
 
 pytestmark = pytest.mark.feature("settings")
 
@@ -108,6 +110,15 @@ def test_states_of_aggregates(connection: Connection, aggregates: str) -> None:
     check(connection, f"SELECT n % 900 AS k, {aggregates} FROM t GROUP BY k")
 
 
+@pytest.mark.parametrize("keys", ["far", "far % 700", "n % 400, far % 3", "toString(far)"])
+def test_groups_whose_batches_have_few_or_many_repeats(connection: Connection, keys: str) -> None:
+    rows = " UNION ALL ".join(["SELECT * FROM t"] * 3)
+    check(
+        connection,
+        f"SELECT {keys}, count(), sum(n), max(k6), groupArray(n) FROM ({rows}) GROUP BY {keys}",
+    )
+
+
 @pytest.mark.parametrize(
     "sets",
     [
@@ -156,9 +167,11 @@ ORDERS: Sequence[str] = (
 )
 
 
+@pytest.mark.parametrize("step", [2, 7, sorter.SEARCH_STEP])
 @pytest.mark.parametrize("sql", ORDERS)
-def test_order_by(connection: Connection, sql: str) -> None:
-    check(connection, sql, ordered=True)
+def test_order_by(connection: Connection, sql: str, step: int) -> None:
+    with patch.object(sorter, "SEARCH_STEP", step):
+        check(connection, sql, ordered=True)
 
 
 WINDOWS: Sequence[str] = (
@@ -216,6 +229,14 @@ def test_statistics_count_what_was_spilled(connection: Connection) -> None:
 @pytest.mark.parametrize("name", KEYS)
 def test_distinct_of_each_type(connection: Connection, name: str) -> None:
     check(connection, f"SELECT DISTINCT {key(name)} AS k, n % 900 FROM t")
+
+
+@pytest.mark.parametrize("columns", ["far", "far % 700", "n % 400, far % 3", "toString(far)"])
+def test_distinct_rows_whose_batches_have_few_or_many_repeats(
+    connection: Connection, columns: str
+) -> None:
+    check(connection, f"SELECT DISTINCT {columns} FROM (SELECT * FROM t UNION ALL SELECT * FROM t)")
+    check(connection, f"SELECT DISTINCT ON ({columns}) count() OVER () FROM t")
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -293,3 +314,53 @@ def test_operators_above_each_other(connection: Connection) -> None:
         f" FROM {LEFT} JOIN {RIGHT} ON l.k = r.k ORDER BY r.s) GROUP BY k ORDER BY c DESC, k",
         ordered=True,
     )
+
+
+SMALL = f"SELECT n * 2 AS m, {KEYS['Nullable(String)'].replace('number', 'n')} AS s FROM t"
+SETS: Sequence[str] = (
+    "SELECT n FROM t WHERE n IN (SELECT n * 2 FROM t)",
+    "SELECT n FROM t WHERE n NOT IN (SELECT n * 2 FROM t) AND n % 3 = 0 AND far % 2 = 1",
+    "SELECT n FROM t PREWHERE far IN (SELECT far FROM t WHERE n % 3 = 0) WHERE k6 IN (SELECT k6 FROM t)",
+    "SELECT n FROM t WHERE n IN (SELECT n * 2 FROM t) OR n % 7 = 1",
+    "SELECT n FROM t WHERE (n, k0) IN (SELECT n * 2, k0 FROM t)",
+    f"SELECT s, m, s IN (SELECT s FROM ({SMALL})) FROM ({SMALL})",
+    f"SELECT s, m, s NOT IN (SELECT s FROM ({SMALL}) WHERE m % 3 = 0) FROM ({SMALL})",
+    f"SELECT s, m FROM ({SMALL}) WHERE s NOT IN (SELECT s FROM ({SMALL}) WHERE m % 3 = 0 OR m < 9000)",
+    f"SELECT s, m FROM ({SMALL}) WHERE (s, m) NOT IN (SELECT s, n FROM ({SMALL}) CROSS JOIN t WHERE n < 9)",
+    "SELECT n IN (SELECT n * 2 FROM t) AS even, count(), sum(far) FROM t GROUP BY even",
+    "SELECT n % 5, countIf(n IN (SELECT n * 2 FROM t)) FROM t GROUP BY n % 5",
+    "SELECT n % 900 AS a, count() AS c FROM t GROUP BY a HAVING a IN (SELECT n * 3 FROM t)",
+    "SELECT n FROM t WHERE n IN (SELECT n * 2 FROM t WHERE n IN (SELECT n * 3 FROM t))",
+    "SELECT n FROM t WHERE far > (SELECT max(far) / 2 FROM t WHERE n IN (SELECT n * 3 FROM t))",
+    "SELECT a.n, b.n FROM t AS a JOIN t AS b ON a.n = b.n + 1 WHERE a.n IN (SELECT n * 2 FROM t)",
+)
+
+
+@pytest.mark.parametrize("sql", SETS)
+def test_sets_of_in(connection: Connection, sql: str) -> None:
+    check(connection, sql)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_sets_of_each_type(connection: Connection, name: str) -> None:
+    members = f"SELECT {key(name)}, n FROM t WHERE n % 3 < 2"
+    check(connection, f"SELECT n FROM t WHERE ({key(name)}, n) IN ({members})")
+    check(connection, f"SELECT n FROM t WHERE ({key(name)}, n) NOT IN ({members})")
+
+
+def test_rows_in_order_over_a_large_set_are_counted(connection: Connection) -> None:
+    sql = "SELECT n FROM t WHERE n IN (SELECT n * 2 FROM t) ORDER BY n DESC LIMIT 5 FORMAT JSONCompact"
+    answers = []
+    for settings in (IN_MEMORY, SPILLING):
+        given = ", ".join(f"{name} = {value}" for name, value in {**BATCHES, **settings}.items())
+        with connection.cursor() as cursor:
+            cursor.execute(sql.replace(" FORMAT", f" SETTINGS {given} FORMAT"))
+            answers.append(cursor.fetchall())
+    assert answers[0] == answers[1]
+
+
+def test_a_large_set_where_no_join_reaches_it_is_refused(connection: Connection) -> None:
+    sql = "SELECT arrayFilter(x -> x IN (SELECT n * 2 FROM t), [n, 3]) FROM t"
+    with pytest.raises(MemoryLimitExceeded, match="set of an IN"):
+        run(connection, sql, SPILLING)
+    run(connection, sql, IN_MEMORY)

@@ -1,0 +1,31 @@
+"""Calls of the kernels that divide rows among partitions. Each needs the library to be loaded.
+
+The other forms are in `functions/kernels/hashing.py` and `compute/spill/partitions.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from olapdb.native.library import kernels
+from olapdb.native.memory import empty
+
+
+def combine_hashes(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Combine the hashes of rows with those of a further column, in place; return them. Both are uint64."""
+    kernels().olapdb_combine_hashes(hashes, np.ascontiguousarray(others), len(hashes))
+    return hashes
+
+
+def partition_numbers(hashes: np.ndarray, salt: int, shift: int, bits: int) -> np.ndarray:
+    """Return the partition of each row, `bits` bits of its hash, spread with the salt, from bit `shift` on;
+    uint8."""
+    numbers = empty(len(hashes), np.uint8)
+    kernels().olapdb_partition_numbers(hashes, len(hashes), salt, shift, bits, numbers)
+    return numbers
+
+
+def partition_order(numbers: np.ndarray, partitions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows, partition after partition, and where each partition ends; both int64."""
+    order, ends = empty(len(numbers), np.int64), np.empty(partitions, np.int64)
+    kernels().olapdb_partition_order(numbers, len(numbers), partitions, order, ends)
+    return order, ends
