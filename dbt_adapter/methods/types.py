@@ -11,7 +11,7 @@ from .. import cross_database, seeds
 from ..column import OlapdbColumn
 from ..constraints import Contract
 from ..limited_query import with_limit
-from ..packages import query_of_test
+from ..packages import STANDARD, query_of_test
 from ..query_settings import has_outer_join, with_settings
 from ..relation import OlapdbRelation, quote
 from .base import AdapterBase
@@ -116,6 +116,11 @@ class TypeMethods(AdapterBase):
     def query_of_test(self, sql: str, node: Mapping[str, Any]) -> str:
         """Return the query of a data test; see `packages.query_of_test`."""
         return query_of_test(sql, node)
+
+    @available.parse(lambda sql: sql)
+    def with_standard_nulls(self, sql: str) -> str:
+        """Return the query under the settings of `packages.STANDARD`."""
+        return with_settings(sql, STANDARD)
 
     @available.parse(lambda sql: sql)
     def view_query(self, sql: str) -> str:

@@ -12,7 +12,8 @@
   right({{ string_text }}, toInt64({{ length_expression }}))
 {% endmacro %}
 
-{% macro olapdb__bool_or(expression) %}toBool(max({{ expression }})){% endmacro %}
+{# An OVER may follow. #}
+{% macro olapdb__bool_or(expression) %}max(toBool({{ expression }})){% endmacro %}
 
 {% macro olapdb__safe_cast(field, type) %}
   accurateCastOrNull({{ field }}, {{ adapter.string_literal(type) }})

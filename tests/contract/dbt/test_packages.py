@@ -65,7 +65,27 @@ DBT_EXPECTATIONS = """
   {{ adapter.dispatch('regexp_instr', 'dbt_expectations')(source_value, regexp, position, occurrence, is_raw, flags) }}
 {% endmacro %}
 """
-PACKAGES = {"dbt_utils": DBT_UTILS, "dbt_date": DBT_DATE, "dbt_expectations": DBT_EXPECTATIONS}
+AUDIT_HELPER = """
+{% macro compare_column_values(a_query, b_query, primary_key, column_to_compare) -%}
+  {{ return(adapter.dispatch('compare_column_values', 'audit_helper')(a_query, b_query, primary_key, column_to_compare, false, 'a', 'b')) }}
+{%- endmacro %}
+{% macro default__compare_column_values(a_query, b_query, primary_key, column_to_compare, emojis, a_relation_name, b_relation_name) -%}
+with a_query as ({{ a_query }}), b_query as ({{ b_query }})
+select coalesce(a_query.{{ primary_key }}, b_query.{{ primary_key }}) as k,
+  case when a_query.{{ primary_key }} is null then 'missing from a'
+    when b_query.{{ primary_key }} is null then 'missing from b' else 'both' end as status
+from a_query full outer join b_query on a_query.{{ primary_key }} = b_query.{{ primary_key }}
+{%- endmacro %}
+{% macro quick(query_a, query_b, columns, event_time) %}
+  {{ return(adapter.dispatch('quick_are_queries_identical', 'audit_helper')(query_a, query_b, columns, event_time)) }}
+{% endmacro %}
+"""
+PACKAGES = {
+    "dbt_utils": DBT_UTILS,
+    "dbt_date": DBT_DATE,
+    "dbt_expectations": DBT_EXPECTATIONS,
+    "audit_helper": AUDIT_HELPER,
+}
 DAY = "toDate('2024-12-29')"  # a Sunday
 
 CHECKED = """
@@ -180,6 +200,11 @@ class TestMacros:
                 toString({{{{ dbt_date.from_unixtimestamp("1500", "milliseconds") }}}}) as at,
                 arrayMap(x -> toString(x), [{{{{ dbt_date.iso_week_start("{DAY}") }}}},
                   {{{{ dbt_date.week_start("{DAY}") }}}}, {{{{ dbt_date.week_end("{DAY}") }}}}]) as weeks""",
+            "audited.sql": "{{ audit_helper.compare_column_values("
+            "'select number + 5 as k from numbers(2)', 'select number + 6 as k from numbers(2)', 'k', 'k') }}",
+            "same.sql": "select (select * from ({{ audit_helper.quick("
+            "'select number as k from numbers(3)', 'select 2 - number as k from numbers(3)', ['k'], none) }})) as yes, "
+            "(select * from ({{ audit_helper.quick('select 1 as k', 'select 1 as k union all select 1', ['k'], none) }})) as no",
             "expected.sql": r"""select {{ dbt_expectations.quantile('number', 0.5) }} as middle,
                 max({{ dbt_expectations.regexp_instr("'a.b'", "a\.B", flags='i') }}) as found,
                 max({{ dbt_expectations.regexp_instr("'axb'", "a\.b", flags='c') }}) as nothing
@@ -202,6 +227,12 @@ class TestMacros:
         assert list(parts) == [0, 52, 7, 1, 52]
         assert rest[:3] == ["SunSunday", "DecDecember", "1970-01-01 00:00:01.500"]
         assert list(rest[3]) == ["2024-12-23", "2024-12-29", "2025-01-04"]
+        assert sorted(rows("select k, status from {schema}.audited")) == [
+            (5, "missing from b"),
+            (6, "both"),
+            (7, "missing from a"),
+        ]
+        assert rows("select * from {schema}.same") == [(1, 0)]
         assert rows("select * from {schema}.expected") == [(1.5, 1, 0)]
 
     def test_what_they_refuse(self, project: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,6 +244,7 @@ class TestMacros:
                 "dbt_expectations.regexp_instr('a', 'b', 2)",
                 "position and occurrence are 1, not 2 and 1",
             ),
+            ("audit_helper.quick('select 1', 'select 1', ['1'], 'at')", "has no event_time"),
         ):
             inline = ["compile", "--inline", f"select {{{{ {call} }}}}"]
             assert not dbtRunner().invoke(inline).success
