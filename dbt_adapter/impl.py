@@ -13,7 +13,6 @@ from dbt_common.contracts.constraints import ConstraintType
 from .methods.incremental_mv import IncrementalMvMethods
 from .methods.materializations import MaterializationMethods
 from .methods.python_models import PythonModelMethods
-from .methods.relations import RelationMethods
 
 
 @dataclass
@@ -43,9 +42,7 @@ class OlapdbConfig(AdapterConfig):
     arrow_input: str | None = None
 
 
-class OlapdbAdapter(
-    RelationMethods, MaterializationMethods, PythonModelMethods, IncrementalMvMethods
-):
+class OlapdbAdapter(PythonModelMethods, MaterializationMethods, IncrementalMvMethods):
     """The adapter of olapdb: names of two levels, one commit a statement, models that are triggers."""
 
     AdapterSpecificConfigs = OlapdbConfig

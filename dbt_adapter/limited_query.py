@@ -9,6 +9,8 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 
+from .query_settings import settings_clause
+
 
 def with_limit(sql: str, limit: int) -> str:
     """Return the query with `limit` after it, or before its SETTINGS clause, which ends a statement.
@@ -26,8 +28,5 @@ def with_limit(sql: str, limit: int) -> str:
         return f"select * from (\n{text}\n) as model_limit_subq\nlimit {limit}"
     if not isinstance(query, nodes.Select) or not query.settings:
         return plain
-    settings = to_sql(
-        replace(nodes.Select(columns=(nodes.Literal(1, "1"),)), settings=query.settings)
-    )
-    clause = settings[settings.index("SETTINGS") :]
+    clause = settings_clause(query.settings)
     return f"{to_sql(replace(query, settings=()))}\nlimit {limit}\n{clause}"

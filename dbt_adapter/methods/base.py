@@ -14,6 +14,7 @@ from ..incremental_mv import clones
 from ..incremental_mv.names import ModelNames
 from ..incremental_mv.shared_reads import Name, RunReads, SharedReads
 from ..incremental_mv.warehouse import Warehouse
+from ..packages import look_up_here
 from ..project import maintained_models, project_relations
 from ..relation import OlapdbRelation
 
@@ -28,6 +29,7 @@ class AdapterBase(SQLAdapter):
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         """Make the adapter; its models share what they read of system tables."""
+        look_up_here(config)
         super().__init__(config, mp_context)
         self._shared_reads = RunReads(
             tables=SharedReads(self._relation_names), views=SharedReads(self._trigger_names)

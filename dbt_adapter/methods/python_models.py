@@ -14,14 +14,14 @@ from dbt.adapters.events.logging import AdapterLogger
 import olapdb
 
 from ..python_models import submission
-from ..python_models.rows_table import drop_statement, rows_relation
+from ..python_models.rows_table import drop_statement, is_whole_table, rows_relation
 from ..relation import OlapdbRelation
-from .base import AdapterBase
+from .relations import RelationMethods
 
 logger = AdapterLogger("olapdb")
 
 
-class PythonModelMethods(AdapterBase):
+class PythonModelMethods(RelationMethods):
     """Methods of models in Python."""
 
     def __init__(self, config: Any, mp_context: Any) -> None:
@@ -45,6 +45,18 @@ class PythonModelMethods(AdapterBase):
         self._python_rows[threading.get_ident()] = rows_relation(relation, model)
         self.submit_python_job(model, compiled_code)
         return self._python_rows[threading.get_ident()]
+
+    @available.parse(lambda *a, **k: False)
+    def shares_rows(
+        self, rows: OlapdbRelation | None, model: Mapping[str, Any], existing: OlapdbRelation | None
+    ) -> bool:
+        """Return whether a table model takes the files of its rows' table instead of writing them again.
+
+        Not if a trigger reads the model: it is told of the rows that changed, which an exchange of
+        all files does not say."""
+        if rows is None or not rows.include_policy.schema or not is_whole_table(model):
+            return False
+        return existing is None or (existing.is_table and not self._triggers_over(existing))
 
     def post_model_hook(self, config: Mapping[str, Any], context: None) -> None:
         """Drop the rows of a Python model that failed after it had written them."""

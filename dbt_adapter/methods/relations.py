@@ -91,18 +91,23 @@ class RelationMethods(AdapterBase):
         would change."""
         if current is None or not self._is_limited(sql):
             return False
-        warehouse = self.warehouse()
-        triggers: set[str] = set()
-        for kind in ("source", "dimension", "view"):
-            triggers |= warehouse.readers(
-                current.schema or "", current.identifier or "", kind=kind
-            ).keys()
+        triggers = self._triggers_over(current)
         if triggers:
             logger.warning(
                 f"{current.render()} is left as it is, since refs are limited (--empty or --sample) "
                 f"and the triggers {', '.join(sorted(triggers))} read it."
             )
         return bool(triggers)
+
+    def _triggers_over(self, relation: OlapdbRelation) -> set[str]:
+        """Return the live triggers that read the relation: as source, in a join, or through views."""
+        warehouse = self.warehouse()
+        triggers: set[str] = set()
+        for kind in ("source", "dimension", "view"):
+            triggers |= warehouse.readers(
+                relation.schema or "", relation.identifier or "", kind=kind
+            ).keys()
+        return triggers
 
     def _is_limited(self, sql: str) -> bool:
         """Return whether --empty or --sample limits refs of the model's SQL.

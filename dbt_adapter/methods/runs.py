@@ -64,8 +64,9 @@ class RunMethods(AdapterBase):
             )
         if left:
             listed = ", ".join(left[:_LISTED]) + (", …" if len(left) > _LISTED else "")
+            fire = "trigger, which still fires" if len(left) == 1 else "triggers, which still fire"
             logger.warning(
-                f"The project has no model any more for {len(left)} triggers, which still fire at "
+                f"The project has no model any more for {len(left)} {fire} at "
                 f"each INSERT: {listed}. dbt run-operation drop_orphans shows and drops them."
             )
 

@@ -11,6 +11,8 @@ from .. import cross_database, seeds
 from ..column import OlapdbColumn
 from ..constraints import Contract
 from ..limited_query import with_limit
+from ..packages import STANDARD, query_of_test
+from ..query_settings import has_outer_join, with_settings
 from ..relation import OlapdbRelation, quote
 from .base import AdapterBase
 
@@ -109,3 +111,22 @@ class TypeMethods(AdapterBase):
     def with_limit(self, sql: str, limit: int) -> str:
         """Return a query with a LIMIT, for dbt show: before its SETTINGS, if it ends in some."""
         return with_limit(sql, limit)
+
+    @available.parse(lambda sql, node: sql)
+    def query_of_test(self, sql: str, node: Mapping[str, Any]) -> str:
+        """Return the query of a data test; see `packages.query_of_test`."""
+        return query_of_test(sql, node)
+
+    @available.parse(lambda sql: sql)
+    def with_standard_nulls(self, sql: str) -> str:
+        """Return the query under the settings of `packages.STANDARD`."""
+        return with_settings(sql, STANDARD)
+
+    @available.parse(lambda sql: sql)
+    def view_query(self, sql: str) -> str:
+        """Return the query of a view, with `join_use_nulls` of the profile if it has an outer join.
+
+        The setting decides the types of the columns that the view stores: a reader with another one
+        would get an error, and each test of a package whose own joins need it is such a reader."""
+        nulls = self.config.credentials.settings.get("join_use_nulls", 0)
+        return with_settings(sql, {"join_use_nulls": int(nulls)}) if has_outer_join(sql) else sql

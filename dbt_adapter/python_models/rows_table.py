@@ -3,7 +3,8 @@
 The materialization runs the same statements as for a SQL model, over `SELECT * FROM` this table, and
 drops it. It is a temporary table, in the memory of dbt's process, so that rows are written once, into
 the model. Rows that Spark's tasks write, and more than `MEMORY_BYTES_MAX`, go into a table of the
-warehouse in one commit, and are written again when the model is built.
+warehouse in one commit. The model shares that table's files if it can (`is_whole_table`); else they are
+written again when the model is built.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from olapdb.ingest.block import type_of_arrow
 from olapdb.types import is_nullable, plain
 
 from ..relation import OlapdbRelation, quote
+from ..storage_clause import storage_clause, with_indexes
 
 ROWS_SUFFIX = "__dbt_python"
 MEMORY_BYTES_MAX = 256 << 20
@@ -93,9 +95,30 @@ def create_statement(relation: OlapdbRelation, schema: pa.Schema, model: Mapping
         f"{quote(field.name)} {declared.get(field.name) or _type_name(field, field.name in keys, model)}"
         for field in schema
     ]
+    listed = f"({', '.join(columns)})"
     if not relation.include_policy.schema:
-        return f"CREATE TEMPORARY TABLE {relation.render()} ({', '.join(columns)}) ENGINE = Memory"
-    return f"CREATE TABLE {relation.render()} ({', '.join(columns)}) ENGINE = MergeTree ORDER BY tuple()"
+        return f"CREATE TEMPORARY TABLE {relation.render()} {listed} ENGINE = Memory"
+    storage = "ENGINE = MergeTree ORDER BY tuple()"
+    if is_whole_table(model):
+        config = model["config"]
+        listed, storage = with_indexes(listed, config), storage_clause(config)
+    return f"CREATE TABLE {relation.render()} {listed} {storage}"
+
+
+def is_whole_table(model: Mapping[str, Any]) -> bool:
+    """Return whether the model is a table as its rows' table is, so that it may share its files.
+
+    A contract adds constraints, `query_settings` are of the statement that fills the model, and only
+    engines with parts share them."""
+    config = model.get("config") or {}
+    contract = config.get("contract") or {}
+    engine = str(config.get("engine") or "MergeTree").partition("(")[0].strip()
+    return (
+        config.get("materialized") == "table"
+        and engine.endswith("MergeTree")
+        and not contract.get("enforced")
+        and not config.get("query_settings")
+    )
 
 
 def _type_name(field: pa.Field, is_key: bool, model: Mapping[str, Any]) -> str:

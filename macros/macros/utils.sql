@@ -12,7 +12,8 @@
   right({{ string_text }}, toInt64({{ length_expression }}))
 {% endmacro %}
 
-{% macro olapdb__bool_or(expression) %}toBool(max({{ expression }})){% endmacro %}
+{# An OVER may follow. #}
+{% macro olapdb__bool_or(expression) %}max(toBool({{ expression }})){% endmacro %}
 
 {% macro olapdb__safe_cast(field, type) %}
   accurateCastOrNull({{ field }}, {{ adapter.string_literal(type) }})
@@ -53,7 +54,10 @@
 
 {% macro olapdb__array_concat(array_1, array_2) %}arrayConcat({{ array_1 }}, {{ array_2 }}){% endmacro %}
 
+{# The end may be any expression: numbers() takes constants only. #}
 {% macro olapdb__date_spine(datepart, start_date, end_date) %}
   select {{ dbt.dateadd(datepart, "number", start_date) }} as date_{{ datepart }}
-  from numbers(toUInt64(greatest({{ dbt.datediff(start_date, end_date, datepart) }}, 0)))
+  from (
+    select arrayJoin(range(toUInt64(greatest({{ dbt.datediff(start_date, end_date, datepart) }}, 0)))) as number
+  )
 {% endmacro %}

@@ -18,6 +18,7 @@ from olapdb.types import DataType
 MEANING = frozenset(
     {
         "join_use_nulls",
+        "window_use_nulls",
         "final",
         "union_default_mode",
         "except_default_mode",

@@ -23,7 +23,13 @@ from olapdb.errors import (
 )
 from olapdb.functions.base import Aggregate, Argument
 from olapdb.functions.window_definitions import WindowFunction
-from olapdb.functions.windows import casts_of, edge_definition, find_window, resolve_window
+from olapdb.functions.windows import (
+    casts_of,
+    edge_definition,
+    find_window,
+    may_find_no_row,
+    resolve_window,
+)
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
     ColumnRef,
@@ -45,6 +51,7 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    make_nullable,
     plain,
     without_low_cardinality,
 )
@@ -80,6 +87,9 @@ def bind_window(
     order_by = tuple(expression for expression, _ in order)
     partition_by = binder.bind_all(spec.partition_by)
     or_null = binder.context.flag("aggregate_functions_null_for_empty")
+    if binder.context.flag("window_use_nulls") and may_find_no_row(name, len(arguments)):
+        value = arguments[0]
+        arguments = (binder.cast(value, make_nullable(value.type)), *arguments[1:])
     function = _function(node, name, arguments, parameters, or_null)
     if isinstance(function, WindowFunction):
         types = casts_of(function.name, [a.type for a in arguments])

@@ -123,6 +123,11 @@ _DEFINED = (
         "join_use_nulls", False, "Rows without a partner get NULL, not default values."
     ),
     SettingDefinition(
+        "window_use_nulls",
+        False,
+        "lag, lead and nth_value give NULL, not default values, where there is no row.",
+    ),
+    SettingDefinition(
         "enable_order_by_all",
         True,
         "ORDER BY ALL means every column of the SELECT, not one of the name.",

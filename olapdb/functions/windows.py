@@ -216,6 +216,15 @@ def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
     return tuple(types)
 
 
+def may_find_no_row(name: str, arguments: int) -> bool:
+    """Return whether a function reads a row that may not be there, and got no default for that."""
+    definition = find_window(name)
+    if definition is None:
+        return False
+    shifts = definition.name in ("lag", "lead", "lagInFrame", "leadInFrame")
+    return (shifts and arguments < 3) or definition.name == "nth_value"
+
+
 def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
     """Resolve nth_value(x, n): x of the frame's n-th row, from 1; the type's default if it has
     fewer.

@@ -33,7 +33,8 @@ def table_lines(rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the rows as lines under a head; numbers to the right.
 
     The columns are those of the row with the most, then what others have besides. A column that is
-    empty in every row is left out. Texts beyond CELL_WIDTH_MAX are cut at `…`."""
+    empty in every row is left out. Texts beyond CELL_WIDTH_MAX are cut at `…`, and whole below the
+    table, behind the first cell of their row."""
     if not rows:
         return []
     listed = dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row)
@@ -51,12 +52,23 @@ def table_lines(rows: Sequence[Mapping[str, object]]) -> list[str]:
         return "  ".join(padded).rstrip()
 
     rule = ["-" * width for width in widths]
-    return [line(names), line(rule), *map(line, cells)]
+    whole = [
+        f"{_cell(row.get(names[0]))}: {_text(row.get(name))}"
+        for row in rows
+        for name in names
+        if len(_text(row.get(name))) > CELL_WIDTH_MAX
+    ]
+    return [line(names), line(rule), *map(line, cells), *whole]
 
 
 def _cell(value: object) -> str:
-    """Return a value as the text of one cell, without line breaks."""
+    """Return a value as the text of one cell, cut if it is long."""
+    text = _text(value)
+    return text if len(text) <= CELL_WIDTH_MAX else text[: CELL_WIDTH_MAX - 1] + "…"
+
+
+def _text(value: object) -> str:
+    """Return a value as text, without line breaks."""
     if value is None:
         return ""
-    text = f"{value:,}" if isinstance(value, int) else " ".join(str(value).split())
-    return text if len(text) <= CELL_WIDTH_MAX else text[: CELL_WIDTH_MAX - 1] + "…"
+    return f"{value:,}" if isinstance(value, int) else " ".join(str(value).split())

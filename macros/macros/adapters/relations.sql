@@ -51,7 +51,7 @@
   {%- if config.get('contract').enforced %}
     {{ get_assert_columns_equivalent(sql) }}
   {%- endif %}
-  as {{ sql }}
+  as {{ adapter.view_query(sql) }}
 {% endmacro %}
 
 {# olapdb has no temporary tables. Instead dbt creates a table under a name of its own, which the
@@ -106,12 +106,15 @@
                   ~ adapter.quote(adapter.column_named(relation, column_name)) ~ ' ' ~ new_column_type) %}
 {% endmacro %}
 
-{# dbt show: SETTINGS end a statement, so LIMIT goes before them. #}
+{# dbt show: SETTINGS end a statement, so LIMIT goes before them. Each data test comes here, too. #}
 {% macro olapdb__get_limit_sql(sql, limit) %}
   {% if model is defined and model.language == 'python' %}
     {% do exceptions.raise_compiler_error(
       "dbt show runs SQL, and " ~ model.name ~ " is a Python model. Show what its last run made: "
       ~ "dbt show --inline \"select * from {{ ref('" ~ model.name ~ "') }}\"") %}
+  {% endif %}
+  {% if model is defined and model.resource_type == 'test' %}
+    {% set sql = adapter.query_of_test(sql, model) %}
   {% endif %}
   {{ adapter.with_limit(sql, limit) if limit is not none else sql }}
 {% endmacro %}

@@ -21,7 +21,6 @@
 
   {% if not target_exists %}
     {%- set first = build_snapshot_table(strategy, model['compiled_code']) -%}
-    {{ check_time_data_types(first) }}
     {% call statement('main') %}{{ create_table_as(False, target, first) }}{% endcall %}
     {% do create_indexes(target) %}
   {% elif adapter.keeps_snapshot(target, sql, strategy) %}

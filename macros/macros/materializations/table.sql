@@ -7,7 +7,12 @@
 
   {%- set python_rows = olapdb_python_rows(target, compiled_code) -%}
   {%- set sql = olapdb_select_rows(python_rows, compiled_code) -%}
-  {% do olapdb_build_table(existing, target, sql) %}
+  {% if adapter.shares_rows(python_rows, model, existing) %}
+    {% call statement('main') %}create or replace table {{ target.render() }} clone as {{ python_rows.render() }}{% endcall %}
+    {% do adapter.after_replacement(existing, target) %}
+  {% else %}
+    {% do olapdb_build_table(existing, target, sql) %}
+  {% endif %}
   {% do drop_relation_if_exists(python_rows) %}
 
   {% do apply_grants(target, config.get('grants')) %}

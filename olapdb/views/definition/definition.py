@@ -32,6 +32,7 @@ from olapdb.views.provability import RULES, BoundDefinition, check_definition, c
 
 QUERY_SETTINGS = (
     "join_use_nulls",
+    "window_use_nulls",
     "final",
     "union_default_mode",
     "except_default_mode",

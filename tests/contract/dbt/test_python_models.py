@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
-from dbt.tests.util import run_dbt
+from dbt.tests.util import run_dbt, run_dbt_and_capture
 from dbt_common.exceptions import DbtRuntimeError
 
 pytestmark = pytest.mark.feature("dbt")
@@ -96,6 +97,11 @@ def rows_written(project: Any) -> dict[str, int]:
     return {str(name): int(count) for name, count in project.run_sql(log, fetch="all")}
 
 
+def clones(log: str) -> set[str]:
+    """Return the models that took the files of their rows' table, from dbt's log of statements."""
+    return set(re.findall(r"create or replace table \S+`(\w+)` clone as", log))
+
+
 class TestPythonModels:
     """Arrow in process, types of columns, errors, what stays behind."""
 
@@ -116,7 +122,10 @@ class TestPythonModels:
         }
 
     def test_models(self, project: Any) -> None:
-        results = run_dbt(["run", "--exclude", "failing", "nothing", "bad_key"])
+        results, log = run_dbt_and_capture(
+            ["--debug", "run", "--exclude", "failing", "nothing", "bad_key"]
+        )
+        assert clones(log) == {"of_a_view"}
         assert {r.status.value for r in results} == {"success"}
 
         def rows(sql: str) -> list[tuple[Any, ...]]:
@@ -151,7 +160,8 @@ class TestPythonModels:
         written = rows_written(project)
         once = {"filtered": 3, "batches": 5, "pandas_frame": 2, "appending": 6}
         assert {name: written[name] for name in once} == once
-        # Dropped tables have no name: Spark's copy of the view, and the rows that its tasks wrote.
+        # Dropped tables have no name: Spark's copy of the view, and the rows that its tasks wrote,
+        # whose files are the model's now.
         assert written[""] == 6 + 1
 
     def test_more_rows_than_memory_may_hold_go_through_a_table(
@@ -160,9 +170,33 @@ class TestPythonModels:
         run_dbt(["run", "--select", "orders"])
         before = rows_written(project).get("", 0)
         monkeypatch.setattr("dbt.adapters.olapdb.python_models.rows_table.MEMORY_BYTES_MAX", 0)
-        run_dbt(["run", "--select", "filtered", "batches"])
-        # The staged rows, and those of the tables that this run replaced.
+        _, log = run_dbt_and_capture(["--debug", "run", "--select", "filtered", "batches"])
+        # The staged rows, whose files are the models' now, and those of the tables that they replaced.
         assert rows_written(project).get("", 0) - before == 2 * (3 + 5)
+        assert clones(log) == {"filtered", "batches"}
+        rows = "select count(), sum(id) from {schema}.filtered"
+        assert tuple(project.run_sql(rows, fetch="one")) == (3, 12)
+        assert (
+            "order by day"
+            in str(project.run_sql("show create table {schema}.filtered", fetch="one")[0]).lower()
+        )
+
+    def test_a_trigger_is_told_of_the_rows_that_changed(
+        self, project: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_dbt(["run", "--select", "orders", "filtered"])
+        project.run_sql(
+            "create materialized view {schema}.over engine = MergeTree order by id as "
+            "select id from {schema}.filtered"
+        )
+        project.run_sql("system backfill view {schema}.over")
+        monkeypatch.setattr("dbt.adapters.olapdb.python_models.rows_table.MEMORY_BYTES_MAX", 0)
+        _, log = run_dbt_and_capture(["--debug", "run", "--select", "filtered"])
+        assert clones(log) == set()
+        stale = "select verdict, stale_slices from system.views where name = 'over'"
+        assert tuple(project.run_sql(stale, fetch="one"))[1] == 0
+        assert tuple(project.run_sql("select count() from {schema}.over", fetch="one")) == (3,)
+        project.run_sql("drop view {schema}.over")
         left = project.run_sql(
             "select name from system.tables where name like '%dbt%'", fetch="all"
         )

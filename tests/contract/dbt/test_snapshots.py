@@ -71,7 +71,9 @@ class TestVersions:
         write_source(
             project, "(1, 'a', '2024-01-01'), (2, 'b', '2024-01-01'), (NULL, 'n', '2024-01-01')"
         )
-        run_dbt(["snapshot"])
+        _, log = run_dbt_and_capture(["snapshot"])
+        # Milliseconds of updated_at beside microseconds of the run are no reason for a warning.
+        assert "doesn't match derived column" not in log
         write_source(
             project, "(1, 'A', '2024-02-01'), (3, 'c', '2024-02-01'), (NULL, 'n', '2024-01-01')"
         )

@@ -25,6 +25,10 @@ class TestOthers:
                 select {{ dbt.listagg("toString(number)", "'-'") }} as items,
                     {{ dbt.listagg("toString(number)", "'-'", limit_num=2) }} as two
                 from numbers(3)""",
+            "over.sql": """
+                select {{ dbt.bool_or("number = 1") }} over (partition by number % 2) as any_one,
+                    {{ dbt.bool_or("nullIf(number, number) = 1") }} over () as nothing
+                from numbers(4)""",
             "ordered.sql": """
                 select {{ dbt.listagg("toString(number)", "'-'", "order by number desc") }} as items
                 from numbers(3)""",
@@ -36,5 +40,10 @@ class TestOthers:
         assert tuple(parts) == ("b", "c", None, None, "bc", None, "2024-02-05", "2024-02-29")
         joined = project.run_sql("select * from {schema}.joined", fetch="one")  # type: ignore[attr-defined]
         assert tuple(joined) == ("0-1-2", "0-1")
+        over = project.run_sql(  # type: ignore[attr-defined]
+            "select countIf(any_one), any(toTypeName(any_one)), count(nothing) from {schema}.over",
+            fetch="one",
+        )
+        assert tuple(over) == (2, "Bool", 0)
         ordered = project.run_sql("select * from {schema}.ordered", fetch="one")  # type: ignore[attr-defined]
         assert tuple(ordered) == ("2-1-0",)
