@@ -221,16 +221,20 @@ class TableLayout:
 
     def partition_ids(self, rows: pa.Table) -> list[str]:
         """Return the ids of the rows' partitions, by first appearance."""
+        return list(self.partitions(rows))
+
+    def partitions(self, rows: pa.Table) -> dict[str, tuple[object, ...]]:
+        """Return the values of the rows' partitions by their ids, by first appearance."""
         if not rows.num_rows:
-            return []
+            return {}
         if not self.partition_expressions:
-            return [UNPARTITIONED]
+            return {UNPARTITIONED: ()}
         only_values = self._only_partition(rows)
         if only_values is not None:
-            return [self._identify(only_values, 0)[0]]
+            return dict([self._identify(only_values, 0)])
         values = self._partition_values(rows)
         first = factorise(values, rows.num_rows).first
-        return [self._identify(values, int(row))[0] for row in first]
+        return dict(self._identify(values, int(row)) for row in first)
 
     def partition_id(self, value: Sequence[object]) -> str:
         """Return the id of the partition with this value, in the form that `split` returns."""

@@ -187,6 +187,10 @@ class BlockStager(BlockWriter):
             self.cascade(table, block, number, 0)
         return number
 
+    def add_empty_block(self, table: Table) -> NewBlock:
+        """Stage a block of a replay without rows, which no view processes; return its number."""
+        return self._new_block(table, 0, "backfill")
+
     def staged(self, table_id: str, rows: int) -> StagedInsert:
         """Return what was staged so far; `rows` are those inserted into `table_id` itself."""
         return StagedInsert(

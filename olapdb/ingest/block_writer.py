@@ -5,6 +5,7 @@ Nothing here touches the catalog; the changes and requirements are data for the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -112,6 +113,21 @@ class BlockWriter:
                 booked_partitions.add(partition_id)
         if not pieces and contributions:
             changes.append(AddPart(placeholder_part(table, number, contributions)))
+
+    def add_empty_slices(
+        self,
+        table: Table,
+        number: Blocks,
+        slices: Mapping[str, tuple[object, ...]],
+        contributions: tuple[Contribution, ...],
+    ) -> None:
+        """Stage a placeholder part in each of these partitions (value by id), whose rows of the
+        block `number` have combined to nothing, and which still depend on the contributions."""
+        for partition_id, value in slices.items():
+            placeholder = placeholder_part(table, number, contributions)
+            self._changes.append(
+                AddPart(replace(placeholder, partition_id=partition_id, partition_value=value))
+            )
 
     def _roll_back(self, changes: int, next_index: dict[str, int]) -> None:
         """Keep the first `changes` staged changes; delete the files of the others.

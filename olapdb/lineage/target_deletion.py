@@ -3,10 +3,10 @@
 A source part becomes the view's gap again if its rows had reached only partitions from which
 everything that the view wrote is removed; a backfill then restores them.  A source part that also
 reached other partitions cannot be a gap, for a backfill would insert those rows a second time.
-Neither can a source part whose partition keeps some rows.  Such a slice becomes stale (TARGET
-CHANGED), and a replay restores it.  Rows that cancelled each other out (sums of zero) also reached
-their partition, though no row of it shows that. The view is run on their source parts, because a
-backfill of only some of them would leave rows.
+Neither can a source part whose partition keeps some rows, nor one whose blocks too many parts of
+other partitions name.  Such a slice becomes stale (TARGET CHANGED), and a replay restores it.  Rows
+that cancelled each other out (sums of zero) also reached their partition, though no row of it shows
+that. The view is run on their source parts, because a backfill of only some of them would leave rows.
 
     source part 7..7 -> target 202401 only         DROP PARTITION 202401    7 is the view's gap
     source part 8..9 -> target 202401 and 202402                            202401 is stale
@@ -25,18 +25,16 @@ import pyarrow.compute as pc
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
-from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
+from olapdb.errors import RetainedRows
 from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of, placeholder_part
-from olapdb.ingest.dimension_requirements import dimension_requirements
-from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.invalidation import StaleSlices, invalidate, partitions_moved_above
+from olapdb.lineage.invalidation import invalidate, partitions_moved_above
+from olapdb.lineage.part_lookup import PartLookup
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     FrozenKeys,
     frozen_keys_stale,
     frozen_verdict,
-    is_lineage_unknown,
     joined_bounds,
     key_bounds,
     retained_record,
@@ -51,10 +49,10 @@ from olapdb.model.changes import (
     Retain,
 )
 from olapdb.model.contributions import (
+    BlocksRemoved,
     SharedBlocks,
     contributed_blocks,
     overlaps_any,
-    without_blocks,
     wrote_rows,
 )
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
@@ -63,7 +61,6 @@ from olapdb.model.requirements import (
     PartsLive,
     PartsWithinRanges,
     Requirement,
-    SchemaIs,
     ViewIs,
 )
 from olapdb.model.schema import MaterializedView, Table
@@ -74,6 +71,11 @@ REMOVAL_CAUSES: frozenset[Cause] = frozenset(
     ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "QUARANTINE PART")
 )
 """Causes of invalidations that only mean removed source rows."""
+
+CONTRIBUTIONS_MAX = 100_000
+"""The most contributions that a gap may add to the target's parts. A part that names a block for
+all partitions must name each other partition instead. Past the limit the slices become stale: a
+replay restores them, and names in each slice only what reached it."""
 
 
 @dataclass
@@ -133,7 +135,7 @@ class TargetRows:
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
             for p in sorted({PLACEHOLDER_PARTITION, *(x.partition_id for x in self._target_parts)})
         )
-        lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
+        lost: dict[str, BlocksRemoved] = {}
         for view in self.snapshot.views_into(self.table.id):
             own = [part for part in self._parts.values() if part.written_by({view.id})]
             if not own:
@@ -164,10 +166,9 @@ class TargetRows:
         own: Sequence[Part],
         origin: CommitOrigin,
         effects: CommitDraft,
-    ) -> dict[str, tuple[BlockRange, ...]]:
-        """Return the source blocks, by their partition, that become the view's gap, since
-        everything that it wrote for them is in `own`; add the view's other changes and the
-        requirements to `effects`."""
+    ) -> BlocksRemoved:
+        """Return the source blocks that become the view's gap, since everything that it wrote for
+        them is in `own`; add the view's other changes and the requirements to `effects`."""
         partitions = dict.fromkeys(part.partition_id for part in own)
         empty = [p for p in partitions if self._empties_partition(view, p)]
         if self._stale_frozen:
@@ -183,13 +184,17 @@ class TargetRows:
         )
         gaps, stale, read = self._gaps_and_stale(view, own)
         effects.require(*read)
+        live = {part.partition_id for part in self.snapshot.parts(view.source_id) if part.rows}
+        lost = BlocksRemoved(gaps, live)
+        if gaps and lost.count_added(view.id, self._target_parts) > CONTRIBUTIONS_MAX:
+            gaps, lost, stale = {}, BlocksRemoved({}, live), list(partitions)
         for partition, blocks in gaps.items():
             effects.change(RemoveCoverage(view.id, partition, blocks))
             effects.require(PartsWithinRanges(view.source_id, partition, blocks))
         for partition in stale:
             rows = sum(self._rows[part.id] for part in own if part.partition_id == partition)
             effects.change(invalidate(origin, view.id, partition, "TARGET CHANGED", rows))
-        return gaps
+        return lost
 
     @property
     def _target_parts(self) -> tuple[Part, ...]:
@@ -250,7 +255,7 @@ class TargetRows:
         }
         coverage = self.snapshot.coverage(view.id)
         retired = self._retained_partitions(view, emptied)
-        asked = _PartLookup(view, source, self.context)
+        asked = PartLookup(view, source, self.context)
         gaps: dict[str, list[BlockRange]] = {}
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
         live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
@@ -302,13 +307,13 @@ class TargetRows:
     # --- names
 
     def _contribution_changes(
-        self, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+        self, lost: Mapping[str, BlocksRemoved]
     ) -> tuple[list[Change], list[Requirement]]:
         """Return the changes, and their requirements, that keep the names of source blocks right.
 
-        `lost` has the blocks that become a gap, by view id and source partition: no part names them
-        any more. Placeholder parts name the other blocks of removed parts. Remaining parts that
-        name a lost block are replaced by ones of the same bytes.
+        `lost` has the blocks that become a gap, by view id: no part names them any more.
+        Placeholder parts name the other blocks of removed parts. Remaining parts that name a lost
+        block are replaced by ones of the same bytes.
         """
         changes: list[Change] = []
         requirements: list[Requirement] = []
@@ -337,7 +342,7 @@ class TargetRows:
         return changes, requirements
 
     def _with_remaining_contributions(
-        self, changes: Sequence[Change], lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+        self, changes: Sequence[Change], lost: Mapping[str, BlocksRemoved]
     ) -> list[Change]:
         """Return the changes with the names of gap blocks removed from their new parts."""
         remaining_parts = {
@@ -357,26 +362,14 @@ class TargetRows:
         return new_changes
 
     def _remaining_contributions(
-        self, part: Part, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+        self, part: Part, lost: Mapping[str, BlocksRemoved]
     ) -> tuple[Contribution, ...]:
         """Return the part's contributions without blocks that become a gap, and without rows
         where it goes."""
-        contributions = list(part.contributions)
-        for view_id, gaps in lost.items():
-            view = self.snapshot.by_id(view_id)
-            assert isinstance(view, MaterializedView)
-            partitions = {p.partition_id for p in self.snapshot.parts(view.source_id) if p.rows}
-            for partition, blocks in gaps.items():
-                others = sorted(partitions - {partition})
-                contributions = [
-                    remainder
-                    for contribution in contributions
-                    for remainder in (
-                        without_blocks(contribution, partition, blocks, others)
-                        if contribution.view_id == view_id
-                        else [contribution]
-                    )
-                ]
+        contributions: list[Contribution] = []
+        for contribution in part.contributions:
+            removed = lost.get(contribution.view_id)
+            contributions += removed.without(contribution) if removed else [contribution]
         if part.rows == 0:
             return tuple(contributions)
         if self._is_removed(part):
@@ -421,38 +414,6 @@ class TargetRows:
                 Retain(retained_record(view, "target", parts, rows, (slice_,), origin, cause))
             )
         return changes
-
-
-@dataclass
-class _PartLookup:
-    """Runs the view on source parts to find the partitions of the target that their rows reach.
-    A part's blocks are a range, and a block may have rows in several partitions, so the names
-    alone do not suffice."""
-
-    view: MaterializedView
-    source: Table
-    context: TriggerContext
-    requirements: list[Requirement] = field(default_factory=list)
-
-    def reached(self, part: Part) -> frozenset[str] | None:
-        """Return the partitions. None if they stay unknown: the view is broken, the part is, or
-        the target may hold the result of another definition, or of another state of a dimension."""
-        snapshot = self.context.snapshot
-        if self.view.unprovable or is_lineage_unknown(self.view, snapshot):
-            return None
-        slices = StaleSlices.of(self.view)
-        try:
-            rows = read_rows(self.context, self.source, part)
-        except (CorruptedData, FileDoesntExist):
-            return None
-        slices.add(self.context, rows)
-        version = snapshot.data_version(self.source.id, part.partition_id)
-        self.requirements += [
-            SchemaIs(self.source.id, self.source.version),
-            DataVersionIs(self.source.id, part.partition_id, version),
-            *(needed for needed, _ in dimension_requirements(self.view, snapshot)),
-        ]
-        return None if None in slices.rows else frozenset(filter(None, slices.rows))
 
 
 def refuse_frozen(table: Table, partition: str) -> None:

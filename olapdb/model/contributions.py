@@ -4,7 +4,7 @@ contributions."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from olapdb.model.part import BlockRange, Contribution, Part, subtract_ranges, union_ranges
@@ -79,28 +79,64 @@ def overlaps_any(ranges: Sequence[BlockRange], blocks: BlockRange) -> bool:
     return at < len(ranges) and ranges[at].first <= blocks.last
 
 
-def without_blocks(
-    contribution: Contribution,
-    partition: str,
-    removed_blocks: Sequence[BlockRange],
-    others: Iterable[str],
-) -> list[Contribution]:
-    """Return the contribution without some blocks of one source partition. A contribution for all
-    partitions keeps these blocks for the `others`.
+class BlocksRemoved:
+    """Source blocks, by source partition, that parts of a target name no longer.
+
+    A part that names them for all partitions names them for each other partition of the source that
+    has rows (`partitions`):
 
         (all: 1..9) without partition a: 3..4      ->  (all: 1..2, 5..9) (b: 3..4)
     """
-    if contribution.source_partition not in (None, partition):
-        return [contribution]
-    named = named_ranges(contribution)
-    remaining = subtract_ranges(named, removed_blocks)
-    if remaining == union_ranges(named):
-        return [contribution]
-    contributions = [replace(contribution, blocks=remaining)] if remaining else []
-    if contribution.source_partition is None:
-        removed = subtract_ranges(named, remaining)
-        contributions += [
-            replace(contribution, source_partition=other, blocks=removed, rows=0)
-            for other in others
-        ]
-    return contributions
+
+    def __init__(
+        self, removed: Mapping[str, Sequence[BlockRange]], partitions: Iterable[str]
+    ) -> None:
+        self._removed = removed
+        self._partitions = sorted(partitions)
+        self._removed_anywhere = union_ranges(r for ranges in removed.values() for r in ranges)
+        # The parts of one INSERT name the same blocks: a thousand of them have one answer.
+        self._others: dict[
+            tuple[BlockRange, ...], list[tuple[str | None, tuple[BlockRange, ...]]]
+        ] = {}
+
+    def without(self, contribution: Contribution) -> list[Contribution]:
+        """Return the contribution without the blocks. Its rows go with the remainder that names the
+        partitions which it named; without one they are lost."""
+        named, partition = named_ranges(contribution), contribution.source_partition
+        removed = self._removed_anywhere if partition is None else self._removed.get(partition, ())
+        remaining = subtract_ranges(named, removed)
+        if remaining == union_ranges(named):
+            return [contribution]
+        contributions = [replace(contribution, blocks=remaining)] if remaining else []
+        if partition is None:
+            contributions += [
+                replace(contribution, source_partition=other, blocks=blocks, rows=0)
+                for other, blocks in self._named_for_others(subtract_ranges(named, remaining))
+            ]
+        return contributions
+
+    def count_added(self, view_id: str, parts: Iterable[Part]) -> int:
+        """Return how many contributions of the view `without` adds to those of the parts."""
+        return sum(
+            len(self._named_for_others(taken))
+            for part in parts
+            for contribution in part.contributions
+            if contribution.view_id == view_id and contribution.source_partition is None
+            if (taken := self._taken(contribution))
+        )
+
+    def _taken(self, contribution: Contribution) -> tuple[BlockRange, ...]:
+        """Return the blocks of the contribution that some partition loses."""
+        named = named_ranges(contribution)
+        return subtract_ranges(named, subtract_ranges(named, self._removed_anywhere))
+
+    def _named_for_others(
+        self, blocks: tuple[BlockRange, ...]
+    ) -> list[tuple[str | None, tuple[BlockRange, ...]]]:
+        """Return each partition that keeps some of these blocks, and the blocks that it keeps."""
+        if blocks not in self._others:
+            kept = (
+                (p, subtract_ranges(blocks, self._removed.get(p, ()))) for p in self._partitions
+            )
+            self._others[blocks] = [(partition, ranges) for partition, ranges in kept if ranges]
+        return self._others[blocks]

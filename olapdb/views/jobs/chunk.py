@@ -27,7 +27,7 @@ from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import BoundView, TriggerContext, bound_view, fire
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.frozen import FrozenSnapshot
-from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
+from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.plan.nodes import Aggregate
 from olapdb.plan.tree import all_nodes, all_scans
@@ -255,8 +255,12 @@ class _ChunkBuffer:
         self._buffered_rows = 0
         self._combine_at = BLOCK_ROWS_MAX
         self._target_rows = 0
-        self._blocks_staged = 0
+        self._last_block: NewBlock | None = None
         self._booked_partitions: set[str] = set()
+        self._reached: dict[str, tuple[object, ...]] | None = (
+            {} if bound.target.engine.drops_keys and task.purpose != "rows" else None
+        )
+        """The partitions that results reached, before rows combine. None if each keeps a row."""
 
     def add(self, result: pa.Table) -> None:
         """Buffer one result of the block function; combine and stage when the buffer is full."""
@@ -282,8 +286,9 @@ class _ChunkBuffer:
         if self._task.purpose == "rows":
             rows = self._buffered_table()
             return None, _ipc_stream(rows), rows.num_rows
-        if self._buffered_rows or (self._task.purpose == "backfill" and not self._blocks_staged):
+        if self._buffered_rows or (self._task.purpose == "backfill" and not self._last_block):
             self._flush()
+        self._stage_empty_slices()
         staged = self._stager.staged(self._bound.target.id, self._target_rows)
         return staged, None, self._target_rows
 
@@ -296,9 +301,11 @@ class _ChunkBuffer:
         """Return the rows that belong to the task's target partitions and whose keys are not
         frozen."""
         target_partitions, frozen = self._task.target_partitions, self._task.frozen
+        layout = layout_of(self._bound.target, self._context)
+        if self._reached is not None:
+            self._reached.update(layout.partitions(result))
         if (target_partitions is None and not frozen) or result.num_rows == 0:
             return result
-        layout = layout_of(self._bound.target, self._context)
         pieces = [
             frozen.without_frozen(layout, partition, rows)
             for partition, _, rows in layout.split(result)
@@ -321,30 +328,54 @@ class _ChunkBuffer:
         """Return all buffered rows, combined as the target's engine would merge them."""
         return combined_rows(self._bound.target, self._buffered_table(), self._context)
 
+    def _stage_empty_slices(self) -> None:
+        """Record the chunk's source blocks in slices where all rows that they gave cancelled out.
+
+        Once some of these source rows leave, the others are missing there. A replay or a backfill
+        of a part of them must not take the slice for one that they never reached."""
+        selected, frozen = self._task.target_partitions, self._task.frozen
+        empty = {
+            partition: value
+            for partition, value in (self._reached or {}).items()
+            if partition not in self._booked_partitions
+            and (selected is None or partition in selected)
+            and not frozen.holds_all(partition)
+        }
+        if not empty:
+            return
+        if self._last_block is None:
+            self._last_block = self._stager.add_empty_block(self._bound.target)
+        # One row stands for those that are gone: see `wrote_rows`.
+        contributions = (self._contribution(1),)
+        self._stager.add_empty_slices(self._bound.target, self._last_block, empty, contributions)
+
     def _flush(self) -> None:
         """Stage the buffered rows as one block of the target, which records the chunk's source
         blocks."""
-        view, rows = self._task.view, self._buffered_table()
-        part_ranges = (part.block_range for part in self._task.parts)
-        contribution = Contribution(
-            view.id,
-            view.version,
-            view.source_id,
-            self._task.partition,
-            union_ranges((*part_ranges, *self._task.blocks)),
-            rows.num_rows,
-        )
-        self._stager.add_view_block(
+        rows = self._buffered_table()
+        self._last_block = self._stager.add_view_block(
             self._bound.target,
             rows,
-            (contribution,),
+            (self._contribution(rows.num_rows),),
             "backfill",
             self._booked_partitions,
             fires=self._task.purpose == "backfill",
         )
         self._target_rows += rows.num_rows
-        self._blocks_staged += 1
         self._buffer, self._buffered_rows = [], 0
+
+    def _contribution(self, rows: int) -> Contribution:
+        """Return the chunk's source blocks as a contribution of this many rows."""
+        view = self._task.view
+        part_ranges = (part.block_range for part in self._task.parts)
+        return Contribution(
+            view.id,
+            view.version,
+            view.source_id,
+            self._task.partition,
+            union_ranges((*part_ranges, *self._task.blocks)),
+            rows,
+        )
 
 
 def combined_rows(table: Table, rows: pa.Table, context: TriggerContext) -> pa.Table:

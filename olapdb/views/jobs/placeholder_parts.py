@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
-from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, placeholder_part
+from olapdb.ingest.block_parts import placeholder_part
 from olapdb.model.changes import AddBlock, AddPart, Change
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, subtract_ranges
 from olapdb.model.schema import MaterializedView, Table
@@ -23,103 +22,26 @@ def placeholder_changes(
     live: Iterable[Part],
     new: Sequence[Change],
 ) -> list[Change]:
-    """Return changes that add placeholder parts for covered source blocks that no part of the
+    """Return changes that add a placeholder part for covered source blocks that no part of the
     target records after the swap. The views have seen these blocks, but no rows of them remain.
 
-    If the engine drops keys whose sums are zero, each slice gets a placeholder part too, for blocks
-    whose rows may have cancelled out there. The `live` parts lose the `removed` ones and gain those
-    in `new`. `snapshot` is the one from which the swap was computed."""
+    The `live` parts lose the `removed` ones and gain those in `new`; a chunk has recorded the slices
+    in which its rows cancelled out. `snapshot` is the one from which the swap was computed."""
     removed = tuple(removed)
     removed_ids = {part.id for part in removed}
-    remaining_parts = [part for part in live if part.id not in removed_ids]
-    remaining_parts += [added.part for added in new if isinstance(added, AddPart)]
-    views = tuple(views)
+    remaining = [part for part in live if part.id not in removed_ids]
+    remaining += [added.part for added in new if isinstance(added, AddPart)]
     blocks = [added.block for added in new if isinstance(added, AddBlock)]
     new_block = NewBlock(target.id, sum(1 for added in blocks if added.table_id == target.id))
-    placeholders: list[Part] = []
-    if target.engine.drops_keys:
-        placeholders += _cancelled_out_parts(
-            views, snapshot, target, new_block, removed, remaining_parts
-        )
     contributions = tuple(
         Contribution(view.id, view.version, view.source_id, partition, blocks, 0)
         for view in views
-        for partition, blocks in _unrecorded_blocks(
-            view, snapshot, removed, [*remaining_parts, *placeholders]
-        ).items()
+        for partition, blocks in _unrecorded_blocks(view, snapshot, removed, remaining).items()
     )
-    if contributions:
-        placeholders.append(placeholder_part(target, new_block, contributions))
-    if not placeholders:
+    if not contributions:
         return []
-    return [AddBlock(new_block, 0, "backfill"), *map(AddPart, placeholders)]
-
-
-def _cancelled_out_parts(
-    views: Sequence[MaterializedView],
-    snapshot: Snapshot,
-    target: Table,
-    number: NewBlock,
-    removed: Iterable[Part],
-    remaining: Sequence[Part],
-) -> list[Part]:
-    """Return for each target partition a placeholder part for source blocks that only the removed
-    parts recorded. Their rows may have summed to zero and been dropped, as in a merge."""
-    removed_by_slice: dict[str, list[Part]] = {}
-    for part in removed:
-        removed_by_slice.setdefault(part.partition_id, []).append(part)
-    remaining_by_slice = by_partition(remaining)
-    source_partitions = {
-        view.id: sorted({source_part.partition_id for source_part in covered_parts(view, snapshot)})
-        for view in views
-    }
-    placeholders: list[Part] = []
-    unnamed: dict[tuple[str, tuple[BlockRange, ...]], list[Contribution]] = {}
-    for slice_, parts in removed_by_slice.items():
-        if slice_ == PLACEHOLDER_PARTITION:
-            continue
-        remaining_parts = remaining_by_slice.get(slice_, ())
-        contributions: list[Contribution] = []
-        for view in views:
-            before, after = (
-                contributed_blocks(view.id, parts, view.source_id),
-                contributed_blocks(view.id, remaining_parts, view.source_id),
-            )
-            named = before.by_partition.keys() | after.by_partition.keys()
-            everywhere = subtract_ranges(before.everywhere, after.everywhere)
-            # The same for most slices: a target of a thousand partitions has a million of them.
-            if (view.id, everywhere) not in unnamed:
-                unnamed[view.id, everywhere] = _contributions(
-                    view, dict.fromkeys(source_partitions[view.id], everywhere)
-                )
-            contributions += [
-                contribution
-                for contribution in unnamed[view.id, everywhere]
-                if contribution.source_partition not in named
-            ]
-            contributions += _contributions(
-                view,
-                {
-                    partition: subtract_ranges(before.ranges(partition), after.ranges(partition))
-                    for partition in sorted(named.intersection(source_partitions[view.id]))
-                },
-            )
-        if contributions:
-            placeholder = placeholder_part(target, number, tuple(contributions))
-            value = parts[0].partition_value
-            placeholders.append(replace(placeholder, partition_id=slice_, partition_value=value))
-    return placeholders
-
-
-def _contributions(
-    view: MaterializedView, blocks: Mapping[str, tuple[BlockRange, ...]]
-) -> list[Contribution]:
-    """Return a contribution for each source partition with blocks whose rows cancelled out."""
-    return [
-        Contribution(view.id, view.version, view.source_id, partition, ranges, 1)
-        for partition, ranges in blocks.items()
-        if ranges
-    ]
+    placeholder = placeholder_part(target, new_block, contributions)
+    return [AddBlock(new_block, 0, "backfill"), AddPart(placeholder)]
 
 
 def _unrecorded_blocks(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from olapdb.commit.draft import CommitDraft
@@ -97,9 +98,13 @@ class ReplayAttempt:
 
     # --- recompute
 
-    def _read_parts(self, view: MaterializedView) -> tuple[Part, ...]:
-        """Return the covered source parts of the view that can reach the slices."""
-        return parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
+    @cached_property
+    def _read_parts(self) -> dict[str, tuple[Part, ...]]:
+        """Return the covered source parts that can reach the slices, by the id of their view."""
+        return {
+            view.id: parts_reaching_slices(view, self.snapshot, self.slices, self.job.services)
+            for view in recomputable_writers(self.view, self.snapshot)
+        }
 
     def _recorded_blocks(self, view: MaterializedView, partition: str) -> tuple[BlockRange, ...]:
         """Return the blocks of a source partition that a recomputed slice records: all that the
@@ -113,7 +118,7 @@ class ReplayAttempt:
         tasks: list[ChunkTask] = []
         for view in views:
             readable_source(self.snapshot, view, "REPLAY")
-            for partition, parts in by_partition(self._read_parts(view)).items():
+            for partition, parts in by_partition(self._read_parts[view.id]).items():
                 task = self.job.task(
                     self.snapshot, view, partition, parts, len(tasks), "replay", self.slices
                 )
@@ -339,7 +344,7 @@ class ReplayAttempt:
         target parts that it replaces are unchanged."""
         requirements: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
         for view in views:
-            partitions = by_partition(self._read_parts(view))
+            partitions = by_partition(self._read_parts[view.id])
             for read_requirement in self.job.read_requirements(self.snapshot, view, partitions):
                 requirements[read_requirement] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):

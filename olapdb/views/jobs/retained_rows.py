@@ -29,7 +29,7 @@ from olapdb.lineage.retention import (
 )
 from olapdb.maintenance.merger import joined_contributions
 from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
-from olapdb.model.contributions import contributed_blocks, without_blocks
+from olapdb.model.contributions import BlocksRemoved, contributed_blocks
 from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -119,14 +119,8 @@ def _remaining_contributions(
         source_partitions = {
             part.partition_id for part in snapshot.parts(contribution.source_id) if part.rows
         }
-        remainders = [replace(contribution, rows=0)]
-        for partition, ranges in recorded.by_partition.items():
-            other_partitions = sorted(source_partitions - {partition})
-            remainders = [
-                remainder
-                for piece in remainders
-                for remainder in without_blocks(piece, partition, ranges, other_partitions)
-            ]
+        removed = BlocksRemoved(recorded.by_partition, source_partitions)
+        remainders = removed.without(replace(contribution, rows=0))
         remaining += remainders or [replace(contribution, rows=0, blocks=())]
     # The part counts as newly written: its contributions add up to its row count.
     return [replace(remaining[0], rows=rows), *remaining[1:]]

@@ -1,0 +1,48 @@
+"""Values of a seed that its column cannot hold: refused with column, row and value, and the rows of
+the seed before stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+
+import olapdb
+
+pytestmark = pytest.mark.feature("dbt")
+
+GOOD = "id,n\n1,5\n3,7\n"
+
+
+class TestNarrowSeeds:
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"small.csv": GOOD, "whole.csv": GOOD, "days.csv": "d\n2024-01-01\n"}
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, object]:
+        types = {"small": {"n": "UInt8"}, "whole": {"n": "Int32"}, "days": {"d": "Date"}}
+        return {"seeds": {"test": {name: {"+column_types": of} for name, of in types.items()}}}
+
+    def test_what_does_not_fit_is_refused(
+        self, project: Any, project_root: Path, dbt_profile_target: dict[str, object]
+    ) -> None:
+        run_dbt(["seed"])
+        write_file(GOOD + "2,300\n", project_root, "seeds", "small.csv")
+        write_file(GOOD + "2,1.5\n", project_root, "seeds", "whole.csv")
+        write_file("d\n2024-01-01\n1960-01-01\n", project_root, "seeds", "days.csv")
+        for flags in ([], ["--full-refresh"]):
+            _, log = run_dbt_and_capture(["seed", *flags], expect_pass=False)
+            for name, column, says in (
+                ("small", "n", "row 3: Cannot convert '300' to UInt8"),
+                ("whole", "n", "row 3: Cannot parse '1.5' as Int32"),
+                ("days", "d", "row 2: Cannot convert '1960-01-01' to Date"),
+            ):
+                table = f"{name}__dbt_tmp" if flags else name
+                assert f"Column {column} of {project.test_schema}.{table}, {says}" in log
+        with olapdb.connect(str(dbt_profile_target["path"])) as connection:
+            for name in ("small", "whole"):
+                found = connection.execute(f"SELECT n FROM {project.test_schema}.{name} ORDER BY n")
+                assert found.fetchall() == [(5,), (7,)]
