@@ -10,7 +10,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from olapdb.errors import IllegalTypeOfArgument, NotSupportedError, UnknownFunction
+from olapdb.errors import (
+    IllegalTypeOfArgument,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    UnknownFunction,
+)
 from olapdb.functions.aggregates.name_parts import aggregate_names, is_aggregate
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.index import CASE_INSENSITIVE, LAMBDAS, NAMES
@@ -139,6 +144,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """
     definition = find(name)
     if definition is None and find_lambda(name) is not None:
+        if len(arguments) < 2:
+            raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and what it maps.")
         raise IllegalTypeOfArgument(
             f"The first argument of function {name} must be a lambda.",
             hint=f"Write {name}(x -> …, a).",
@@ -150,13 +157,24 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if definition.name not in _KEEPS_LOW_CARDINALITY:
         arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
     try:
-        return definition.resolve(name, arguments)
+        return _resolved(definition, name, arguments)
     except IllegalTypeOfArgument:
         if not any(isinstance(plain(a.type), Nothing) for a in arguments):
             raise
         return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
+
+
+def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve the call. Raises IllegalTypeOfArgument, as ClickHouse does, for too many arguments of
+    a function that may take a lambda: the first one should have been it."""
+    try:
+        return definition.resolve(name, arguments)
+    except NumberOfArgumentsDoesntMatch as error:
+        if len(arguments) <= definition.minimum or find_lambda(name) is None:
+            raise
+        raise IllegalTypeOfArgument(error.message, hint=f"Write {name}(x -> …, a).") from error
 
 
 def _nearest(name: str) -> str:

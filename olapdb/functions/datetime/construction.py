@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, TooManyArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import clocks, parse_timestamps, temporal
@@ -261,7 +261,10 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("current_timestamp", "localtimestamp"),
         insensitive=True,
     ),
-    scalar.custom("now64", _clock_reader("now64"), count=(0, 2), insensitive=True),
+    *scalar.with_count_errors(
+        (scalar.custom("now64", _clock_reader("now64"), count=(0, 2), insensitive=True),),
+        many=TooManyArguments,
+    ),
     scalar.custom(
         "today",
         _clock_reader("today"),
