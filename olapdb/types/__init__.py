@@ -12,5 +12,6 @@ and is not imported here: only it loads pyarrow.
 
 from olapdb.types.base import *  # noqa: F403
 from olapdb.types.compound import *  # noqa: F403
+from olapdb.types.geometries import *  # noqa: F403
 from olapdb.types.names import *  # noqa: F403
 from olapdb.types.scalars import *  # noqa: F403

@@ -146,6 +146,8 @@ def without_low_cardinality(data_type: DataType) -> DataType:
     match data_type:
         case LowCardinality(inner):
             return without_low_cardinality(inner)
+        case Array() | Tuple() if type(data_type) not in (Array, Tuple):
+            return data_type  # a geometry
         case Array(inner):
             return Array(without_low_cardinality(inner))
         case Map(key, value):
@@ -186,6 +188,8 @@ def stored_type(data_type: DataType) -> DataType:
             return Decimal(data_type.precision, data_type.scale)
         case ExactFloat():
             return Float(data_type.bits)
+        case Array() | Tuple() if type(data_type) not in (Array, Tuple):
+            return data_type  # a geometry
         case Nullable(inner) | LowCardinality(inner) | Array(inner):
             return type(data_type)(stored_type(inner))
         case Map(key, value):

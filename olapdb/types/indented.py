@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from olapdb.types.base import DataType, quote_identifier
 from olapdb.types.compound import Array, LowCardinality, Map, Nullable, Tuple
+from olapdb.types.geometries import Point, Shape
 
 _INDENT = "    "
 
@@ -15,7 +16,7 @@ def indented_name(data_type: DataType, depth: int = 0, *, unnamed: bool = False)
     `depth` is the number of indentations of the line on which the name begins. With `unnamed` those
     of other tuples are too, as in SHOW CREATE."""
     match data_type:
-        case Nullable(inner=Tuple()):
+        case Nullable(inner=Tuple()) | Point() | Shape():
             return data_type.name
         case Nullable() | LowCardinality() | Array():
             inner = indented_name(data_type.inner, depth, unnamed=unnamed)

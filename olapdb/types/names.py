@@ -19,6 +19,7 @@ from olapdb.types.compound import (
     plain,
 )
 from olapdb.types.enums import enum_of
+from olapdb.types.geometries import GEOMETRIES
 from olapdb.types.scalars import (
     BOOL,
     DATE,
@@ -63,6 +64,7 @@ _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
     **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
     **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING, TIME)},
+    **{t.name: t for t in GEOMETRIES},
 }
 _ALIASES: dict[str, DataType] = {
     "INT": INT32,
@@ -97,21 +99,7 @@ _WRAPPERS = (Nullable, LowCardinality)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
 _ESCAPED = re.compile(r"\\.|''", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
-_UNSUPPORTED = frozenset(
-    {
-        "JSON",
-        "Variant",
-        "Dynamic",
-        "BFloat16",
-        "Nested",
-        "Point",
-        "Ring",
-        "Polygon",
-        "MultiPolygon",
-        "QBit",
-        "Object",
-    }
-)
+_UNSUPPORTED = frozenset({"JSON", "Variant", "Dynamic", "BFloat16", "Nested", "QBit", "Object"})
 
 _PARAMETRIC = (
     "AggregateFunction",

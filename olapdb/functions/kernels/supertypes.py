@@ -47,6 +47,8 @@ from olapdb.types import (
     Map,
     Nothing,
     Nullable,
+    Point,
+    Shape,
     SimpleAggregateFunction,
     String,
     Time,
@@ -151,6 +153,8 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
     """Return the supertype if a rule covers the two types in this order, else None."""
     match left, right:
         case _ if left == right:
+            return left
+        case (Point() | Shape(), Tuple() | Array()) if left.arrow == right.arrow:
             return left
         case (Enum(), String() | FixedString()):
             return STRING
