@@ -303,7 +303,7 @@ _NUMBER = scalar.fixed_rule(FLOAT64, _NUMBERS, "a number")
 _INTEGER = scalar.fixed_rule(UINT64, (Integer,), "an integer")
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    compose("avg2", _middle, count=2, insensitive=True, standard=True),
+    compose("avg2", _middle, count=2, insensitive=True),
     compose("midpoint", _middle, count=(1, None), insensitive=True),
     compose("divideOrNull", _or_null("divide"), count=2, standard=True),
     compose("intDivOrNull", _or_null("intDiv"), count=2, standard=True),
