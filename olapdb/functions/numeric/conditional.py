@@ -31,6 +31,8 @@ from olapdb.types import (
     Enum,
     ExactFloat,
     FixedString,
+    Float,
+    Integer,
     LowCardinality,
     Map,
     Nothing,
@@ -125,15 +127,13 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve if and multiIf of (condition, value, …, otherwise).
 
     The result is the value of the first true condition, else the last argument, cast to the common
-    type. The values are evaluated lazily. Raises IllegalTypeOfArgument if any condition is not a
-    UInt8, Bool or NULL.
+    type. The values are evaluated lazily. Raises an error if any condition is not an
+    integer, float, Bool or NULL.
     """
     conditions = [arguments[i] for i in range(0, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(1, len(arguments), 2)), arguments[-1]]
     for condition in conditions:
-        if plain(condition.type) != UINT8 and not isinstance(
-            plain(condition.type), Boolean | Nothing
-        ):
+        if not isinstance(plain(condition.type), Integer | Boolean | Float | Nothing):
             raise illegal(name, condition.type, "a condition (UInt8)")
     result = _common([Argument(plain_lc(b.type), b.constant) for b in branches])
     convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
