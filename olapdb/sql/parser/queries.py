@@ -228,8 +228,6 @@ def _parse_select(cursor: TokenCursor, *, implicit: bool = False) -> nodes.Selec
         head = _parse_head(cursor)
     if source is None and cursor.take("FROM"):
         source = relations.parse_relation(cursor)
-    if source is None and any(isinstance(column, nodes.Star) for column in head.columns):
-        source = nodes.TableReference(nodes.TableName("one", "system"), position=position)
     prewhere = operands.parse_aliased(cursor) if cursor.take("PREWHERE") else None
     where = operands.parse_aliased(cursor) if cursor.take("WHERE") else None
     grouping = _parse_grouping(cursor)
