@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
 from olapdb.functions.kernels.constants import constant
+from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
 from olapdb.functions.registry import resolve_scalar
-from olapdb.functions.scalar import ScalarDefinition, custom
-from olapdb.types import DataType
+from olapdb.functions.scalar import ScalarDefinition, custom, standard_call
+from olapdb.types import DataType, Nothing, plain
 
 Compute = Callable[[Sequence[Column], int, Environment], Column]
 
@@ -74,11 +75,21 @@ def compose(
     count: int | tuple[int, int | None],
     aliases: tuple[str, ...] = (),
     insensitive: bool = False,
+    standard: bool = False,
 ) -> ScalarDefinition:
-    """Define a function by a composition; `build` takes a part for each argument."""
+    """Define a function by a composition; `build` takes a part for each argument.
+
+    A `standard` one is NULL for a bare NULL, and a LowCardinality where `define` makes it one."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call by composing the arguments."""
-        return as_call(spelt, build(*parts_of(arguments)))
+        if not standard:
+            return as_call(spelt, build(*parts_of(arguments)))
+        if any(isinstance(plain(argument.type), Nothing) for argument in arguments):
+            return standard_call(spelt, arguments, NULL_TYPE, None)
+        whole = as_call(spelt, build(*parts_of(arguments)))
+        fixed = [argument.constant is not None for argument in arguments]
+        shown = low_cardinality_result(whole.type, [a.type for a in arguments], fixed)
+        return replace(whole, type=shown)
 
     return custom(name, resolve, count=count, aliases=aliases, insensitive=insensitive)

@@ -82,6 +82,15 @@ NAMES = {
     "numeric.geohash": ("geohashDecode geohashEncode geohashesInBox pointInEllipses "),
     "numeric.great_circles": ("geoDistance greatCircleAngle greatCircleDistance "),
     "numeric.polygons": ("pointInPolygon "),
+    "numeric.geometries": (
+        "areaCartesian areaSpherical perimeterCartesian perimeterSpherical "
+        "polygonAreaCartesian polygonAreaSpherical polygonPerimeterCartesian "
+        "polygonPerimeterSpherical "
+    ),
+    "numeric.well_known_text": (
+        "WKT readWKTLineString readWKTMultiLineString readWKTMultiPoint readWKTMultiPolygon "
+        "readWKTPoint readWKTPolygon readWKTRing wkt "
+    ),
     "numeric.samples": (
         "minSampleSizeContinous minSampleSizeContinuous minSampleSizeConversion proportionsZTest "
     ),

@@ -24,20 +24,18 @@ _REASONS = {
         h3UnidirectionalEdgeIsValid h3kRing stringToH3""",
     "there are no cells of S2": """geoToS2 s2CapContains s2CapUnion s2CellsIntersect
         s2GetNeighbors s2RectAdd s2RectContains s2RectIntersection s2RectUnion s2ToGeo""",
-    "there are no types of geometries": """areaCartesian areaSpherical geometryIntersectCartesian
-        geometryIntersectSpherical perimeterCartesian perimeterSpherical polygonAreaCartesian
-        polygonAreaSpherical polygonConvexHullCartesian polygonPerimeterCartesian
-        polygonPerimeterSpherical polygonsDistanceCartesian polygonsDistanceSpherical
-        polygonsEqualsCartesian polygonsIntersectCartesian polygonsIntersectSpherical
-        polygonsIntersectionCartesian polygonsIntersectionSpherical polygonsSymDifferenceCartesian
+    "this function of shapes is not there yet": """geometryIntersectCartesian
+        geometryIntersectSpherical polygonConvexHullCartesian polygonsDistanceCartesian
+        polygonsDistanceSpherical polygonsEqualsCartesian polygonsIntersectCartesian
+        polygonsIntersectSpherical polygonsIntersectionCartesian
+        polygonsIntersectionSpherical polygonsSymDifferenceCartesian
         polygonsSymDifferenceSpherical polygonsUnionCartesian polygonsUnionSpherical
         polygonsWithinCartesian polygonsWithinSpherical readWKB readWKBLineString
-        readWKBMultiLineString readWKBMultiPoint readWKBMultiPolygon readWKBPoint readWKBPolygon
-        readWKT readWKTLineString readWKTMultiLineString readWKTMultiPoint readWKTMultiPolygon
-        readWKTPoint readWKTPolygon readWKTRing readWkb readWkt svg SVG wkb WKB wkt WKT
-        ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB
-        ST_PolyFromWKB MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom
-        geoToMGRS MGRSToGeo geoToUTM UTMToGeo""",
+        readWKBMultiLineString readWKBMultiPoint readWKBMultiPolygon readWKBPoint
+        readWKBPolygon readWKT readWkb readWkt svg SVG wkb WKB ST_LineFromWKB
+        ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB ST_PolyFromWKB
+        MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom geoToMGRS
+        MGRSToGeo geoToUTM UTMToGeo""",
     "there are no columns of the types JSON, Dynamic and Variant": """dynamicElement dynamicType
         isDynamicElementInSharedData JSONAllPaths JSONAllPathsWithTypes JSONAllValues
         JSONDynamicPaths JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes

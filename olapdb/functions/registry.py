@@ -10,9 +10,16 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from olapdb.errors import IllegalTypeOfArgument, NotSupportedError, UnknownFunction
+import pyarrow as pa
+
+from olapdb.errors import (
+    IllegalTypeOfArgument,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    UnknownFunction,
+)
 from olapdb.functions.aggregates.name_parts import aggregate_names, is_aggregate
-from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.index import CASE_INSENSITIVE, LAMBDAS, NAMES
 from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.modules import all_modules, by_name, definitions_of, table_of
@@ -20,7 +27,15 @@ from olapdb.functions.refused import REFUSED
 from olapdb.functions.scalar import ScalarDefinition, standard_call
 from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
-from olapdb.types import Nothing, plain, without_inner_low_cardinality
+from olapdb.types import (
+    UINT8,
+    Boolean,
+    Nothing,
+    is_nullable,
+    make_nullable,
+    plain,
+    without_inner_low_cardinality,
+)
 
 if TYPE_CHECKING:
     from olapdb.functions.arrays import lambda_functions
@@ -139,6 +154,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """
     definition = find(name)
     if definition is None and find_lambda(name) is not None:
+        if len(arguments) < 2:
+            raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and what it maps.")
         raise IllegalTypeOfArgument(
             f"The first argument of function {name} must be a lambda.",
             hint=f"Write {name}(x -> …, a).",
@@ -150,13 +167,52 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if definition.name not in _KEEPS_LOW_CARDINALITY:
         arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
     try:
-        return definition.resolve(name, arguments)
+        return _resolved(definition, name, arguments)
     except IllegalTypeOfArgument:
+        if any(isinstance(plain(a.type), Boolean) for a in arguments):
+            return _of_bytes(definition, name, arguments)
         if not any(isinstance(plain(a.type), Nothing) for a in arguments):
             raise
         return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
+
+
+def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve the call. Raises IllegalTypeOfArgument, as ClickHouse does, for too many arguments of
+    a function that may take a lambda: the first one should have been it."""
+    try:
+        return definition.resolve(name, arguments)
+    except NumberOfArgumentsDoesntMatch as error:
+        if len(arguments) <= definition.minimum or find_lambda(name) is None:
+            raise
+        raise IllegalTypeOfArgument(error.message, hint=f"Write {name}(x -> …, a).") from error
+
+
+def _of_bytes(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve the call with each Bool as a UInt8, which it is in ClickHouse."""
+    bools = [isinstance(plain(a.type), Boolean) for a in arguments]
+    numbers = [
+        replace(
+            argument,
+            type=make_nullable(UINT8) if is_nullable(argument.type) else UINT8,
+            constant=None if argument.constant is None else argument.constant.cast(pa.uint8()),
+        )
+        if is_bool
+        else argument
+        for argument, is_bool in zip(arguments, bools, strict=True)
+    ]
+    call = _resolved(definition, name, numbers)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compute the function of numbers."""
+        cast = [
+            value.cast(pa.uint8()) if is_bool else value
+            for value, is_bool in zip(values, bools, strict=True)
+        ]
+        return call.kernel(cast, rows, environment)
+
+    return replace(call, kernel=kernel)
 
 
 def _nearest(name: str) -> str:

@@ -7,7 +7,7 @@ plain types and values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -22,6 +22,7 @@ from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_resul
 from olapdb.types import (
     Array,
     DataType,
+    LowCardinality,
     Map,
     Nothing,
     is_nullable,
@@ -67,7 +68,9 @@ Resolver: TypeAlias = Callable[[str, Sequence[Argument]], ScalarCall]
 
 @dataclass(frozen=True)
 class ScalarDefinition:
-    """A function by name with its bounds on the number of arguments; `maximum` None: no bound."""
+    """A function by name with its bounds on the number of arguments; `maximum` None: no bound.
+
+    `few` and `many` are the errors for a number of arguments below and above the bounds."""
 
     name: str
     resolver: Resolver
@@ -75,27 +78,15 @@ class ScalarDefinition:
     maximum: int | None
     aliases: tuple[str, ...] = ()
     case_insensitive: bool = False
+    few: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch
+    many: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch
 
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
 
-        Raises NumberOfArgumentsDoesntMatch for a number outside the bounds, or the resolver's
-        error.
+        Raises `few` or `many` for a number outside the bounds, or the resolver's error.
         """
-        count = len(arguments)
-        if count < self.minimum or (self.maximum is not None and count > self.maximum):
-            expected = (
-                str(self.minimum)
-                if self.minimum == self.maximum
-                else (
-                    f"{self.minimum} to {self.maximum}"
-                    if self.maximum is not None
-                    else f"at least {self.minimum}"
-                )
-            )
-            raise errors.NumberOfArgumentsDoesntMatch(
-                f"Function {name} takes {expected} argument(s), {count} given."
-            )
+        self._check_count(name, len(arguments))
 
         def describe() -> str:
             """Return the function with its argument types, for error messages."""
@@ -105,6 +96,29 @@ class ScalarDefinition:
             return _translating_errors(self.resolver(self.name, arguments), describe)
         except (*errors.FOREIGN, pa.ArrowException) as error:
             raise errors.foreign_error(error, describe()) or error from error
+
+    def _check_count(self, name: str, count: int) -> None:
+        """Raise `few` or `many` for a number of arguments outside the bounds."""
+        if self.minimum <= count and (self.maximum is None or count <= self.maximum):
+            return
+        expected = str(self.minimum)
+        if self.maximum is None:
+            expected = f"at least {self.minimum}"
+        elif self.maximum != self.minimum:
+            expected = f"{self.minimum} to {self.maximum}"
+        error = self.few if count < self.minimum else self.many
+        raise error(f"Function {name} takes {expected} argument(s), {count} given.")
+
+
+def with_count_errors(
+    definitions: Iterable[ScalarDefinition],
+    *,
+    few: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch,
+    many: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch,
+) -> tuple[ScalarDefinition, ...]:
+    """Return the definitions with other errors for a wrong number of arguments, as ClickHouse has
+    them."""
+    return tuple(replace(definition, few=few, many=many) for definition in definitions)
 
 
 def _translating_errors(call: ScalarCall, describe: Callable[[], str]) -> ScalarCall:
@@ -131,17 +145,19 @@ def define(
     native: NativeKernel | None = None,
     monotonic: bool = False,
     keeps_constants: bool = False,
+    drops_dictionary: bool = False,
 ) -> ScalarDefinition:
     """Define a function with ClickHouse's usual treatment of NULL, LowCardinality and constants.
 
     `count` is the number of arguments, or its bounds. `insensitive`: the name is matched in any
-    case. Either `kernel` or `native` computes the values; see their types.
+    case. `drops_dictionary`: the result is never a LowCardinality. Either `kernel` or `native` computes the values; see their types.
     """
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call with the usual treatment."""
-        return standard_call(spelt, arguments, rule, kernel, native, monotonic, keeps_constants)
+        call = standard_call(spelt, arguments, rule, kernel, native, monotonic, keeps_constants)
+        return without_dictionary(call) if drops_dictionary else call
 
     return ScalarDefinition(name, resolve, minimum, maximum, aliases, insensitive)
 
@@ -179,6 +195,13 @@ def standard_call(
 
     varying = [i for i, c in enumerate(constants) if c is None]
     return ScalarCall(name, outer, run, monotonic=monotonic and len(varying) <= 1)
+
+
+def without_dictionary(call: ScalarCall) -> ScalarCall:
+    """Return the call with a result that is no LowCardinality."""
+    if isinstance(call.type, LowCardinality):
+        return replace(call, type=call.type.inner)
+    return call
 
 
 def null_safe(

@@ -8,7 +8,13 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, NoCommonType, NumberOfArgumentsDoesntMatch
+from olapdb.errors import (
+    BadArguments,
+    NoCommonType,
+    NumberOfArgumentsDoesntMatch,
+    ProgrammingError,
+    TooFewArguments,
+)
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
@@ -39,9 +45,10 @@ def resolve_window(
         expected = str(definition.minimum)
         if definition.maximum != definition.minimum:
             expected = f"{definition.minimum} to {definition.maximum}"
-        raise NumberOfArgumentsDoesntMatch(
-            f"Window function {name} takes {expected} argument(s), {len(arguments)} given."
-        )
+        error: type[ProgrammingError] = NumberOfArgumentsDoesntMatch
+        if not arguments and definition.maximum > definition.minimum:
+            error = TooFewArguments
+        raise error(f"Window function {name} takes {expected} argument(s), {len(arguments)} given.")
     if definition.parameters:
         if len(parameters) != definition.parameters:
             raise NumberOfArgumentsDoesntMatch(
@@ -159,7 +166,8 @@ def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
         """Resolve the function; raise BadArguments for a negative offset or an unfit default."""
         value_type = arguments[0].type
         if len(arguments) > 1:
-            require(spelt, [plain(arguments[1].type)], Integer, "an integer offset")
+            if not isinstance(plain(arguments[1].type), Integer):
+                raise BadArguments(f"The offset of {spelt} must be an integer.")
             constant = arguments[1].constant
             if constant is not None and (not constant.is_valid or constant.as_py() < 0):
                 raise BadArguments(f"The offset of {spelt} must be a non-negative integer.")

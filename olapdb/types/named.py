@@ -45,17 +45,13 @@ class Nested(Array):
 
 
 POINT = Point((FLOAT64, FLOAT64))
-RING = Shape(POINT, "Ring")
-LINE_STRING = Shape(POINT, "LineString")
-POLYGON = Shape(RING, "Polygon")
-
-SHAPES: dict[str, DataType] = {
-    "Point": POINT,
-    "MultiPoint": Shape(POINT, "MultiPoint"),
-    "Ring": RING,
-    "LineString": LINE_STRING,
-    "MultiLineString": Shape(LINE_STRING, "MultiLineString"),
-    "Polygon": POLYGON,
-    "MultiPolygon": Shape(POLYGON, "MultiPolygon"),
-}
-"""The types of geometry by their names."""
+RING, LINE_STRING, MULTI_POINT = (
+    Shape(POINT, label) for label in ("Ring", "LineString", "MultiPoint")
+)
+MULTI_LINE_STRING, POLYGON = Shape(LINE_STRING, "MultiLineString"), Shape(RING, "Polygon")
+MULTI_POLYGON = Shape(POLYGON, "MultiPolygon")
+GEOMETRIES: tuple[DataType, ...] = (
+    *(POINT, RING, LINE_STRING, MULTI_POINT),
+    *(MULTI_LINE_STRING, POLYGON, MULTI_POLYGON),
+)
+"""The types of geometry."""

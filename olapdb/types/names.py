@@ -20,7 +20,7 @@ from olapdb.types.compound import (
     plain,
 )
 from olapdb.types.enums import enum_of
-from olapdb.types.named import SHAPES, Nested
+from olapdb.types.named import GEOMETRIES, Nested
 from olapdb.types.scalars import (
     BOOL,
     DATE,
@@ -64,7 +64,7 @@ _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
     **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
     **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING, TIME)},
-    **SHAPES,
+    **{t.name: t for t in GEOMETRIES},
 }
 _WRAPPERS = (Nullable, LowCardinality)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)

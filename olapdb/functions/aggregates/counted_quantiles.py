@@ -26,6 +26,7 @@ from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     quantile_levels,
     require_count,
+    require_some,
     state_type_of,
 )
 from olapdb.functions.base import Aggregate, Groups
@@ -300,16 +301,17 @@ def counted_quantile(
     """Resolve quantile(s) of one of KINDS. Raises IllegalTypeOfArgument."""
     kind_name = name.removeprefix("quantiles").removeprefix("quantile")
     kind = KINDS[kind_name]
+    require_some(name, types)
+    value = plain(types[0])
+    accepted = isinstance(value, Integer | Float | Boolean | _Times)
+    if not accepted and not (kind.decimals and isinstance(value, Decimal)):
+        raise illegal_argument(name, types[0], "a number or time")
+    require_count(name, types, 2 if kind.weighted else 1)
     levels, accuracy = parameters, 0.0
     if kind.accuracy is not None:
         accuracy = _accuracy(name, parameters, kind.accuracy)
         levels = parameters[1:]
     numbers = quantile_levels(name, levels)
-    require_count(name, types, 2 if kind.weighted else 1)
-    value = plain(types[0])
-    accepted = isinstance(value, Integer | Float | Boolean | _Times)
-    if not accepted and not (kind.decimals and isinstance(value, Decimal)):
-        raise illegal_argument(name, types[0], "a number or time")
     if kind.weighted:
         weight = plain(types[1])
         if not isinstance(weight, Integer) or weight.signed:

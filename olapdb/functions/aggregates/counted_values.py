@@ -124,14 +124,10 @@ class TopKWeighted(TopK):
     """topKWeighted(k)(value, weight): the weights are integers that are not negative."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        """Return each group's distinct values and the sum of their weights; rows with a NULL or a
-        weight of 0 are skipped.
-        """
+        """Return each group's distinct values and the sum of their weights; rows with a NULL are
+        skipped."""
         (values, weights), groups = group_kernels.drop_null_rows(arguments, groups)
-        numbers = columns.numpy_values(weights)
-        keep = numbers != 0
-        (values,), groups = group_kernels.filter_rows([values], groups, keep)
-        return self._state([values], numbers[keep], groups)
+        return self._state([values], columns.numpy_values(weights), groups)
 
 
 @dataclass(frozen=True)

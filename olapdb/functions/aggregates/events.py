@@ -16,7 +16,12 @@ from olapdb.errors import (
 )
 from olapdb.functions.aggregates.group_kernels import drop_null_rows, element_groups, sum_floats
 from olapdb.functions.aggregates.group_kernels import sum_integers as sum_of_integers
-from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
+from olapdb.functions.aggregates.signatures import (
+    illegal_argument,
+    require_count,
+    require_no_parameters,
+    state_type_of,
+)
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import (
@@ -34,6 +39,8 @@ from olapdb.types import (
 )
 
 _CONDITIONS_MAX = 32
+_MODES = ("strict_deduplication", "strict_order", "strict_increase", "strict_once", "allow_reentry")
+"""The modes of windowFunnel that ClickHouse has."""
 
 
 def _check_conditions(name: str, types: Sequence[DataType]) -> None:
@@ -85,9 +92,10 @@ class Retention(Aggregate):
 
 
 def retention(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
-    """Resolve retention of 1 to 32 conditions. Raises BadArguments."""
-    if parameters:
-        raise BadArguments(f"Aggregate function {name} takes no parameters.")
+    """Resolve retention of 2 to 32 conditions."""
+    require_no_parameters(name, parameters)
+    if len(types) < 2:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes 2 conditions or more.")
     _check_conditions(name, types)
     state = state_type_of(name, (), types, Tuple((UINT8,) * len(types)))
     return Retention(name, (), types, Array(UINT8), state)
@@ -174,11 +182,17 @@ def window_funnel(
     """Resolve windowFunnel(window[, mode])(time, condition, …).
 
     Raises BadArguments, NotSupportedError, NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
-    window = parameters[0] if parameters else None
+    if not parameters:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} has a window: {name}(3600)(time, c1, c2)."
+        )
+    window = parameters[0]
     if not isinstance(window, int) or isinstance(window, bool) or window < 0:
         raise BadArguments(f"Aggregate function {name} has a window: {name}(3600)(time, c1, c2).")
     modes = parameters[1:]
     for mode in modes:
+        if mode not in _MODES:
+            raise BadArguments(f"{name} has no mode {mode!r}.", hint=f"It has {', '.join(_MODES)}.")
         if mode != "strict_increase":
             raise NotSupportedError(f"The mode {mode!r} of {name} is not supported.")
     if len(types) < 2:
@@ -251,8 +265,7 @@ def delta_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
     """Resolve deltaSum of one number that is not a decimal.
 
     Raises BadArguments and IllegalTypeOfArgument."""
-    if parameters:
-        raise BadArguments(f"Aggregate function {name} takes no parameters.")
+    require_no_parameters(name, parameters)
     require_count(name, types, 1)
     number = plain(types[0])
     if not isinstance(number, Integer | Float):

@@ -17,6 +17,7 @@ from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     quantile_levels,
     require_count,
+    require_some,
     state_type_of,
 )
 from olapdb.functions.base import Aggregate, Groups
@@ -193,12 +194,13 @@ def exact_quantile(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
     """Resolve quantile(s)Exact, …ExactLow and …ExactHigh. Raises IllegalTypeOfArgument."""
-    require_count(name, types, 1)
-    levels = quantile_levels(name, parameters)
+    require_some(name, types)
     argument = plain(types[0])
     numeric_types = Integer | Float | Boolean | Decimal
     if not isinstance(argument, numeric_types | Date | Date32 | DateTime | DateTime64):
         raise illegal_argument(name, types[0], NUMBER_OR_DATE)
+    require_count(name, types, 1)
+    levels = quantile_levels(name, parameters)
     result = Array(argument) if name.startswith("quantiles") else argument
     state = state_type_of(name, parameters, types, Array(argument))
     return ExactQuantiles(name, parameters, types, result, state, levels)
@@ -210,11 +212,12 @@ def interpolated_quantile(
     """Resolve quantile(s)ExactInclusive and …Exclusive of numbers and dates.
 
     Raises IllegalTypeOfArgument and BadArguments."""
-    require_count(name, types, 1)
-    levels = quantile_levels(name, parameters)
+    require_some(name, types)
     argument = plain(types[0])
     if not isinstance(argument, Integer | Float | Boolean | Date | Date32 | DateTime | DateTime64):
         raise illegal_argument(name, types[0], "a number or date")
+    require_count(name, types, 1)
+    levels = quantile_levels(name, parameters)
     if name.endswith("Exclusive") and not all(0 < level < 1 for level in levels):
         raise BadArguments(f"The levels of {name} lie between 0 and 1, both excluded.")
     result = Array(FLOAT64) if name.startswith("quantiles") else FLOAT64

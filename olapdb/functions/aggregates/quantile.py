@@ -26,6 +26,7 @@ from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     quantile_levels,
     require_count,
+    require_some,
     state_type_of,
 )
 from olapdb.functions.aggregates.sums import decimal_of_float
@@ -336,8 +337,7 @@ def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     """Resolve quantile(s), quantile(s)TDigest or quantile(s)Timing, the last two in Float32.
 
     Raises IllegalTypeOfArgument."""
-    require_count(name, types, 1)
-    levels = quantile_levels(name, parameters)
+    require_some(name, types)
     argument, kind = plain(types[0]), name.removeprefix("quantiles").removeprefix("quantile")
     result: DataType = FLOAT64 if not kind else FLOAT32
     if isinstance(argument, Date | Date32 | DateTime | DateTime64):
@@ -346,6 +346,8 @@ def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         result = argument
     elif not isinstance(argument, Integer | Float | Boolean):
         raise illegal_argument(name, types[0], "a number or date" if kind else NUMBER_OR_DATE)
+    require_count(name, types, 1)
+    levels = quantile_levels(name, parameters)
     state = Tuple((Array(FLOAT64), Array(INT32), Array(UINT64)), ("values", "buckets", "counts"))
     aggregate = Timings if kind == "Timing" else Quantiles
     return aggregate(
@@ -366,11 +368,16 @@ def deterministic_quantile(
     """Resolve quantile(s)Deterministic(x, determinator): quantile, whose states need no draws.
 
     Raises IllegalTypeOfArgument."""
-    require_count(name, types, 2)
-    if isinstance(plain(types[0]), Decimal) or not isinstance(plain(types[1]), Integer):
-        raise illegal_argument(name, types[0], "a number or date and an integer")
+    require_some(name, types)
+    if isinstance(plain(types[0]), Decimal):
+        raise illegal_argument(name, types[0], "a number or date")
     plain_name = name.replace("Deterministic", "")
-    aggregate = quantile(plain_name, parameters, types[:1])
+    levels = parameters or ((0.5,) if name.startswith("quantiles") else ())
+    aggregate = quantile(plain_name, levels, types[:1])
+    require_count(name, types, 2)
+    if not isinstance(plain(types[1]), Integer):
+        raise illegal_argument(name, types[1], "an integer determinator")
+    quantile_levels(name, parameters)
     state = state_type_of(name, parameters, types, aggregate.state_type.state)
     return replace(aggregate, name=name, argument_types=types, state_type=state)
 

@@ -231,10 +231,8 @@ def _has_result_over_no_rows(name: str) -> bool:
     return canonical_name(name) in _WITH_RESULT_OVER_NO_ROWS
 
 
-_DISTINCT_COUNTS = frozenset(
-    {"uniq", "uniqExact", "uniqCombined", "uniqCombined64", "uniqHLL12", "uniqUpTo"}
-)
-_COUNTING_ANY_TYPE = frozenset({"count", "uniq", "uniqExact", "uniqUpTo"})
+_DISTINCT_COUNTS = frozenset({"uniq", "uniqExact", "uniqHLL12", "uniqUpTo"})
+_COUNTING_ANY_TYPE = frozenset({"count", "uniq", "uniqExact", "uniqHLL12", "uniqUpTo"})
 _GATHERING = frozenset(
     {
         "groupArray",
@@ -257,6 +255,7 @@ _WITH_NULLABLE_TUPLE = frozenset(
         "kolmogorovSmirnovTest",
         "analysisOfVariance",
         "studentTTestOneSample",
+        "simpleLinearRegression",
     }
 )
 _WITH_RESULT_OVER_NO_ROWS = _DISTINCT_COUNTS | _GATHERING | {"count", "topK", "regr_count"}
@@ -279,6 +278,7 @@ _HANDLING_NULLS = (
             "first_value",
             "last_value",
             "singleValueOrNull",
+            "deltaSum",
             "deltaSumTimestamp",
         }
     )

@@ -13,6 +13,7 @@ from olapdb.errors import (
     IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
     ParameterOutOfBound,
+    TooFewArguments,
 )
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
@@ -96,6 +97,12 @@ def require_count(name: str, arguments: Sequence[DataType], count: int) -> None:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} takes {count} argument(s), {len(arguments)} given."
         )
+
+
+def require_some(name: str, arguments: Sequence[DataType]) -> None:
+    """Raise TooFewArguments for a quantile without arguments."""
+    if not arguments:
+        raise TooFewArguments(f"Aggregate function {name} requires at least one argument.")
 
 
 def illegal_argument(name: str, data_type: DataType, expected: str) -> IllegalTypeOfArgument:

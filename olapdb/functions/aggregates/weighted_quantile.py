@@ -14,6 +14,7 @@ from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     quantile_levels,
     require_count,
+    require_some,
     state_type_of,
 )
 from olapdb.functions.base import Aggregate
@@ -97,12 +98,14 @@ def weighted_quantile(
     """Resolve quantile(s)ExactWeighted(x, weight), whose weight is an unsigned integer.
 
     Raises IllegalTypeOfArgument."""
-    require_count(name, types, 2)
-    levels = quantile_levels(name, parameters)
-    value, weight = (plain(t) for t in types)
+    require_some(name, types)
+    value = plain(types[0])
     numeric = Integer | Float | Boolean | Decimal
     if not isinstance(value, numeric | Date | Date32 | DateTime | DateTime64):
         raise illegal_argument(name, types[0], "a number, decimal or date")
+    require_count(name, types, 2)
+    levels = quantile_levels(name, parameters)
+    weight = plain(types[1])
     if not isinstance(weight, Integer) or weight.signed:
         raise illegal_argument(name, types[1], "an unsigned integer as the weight")
     result: DataType = Array(value) if name.startswith("quantiles") else value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, SizesOfArraysDoNotMatch
+from olapdb.errors import BadArguments, SizesOfArraysDoNotMatch, TooFewArguments
 from olapdb.functions import scalar
 from olapdb.functions.arrays.several_arrays import codes_of, dense_numbers, occurrences
 from olapdb.functions.base import Argument, ScalarCall
@@ -135,7 +135,10 @@ def _resolver(numbering: Numbering) -> scalar.Resolver:
     return resolve
 
 
-DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.custom("arrayEnumerateUniqRanked", _resolver(occurrences), count=(1, None)),
-    scalar.custom("arrayEnumerateDenseRanked", _resolver(dense_numbers), count=(1, None)),
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = scalar.with_count_errors(
+    (
+        scalar.custom("arrayEnumerateUniqRanked", _resolver(occurrences), count=(1, None)),
+        scalar.custom("arrayEnumerateDenseRanked", _resolver(dense_numbers), count=(1, None)),
+    ),
+    few=TooFewArguments,
 )

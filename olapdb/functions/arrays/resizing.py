@@ -15,27 +15,34 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
-from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.types import Array, DataType, Date, DateTime, Float, Integer, String, plain
+from olapdb.types import Array, DataType, Date, DateTime, Float, Integer, Nothing, String, plain
 from olapdb.types.arrow_values import from_numpy
 
 _SIZE_MAX = 500_000_000
 
 
 def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve arraySlice(a, offset[, length]); a negative offset or length counts from the end."""
+    """Resolve arraySlice(a, offset[, length]); a negative offset or length counts from the end.
+
+    An offset that is NULL is 1, a length that is NULL takes all elements behind it."""
     container = plain(arguments[0].type)
+    if isinstance(container, Nothing):
+        return scalar.standard_call(name, arguments, NULL_TYPE, None)
     scalar.require(name, [container], Array, "an Array")
-    scalar.require(name, [plain(a.type) for a in arguments[1:]], Integer, "an integer")
+    scalar.require(name, [plain(a.type) for a in arguments[1:]], (Integer, Nothing), "an integer")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Cut each array. Positions outside it are ignored; an offset of 0 gives an empty array."""
         offsets, elements = columns.elements_of(arrays[0])
         sizes = np.diff(offsets)
-        start = columns.numpy_values(arrays[1]).astype(np.int64)
+        start = _filled(arrays[1], 1)
         begin = np.where(start > 0, start - 1, np.where(start < 0, sizes + start, sizes))
-        length = columns.numpy_values(arrays[2]).astype(np.int64) if len(arrays) > 2 else 2 * sizes
+        length = 2 * sizes
+        if len(arrays) > 2:
+            given = columns.all_valid(arrays[2:], len(arrays[2]))
+            length = np.where(True if given is None else given, _filled(arrays[2], 0), length)
         end = np.clip(np.where(length < 0, sizes + length, begin + length), 0, sizes)
         begin = np.clip(begin, 0, sizes)
         counts = np.maximum(end - begin, 0)
@@ -43,7 +50,24 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + begin - out[:-1], counts)
         return columns.lists_from(out, elements.take(from_numpy(rows)))
 
-    return scalar.standard_call(name, arguments, container, kernel)
+    def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cut the arrays; one row is enough for constants."""
+        constant = all(isinstance(value, pa.Scalar) for value in values)
+        types = tuple(plain(argument.type) for argument in arguments)
+        call = scalar.Invocation(types, container, 1 if constant else rows, environment)
+        cut = kernel([columns.as_array(value, call.rows) for value in values], call)
+        return cut[0] if constant else cut
+
+    return ScalarCall(name, container, run)
+
+
+def _filled(array: pa.Array, other: int) -> np.ndarray:
+    """Return integers as Int64, with another number for NULL."""
+    if pa.types.is_null(array.type):
+        return np.full(len(array), other, np.int64)
+    if array.null_count:
+        array = array.fill_null(pa.scalar(other, array.type))
+    return columns.numpy_values(array).astype(np.int64)
 
 
 def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:

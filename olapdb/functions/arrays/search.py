@@ -18,14 +18,7 @@ from olapdb.functions.kernels.nested import count_marked, map_parts
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.comparison import resolve_comparison
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import (
-    Invocation,
-    ScalarDefinition,
-    custom,
-    illegal,
-    require,
-    standard_call,
-)
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, require, standard_call
 from olapdb.types import (
     UINT8,
     UINT64,
@@ -33,7 +26,6 @@ from olapdb.types import (
     DataType,
     ExactFloat,
     Map,
-    Tuple,
     is_number,
     make_nullable,
     plain,
@@ -55,8 +47,6 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType, fold: Fo
     assert isinstance(container, Array)
     types = [plain_lc(container.inner), plain_lc(arguments[1].type)]
     shared = _searched_type(types)
-    if shared is not None and isinstance(plain(shared), Tuple):
-        raise illegal(name, shared, "an Array of numbers, strings or dates")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Compare each element with its row's value and fold the answers."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import NoCommonType, SizesOfArraysDoNotMatch
+from olapdb.errors import NoCommonType, SizesOfArraysDoNotMatch, TooFewArguments
 from olapdb.functions.arrays.ordering import first_occurrences
 from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
@@ -24,6 +24,7 @@ from olapdb.functions.scalar import (
     define,
     require,
     standard_call,
+    with_count_errors,
 )
 from olapdb.types import (
     NOTHING,
@@ -230,8 +231,23 @@ def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("arrayUniq", _arrays_rule(UINT32), _uniq, count=(1, None)),
-    define("arrayEnumerateUniq", _arrays_rule(Array(UINT32)), _enumerate_unique, count=(1, None)),
-    define("arrayEnumerateDense", _arrays_rule(Array(UINT32)), _enumerate_dense, count=(1, None)),
+    *with_count_errors(
+        (
+            define(
+                "arrayEnumerateUniq",
+                _arrays_rule(Array(UINT32)),
+                _enumerate_unique,
+                count=(1, None),
+            ),
+            define(
+                "arrayEnumerateDense",
+                _arrays_rule(Array(UINT32)),
+                _enumerate_dense,
+                count=(1, None),
+            ),
+        ),
+        few=TooFewArguments,
+    ),
     custom("arrayZip", _zip, count=(1, None)),
     custom("arrayIntersect", _intersect, count=(1, None)),
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
-from olapdb.errors import TooFewArguments
+from olapdb.errors import NumberOfArgumentsDoesntMatch, TooFewArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.composition import as_call, call, parts_of
@@ -100,6 +101,9 @@ _OPERATIONS: dict[str, tuple[str, bool, int | tuple[int, int | None], tuple[str,
 """The operation, whether the second argument is a number, the arguments, and other names."""
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = tuple(
-    scalar.custom(name, _by_element(operation, number=number), count=count, aliases=aliases)
+    replace(
+        scalar.custom(name, _by_element(operation, number=number), count=count, aliases=aliases),
+        few=TooFewArguments if count == (1, None) else NumberOfArgumentsDoesntMatch,
+    )
     for name, (operation, number, count, aliases) in _OPERATIONS.items()
 )

@@ -10,7 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import BadArguments, CannotConvertType
+from olapdb.errors import (
+    BadArguments,
+    CannotConvertType,
+    CannotInsertNull,
+    CannotParse,
+    IllegalTypeOfArgument,
+)
 from olapdb.functions.aggregates.registry import state_representation
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
@@ -22,6 +28,8 @@ from olapdb.functions.scalar import ScalarDefinition, constant_text, custom
 
 def _named_type(name: str, arguments: Sequence[Argument]) -> types.DataType:
     """Return the type that the second argument, a constant string, names."""
+    if arguments[1].constant is None and name != "CAST":
+        raise IllegalTypeOfArgument(f"The type that {name} casts to is a constant string.")
     return types.parse_type(constant_text(name, arguments, 1, "the type"), state_representation)
 
 
@@ -46,13 +54,17 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
         """Resolve the call for the source and the named type."""
         source = arguments[0].type
         target = with_zone_of(source, _named_type(name, arguments))
-        result = types.make_nullable(target) if or_null or types.is_nullable(source) else target
+        result = types.make_nullable(target) if or_null else target
+        if not types.is_nullable(result) and isinstance(types.plain(source), types.Nothing):
+            raise CannotConvertType("Cannot convert NULL to a type that is not Nullable.")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Cast the first argument; each value that changes becomes NULL, or an error unless
             `or_null`.
             """
             array = columns.single(values[0])
+            if array.null_count and not types.is_nullable(result):
+                raise CannotInsertNull(f"Cannot convert NULL to {target}, which is not Nullable.")
             unchanged = cast.cast_or_null(array, source, types.make_nullable(target), environment)
             if not isinstance(
                 types.plain(source), types.String | types.FixedString | types.Nothing
@@ -61,7 +73,8 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
             lost = np.asarray(pc.and_(unchanged.is_null(), array.is_valid()))
             if not or_null and lost.any():
                 row = int(np.argmax(lost))
-                raise CannotConvertType(
+                is_text = isinstance(types.plain(source), types.String | types.FixedString)
+                raise (CannotParse if is_text else CannotConvertType)(
                     f"Value {array[row].as_py()!r} cannot be safely converted to {target}."
                 ).at_row(row)
             return unchanged[0] if isinstance(values[0], pa.Scalar) else unchanged

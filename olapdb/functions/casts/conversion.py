@@ -22,7 +22,7 @@ from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
-from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
+from olapdb.functions.kernels.supertypes import IN_DICTIONARIES, NULL_TYPE, low_cardinality_result
 from olapdb.functions.scalar import (
     ScalarDefinition,
     constant_integer,
@@ -457,9 +457,11 @@ def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toLowCardinality(x), which changes the type alone; arrays are refused."""
+    """Resolve toLowCardinality(x), which changes the type alone.
+
+    Raises IllegalTypeOfArgument for a type that LowCardinality cannot have."""
     inner = arguments[0].type
-    if isinstance(types.plain(inner), types.Array | types.Enum | types.Time64):
+    if not isinstance(types.plain(inner), IN_DICTIONARIES):
         raise illegal(name, inner, "a String, number or date")
     result = inner if isinstance(inner, types.LowCardinality) else types.LowCardinality(inner)
     return ScalarCall(name, result, lambda v, r, e: v[0])

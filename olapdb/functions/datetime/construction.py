@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, TooManyArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import clocks, parse_timestamps, temporal
@@ -49,12 +49,17 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             array = parse_timestamps.parse_datetimes(array, DATETIME, own_zone)
         elif isinstance(source, Time | Time64):
             return clocks.from_clock(array, source, UINT32)
+        elif isinstance(source, Integer | Float | Decimal):
+            return cast_column(array, source, UINT32, call.environment, strict=False)
         else:
             array = temporal.to_time(array, source, DATETIME, call.environment.zone)
         return columns.from_values(columns.numpy_values(array), pa.uint32())
 
     rule = scalar.fixed_rule(
-        UINT32, (*DATES, Time, Time64, String), "a Date, DateTime or String", checked=1
+        UINT32,
+        (*DATES, Time, Time64, String, Integer, Float, Decimal),
+        "a Date, DateTime, String or number",
+        checked=1,
     )
     monotonic = not isinstance(plain(arguments[0].type), String)  # texts are sorted bytewise
     return scalar.standard_call(name, arguments, rule, kernel, monotonic=monotonic)
@@ -261,7 +266,10 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("current_timestamp", "localtimestamp"),
         insensitive=True,
     ),
-    scalar.custom("now64", _clock_reader("now64"), count=(0, 2), insensitive=True),
+    *scalar.with_count_errors(
+        (scalar.custom("now64", _clock_reader("now64"), count=(0, 2), insensitive=True),),
+        many=TooManyArguments,
+    ),
     scalar.custom(
         "today",
         _clock_reader("today"),

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ThrowIfNonZero
+from olapdb.errors import BadArguments, ThrowIfNonZero
 from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggregate
 from olapdb.functions.arrays.array_reduce import aggregate_of_text
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require
+from olapdb.functions.scalar import ScalarDefinition, custom, illegal, require, with_count_errors
 from olapdb.types import STRING, UINT8, AggregateFunction, Boolean, Float, Integer, plain
 from olapdb.types.indented import indented_name
 
@@ -108,5 +108,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("identity", _identity),
     custom("materialize", _materialize),
     custom("finalizeAggregation", _finalize),
-    custom("initializeAggregation", _initialize, count=(2, None)),
+    *with_count_errors(
+        (custom("initializeAggregation", _initialize, count=(2, None)),), few=BadArguments
+    ),
 )

@@ -81,10 +81,12 @@ def _check(name: str, arguments: Sequence[Argument], steps: Sequence[Argument]) 
 
     Raises IllegalTypeOfArgument if the first is no String, or if a step of the path is neither a
     key (String) nor a place (integer)."""
-    text = types.plain(arguments[0].type)
-    if not isinstance(text, types.String | types.Nothing):
+    given = arguments[0].type
+    text = types.plain(given)
+    has_null = isinstance(given, types.LowCardinality) and types.is_nullable(given)
+    if has_null or not isinstance(text, types.String | types.Nothing):
         raise IllegalTypeOfArgument(
-            f"The first argument of function {name} is a String with JSON, not {text}."
+            f"The first argument of function {name} is a String with JSON, not {given}."
         )
     for place, step in enumerate(steps, start=2):
         kind = types.plain(step.type)
@@ -93,6 +95,18 @@ def _check(name: str, arguments: Sequence[Argument], steps: Sequence[Argument]) 
                 f"Argument {place} of function {name} is a key (String) or a place (integer), not "
                 f"{kind}."
             )
+
+
+def _check_result(arguments: Sequence[Argument], result: types.DataType) -> None:
+    """Raise IllegalTypeOfArgument if an argument may be NULL, and the result cannot."""
+    if any(
+        types.is_nullable(a.type) and not isinstance(types.plain(a.type), types.Nothing)
+        for a in arguments
+    ) and isinstance(result, types.Array | types.Map):
+        raise IllegalTypeOfArgument(
+            f"Nested type {result} cannot be inside Nullable type.",
+            hint="Use assumeNotNull, or ifNull, for the argument.",
+        )
 
 
 def _define(
@@ -111,10 +125,11 @@ def _define(
     ) -> types.DataType:
         """Return the result type; raise for arguments of other types."""
         _check(spelt, arguments, arguments[1:])
+        _check_result(arguments, result)
         return result
 
     kernel = _kernel(extract, any_case=any_case)
-    return scalar.define(name, rule, kernel, count=(least, most))
+    return scalar.define(name, rule, kernel, count=(least, most), drops_dictionary=True)
 
 
 def _typed(
@@ -134,7 +149,9 @@ def _typed(
         target = types.parse_type(named, state_representation)
         refuse_type(spelt, target)
         kernel = _kernel(extract, steps_end=-1, any_case=any_case)
-        return scalar.standard_call(spelt, arguments, wrap(target), kernel)
+        _check_result(arguments, wrap(target))
+        call = scalar.standard_call(spelt, arguments, wrap(target), kernel)
+        return call if isinstance(target, types.LowCardinality) else scalar.without_dictionary(call)
 
     return scalar.custom(name, resolve, count=(2, None))
 

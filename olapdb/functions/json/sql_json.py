@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.errors import TooFewArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.json.sql_paths import Segment, Selector, parse_path
@@ -149,8 +150,11 @@ def _definition(
     return scalar.custom(name, resolve, count=2)
 
 
-DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    _definition("JSON_EXISTS", UINT8, _query, _any),
-    _definition("JSON_QUERY", STRING, _query, _all),
-    _definition("JSON_VALUE", STRING, _value, _first),
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = scalar.with_count_errors(
+    (
+        _definition("JSON_EXISTS", UINT8, _query, _any),
+        _definition("JSON_QUERY", STRING, _query, _all),
+        _definition("JSON_VALUE", STRING, _value, _first),
+    ),
+    few=TooFewArguments,
 )

@@ -47,6 +47,8 @@ from olapdb.types import (
     Map,
     Nothing,
     Nullable,
+    Point,
+    Shape,
     SimpleAggregateFunction,
     String,
     Time,
@@ -65,8 +67,21 @@ from olapdb.types import (
 DECIMAL_DIGITS = (9, 18, 38, 76)
 """The digits that Decimal32, 64, 128 and 256 hold."""
 NULL_TYPE = Nullable(NOTHING)
-_IN_DICTIONARIES = (
-    String | FixedString | Integer | Float | Date | Date32 | DateTime | UUID | IPv4 | IPv6
+IN_DICTIONARIES = (
+    String
+    | FixedString
+    | Integer
+    | WideNumber
+    | Float
+    | Boolean
+    | Date
+    | Date32
+    | DateTime
+    | Time
+    | Interval
+    | UUID
+    | IPv4
+    | IPv6
 )
 """Types that a LowCardinality may have."""
 _DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -140,6 +155,8 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
     """Return the supertype if a rule covers the two types in this order, else None."""
     match left, right:
         case _ if left == right:
+            return left
+        case (Point() | Shape(), Tuple() | Array()) if left.arrow == right.arrow:
             return left
         case (Enum(), String() | FixedString()):
             return STRING
@@ -393,6 +410,6 @@ def low_cardinality_result(
     varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
     hinted = len(varying) == 1 and isinstance(varying[0], LowCardinality)
     hinted |= not varying and any(isinstance(t, LowCardinality) for t in types)
-    holds = isinstance(plain(result), _IN_DICTIONARIES)
+    holds = isinstance(plain(result), IN_DICTIONARIES)
     wrap = hinted and holds and not isinstance(result, LowCardinality)
     return LowCardinality(result) if wrap else result

@@ -29,6 +29,8 @@ MODULES = (
     "geohash",
     "great_circles",
     "polygons",
+    "geometries",
+    "well_known_text",
     "samples",
 )
 """The modules with `DEFINITIONS`, in their order."""

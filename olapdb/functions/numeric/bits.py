@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound
+from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound, TooFewArguments
 from olapdb.functions.base import Argument, Column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
@@ -22,6 +22,7 @@ from olapdb.functions.scalar import (
     fixed_rule,
     illegal,
     require,
+    with_count_errors,
 )
 from olapdb.types import (
     UINT8,
@@ -164,8 +165,13 @@ _PLAIN: tuple[ScalarDefinition, ...] = (
     define_by_value("bitSlice", bit_strings.slice_rule, bit_strings.slice_of, count=(2, 3)),
     define("bitCount", _count_rule, _count),
     define("bitTest", _TEST_RULE, _testing(np.bitwise_and), count=2),
-    define("bitTestAll", _TEST_RULE, _testing(np.bitwise_and), count=(2, None)),
-    define("bitTestAny", _TEST_RULE, _testing(np.bitwise_or), count=(2, None)),
+    *with_count_errors(
+        (
+            define("bitTestAll", _TEST_RULE, _testing(np.bitwise_and), count=(2, None)),
+            define("bitTestAny", _TEST_RULE, _testing(np.bitwise_or), count=(2, None)),
+        ),
+        few=TooFewArguments,
+    ),
 )
 
 DEFINITIONS = tuple(wide_bits.with_wide(definition) for definition in _PLAIN)

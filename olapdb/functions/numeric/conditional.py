@@ -9,20 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch, TooFewArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, low_cardinality_result
 from olapdb.functions.numeric import comparison
-from olapdb.functions.scalar import ScalarDefinition, custom, illegal
+from olapdb.functions.scalar import ScalarDefinition, custom, illegal, with_count_errors
 from olapdb.types import (
     EXACT_FLOAT,
     INT64,
     STRING,
     UINT8,
     UINT64,
+    AggregateFunction,
     Array,
     Boolean,
     DataType,
@@ -33,6 +34,7 @@ from olapdb.types import (
     Float,
     Integer,
     LowCardinality,
+    Map,
     Nothing,
     Nullable,
     String,
@@ -305,7 +307,11 @@ def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _to_nullable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve toNullable(x): the same values under a Nullable type."""
+    """Resolve toNullable(x): the same values under a Nullable type.
+
+    Raises IllegalTypeOfArgument for a type that has no NULL."""
+    if isinstance(plain(arguments[0].type), Array | Map | AggregateFunction):
+        raise illegal(name, arguments[0].type, "a type that may be Nullable")
     return ScalarCall(name, make_nullable(arguments[0].type), lambda v, r, e: v[0])
 
 
@@ -450,7 +456,17 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         aliases=("caseWithoutExpression", "caseWithoutExpr"),
         insensitive=True,
     ),
-    custom("caseWithExpression", _case_with_expression, count=(4, None), aliases=("caseWithExpr",)),
+    *with_count_errors(
+        (
+            custom(
+                "caseWithExpression",
+                _case_with_expression,
+                count=(4, None),
+                aliases=("caseWithExpr",),
+            ),
+        ),
+        few=TooFewArguments,
+    ),
     custom("coalesce", _coalesce, count=(1, None), insensitive=True),
     custom("ifNull", _coalesce, count=2, insensitive=True),
     custom("nullIf", _null_if, count=2, insensitive=True),

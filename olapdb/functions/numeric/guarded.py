@@ -123,6 +123,10 @@ def _is_zero_or_null(value: Term) -> Term:
 
 def _clamp(value: Term, least: Term, most: Term) -> Term:
     """Return the value, but not below `least` or above `most`, in the type of all three."""
+    if least.constant is not None and most.constant is not None:
+        lower, upper = least.constant.as_py(), most.constant.as_py()
+        if type(lower) is type(upper) and lower is not None and lower > upper:
+            raise BadArguments("The least value of clamp must not be greater than the greatest.")
     shared = literal(str(common_type([value.type, least.type, most.type])), STRING)
     value, least, most = (call("CAST", part, shared) for part in (value, least, most))
     return call("greatest", call("least", value, most), least)
@@ -301,21 +305,22 @@ _INTEGER = scalar.fixed_rule(UINT64, (Integer,), "an integer")
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     compose("avg2", _middle, count=2, insensitive=True),
     compose("midpoint", _middle, count=(1, None), insensitive=True),
-    compose("divideOrNull", _or_null("divide"), count=2),
-    compose("intDivOrNull", _or_null("intDiv"), count=2),
-    compose("moduloOrNull", _or_null("modulo"), count=2, aliases=("modOrNull",)),
+    compose("divideOrNull", _or_null("divide"), count=2, standard=True),
+    compose("intDivOrNull", _or_null("intDiv"), count=2, standard=True),
+    compose("moduloOrNull", _or_null("modulo"), count=2, aliases=("modOrNull",), standard=True),
     compose(
         "positiveModuloOrNull",
         _or_null("positiveModulo"),
         count=2,
         aliases=("positive_modulo_or_null", "pmodOrNull"),
         insensitive=True,
+        standard=True,
     ),
     compose("moduloLegacy", lambda a, b: call("modulo", a, b), count=2),
     compose("isZeroOrNull", _is_zero_or_null, count=1),
-    compose("clamp", _clamp, count=3),
-    compose("max2", _extreme("greatest"), count=2, insensitive=True),
-    compose("min2", _extreme("least"), count=2, insensitive=True),
+    compose("clamp", _clamp, count=3, standard=True),
+    compose("max2", _extreme("greatest"), count=2, insensitive=True, standard=True),
+    compose("min2", _extreme("least"), count=2, insensitive=True, standard=True),
     compose("sqr", _square, count=1, insensitive=True),
     compose("firstNonDefault", _first_non_default, count=(1, None), insensitive=True),
     scalar.define("erf", _NUMBER, _elementwise(math.erf), insensitive=True),

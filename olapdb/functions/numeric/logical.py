@@ -6,9 +6,17 @@ from collections.abc import Callable, Sequence
 
 import pyarrow.compute as pc
 
+from olapdb.errors import TooFewArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, define, illegal
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    custom,
+    define,
+    illegal,
+    with_count_errors,
+)
 from olapdb.types import (
     BOOL,
     UINT8,
@@ -78,8 +86,15 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    custom("and", _resolver(pc.and_kleene), count=(2, None), insensitive=True),
-    custom("or", _resolver(pc.or_kleene), count=(2, None), insensitive=True),
     define("not", _rule, native=_not, insensitive=True),
-    define("xor", _rule, native=_xor, count=(2, None), insensitive=True),
+    *with_count_errors(
+        (
+            custom("and", _resolver(pc.and_kleene), count=(2, None), insensitive=True),
+            custom("or", _resolver(pc.or_kleene), count=(2, None), insensitive=True),
+            define(
+                "xor", _rule, native=_xor, count=(2, None), insensitive=True, drops_dictionary=True
+            ),
+        ),
+        few=TooFewArguments,
+    ),
 )

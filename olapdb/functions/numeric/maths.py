@@ -90,11 +90,13 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for a number and a constant number of digits, 0 if absent.
+        """Resolve the call for a number and a number of digits, 0 if absent.
 
         Raises ArgumentOutOfBound."""
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
             return scalar.standard_call(name, arguments, FLOAT64, None)
+        if len(arguments) > 1 and arguments[1].constant is None:
+            return _rounded_by_row(name, arguments, mode)
         places = (
             scalar.constant_integer(name, arguments, 1, "the number of digits")
             if len(arguments) > 1
@@ -115,6 +117,30 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         )
 
     return resolve
+
+
+def _rounded_by_row(name: str, arguments: Sequence[Argument], mode: str) -> ScalarCall:
+    """Resolve round(x, digits) with a number of digits for each row."""
+    number_type = as_number(plain(arguments[0].type))
+    scalar.require(name, [plain(arguments[0].type)], _NUMBERS, "a number")
+    scalar.require(name, [plain(arguments[1].type)], Integer, "an integer number of digits")
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Round the rows of each number of digits at once. Raises ArgumentOutOfBound."""
+        digits, group = np.unique(columns.numpy_values(arrays[1]), return_inverse=True)
+        if len(digits) and not -(2**15) <= digits[0] <= digits[-1] < 2**15:
+            raise ArgumentOutOfBound(f"{name} takes up to 32767 digits.")
+        order = np.argsort(group, kind="stable")
+        bounds = np.cumsum(np.bincount(group, minlength=len(digits)))
+        parts = [
+            _rounded(arrays[0].take(pa.array(rows)), number_type, int(places), mode)
+            for places, rows in zip(digits, np.split(order, bounds[:-1]), strict=True)
+        ]
+        if not parts:
+            return pa.array([], number_type.arrow)
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(order, kind="stable")))
+
+    return scalar.standard_call(name, arguments, number_type, kernel)
 
 
 def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:

@@ -227,6 +227,7 @@ def _as_floats(array: pa.Array) -> pa.Array:
     return columns.structs_from(fields, _POINT)
 
 
-DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.define("pointInPolygon", _rule, _in_polygon, count=(1, None), keeps_constants=True),
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = scalar.with_count_errors(
+    (scalar.define("pointInPolygon", _rule, _in_polygon, count=(1, None), keeps_constants=True),),
+    few=TooFewArguments,
 )

@@ -39,6 +39,7 @@ from olapdb.types import (
     Date,
     DateTime,
     DateTime64,
+    Decimal,
     FixedString,
     Float,
     Integer,
@@ -49,10 +50,12 @@ from olapdb.types import (
     wide_number,
 )
 
-_FIXED = (Integer, Float, Date, DateTime, DateTime64, UUID, WideNumber)
+_FIXED = (Integer, Float, Date, DateTime, DateTime64, UUID, WideNumber, Decimal)
 _SOURCES = (*_FIXED, String, FixedString)
 _STORED: dict[type[DataType], np.dtype] = {Date: np.dtype("<u2"), DateTime: np.dtype("<u4")}
 """ClickHouse's widths of types that Arrow stores wider."""
+_DECIMAL_WIDTHS = ((4, 9), (8, 18), (16, 38), (32, 76))
+"""The bytes of a Decimal, and the digits that they hold."""
 
 
 def _value_bytes(array: pa.Array, data_type: DataType) -> np.ndarray:
@@ -65,6 +68,10 @@ def _value_bytes(array: pa.Array, data_type: DataType) -> np.ndarray:
     if isinstance(data_type, WideNumber):
         limbs = wide_numbers.limbs_of(array).astype("<u8", copy=False)
         return limbs.view(np.uint8)[:, : data_type.bits // 8]
+    if isinstance(data_type, Decimal):
+        limbs = wide_numbers.limbs_of(array).astype("<u8", copy=False)
+        width = next(w for w, digits in _DECIMAL_WIDTHS if data_type.precision <= digits)
+        return limbs.view(np.uint8)[:, :width]
     values = columns.numpy_values(array)
     values = values.astype(_STORED.get(type(data_type), values.dtype.newbyteorder("<")))
     return np.ascontiguousarray(values).view(np.uint8).reshape(len(array), values.dtype.itemsize)

@@ -11,7 +11,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalColumn, TooManyArguments
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    IllegalColumn,
+    TooFewArguments,
+    TooManyArguments,
+)
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
@@ -260,9 +266,14 @@ def _define(
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    _define("mortonEncode", _encode_rule(8, range(1, 9)), _morton_encode, (1, None)),
+    *scalar.with_count_errors(
+        (
+            _define("mortonEncode", _encode_rule(8, range(1, 9)), _morton_encode, (1, None)),
+            _define("hilbertEncode", _encode_rule(2, range(33)), _hilbert_encode, (1, None)),
+        ),
+        few=TooFewArguments,
+    ),
     _define("mortonDecode", _decode_rule(8, range(1, 9)), _morton_decode, 2),
-    _define("hilbertEncode", _encode_rule(2, range(33)), _hilbert_encode, (1, None)),
     _define("hilbertDecode", _decode_rule(2, range(33)), _hilbert_decode, 2),
     _define("jumpConsistentHash", _buckets_rule, _jump, 2),
 )

@@ -8,11 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import CannotParse, UnsupportedMethod
+from olapdb.errors import CannotParse, TooFewArguments, UnsupportedMethod
 from olapdb.functions.base import Argument
 from olapdb.functions.casts.parsing import unhexed
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal, require
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    define,
+    illegal,
+    require,
+    with_count_errors,
+)
 from olapdb.functions.strings import rendering
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_kernel, text_rule
 from olapdb.types import (
@@ -158,7 +165,9 @@ def _unhex(array: pa.Array) -> pa.Array:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("ascii", text_rule(INT32), _ascii, insensitive=True),
-    define("char", _char_rule, _char, count=(1, None), insensitive=True),
+    *with_count_errors(
+        (define("char", _char_rule, _char, count=(1, None), insensitive=True),), few=TooFewArguments
+    ),
     define("hex", _hex_rule, _hex, insensitive=True),
     define("unhex", text_rule(STRING), text_kernel(_unhex), insensitive=True),
 )

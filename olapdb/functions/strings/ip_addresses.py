@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -106,7 +107,7 @@ def _nullable(
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call as that of `result`, made Nullable."""
         call = scalar.standard_call(name, arguments, text_rule(result), kernel)
-        return ScalarCall(name, make_nullable(result), call.kernel)
+        return replace(call, type=make_nullable(call.type))
 
     return resolve
 

@@ -9,6 +9,7 @@ from olapdb.errors import ArgumentOutOfBound, BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, on_text, text_of
+from olapdb.functions.scalar import with_count_errors
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
 from olapdb.functions.strings.search_many import pattern_of
 from olapdb.types import STRING, Array, Boolean, DataType, Float, Integer
@@ -194,7 +195,15 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("REGEXP_EXTRACT", "REGEXP_SUBSTR"),
         insensitive=True,
     ),
-    define_by_value("reverseBySeparator", text_rule(STRING, 2), _reverse_pieces, count=(1, 2)),
+    *with_count_errors(
+        (
+            define_by_value(
+                "reverseBySeparator", text_rule(STRING, 2), _reverse_pieces, count=(1, 2)
+            ),
+        ),
+        few=BadArguments,
+        many=BadArguments,
+    ),
     define_by_value("regexpQuoteMeta", text_rule(STRING), _quoted),
     define_by_value("substringIndexUTF8", text_rule(STRING, 2), on_text(_substring_index), count=3),
     define_by_value("translate", text_rule(STRING, 3), _on_bytes(_translated), count=3),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from olapdb.errors import ArgumentOutOfBound
+from olapdb.errors import ArgumentOutOfBound, TooFewArguments, TooManyArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels.by_value import define_by_value
@@ -175,19 +175,23 @@ _PIECES = {
     **{f"wordShingle{{}}{n}": partial(_shingles, fold=f) for n, _, f in _FORMS},
 }
 
-DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    *(
-        define_by_value(name.format("SimHash"), _rule(UINT64), _sim_hash(pieces), count=(1, 2))
-        for name, pieces in _PIECES.items()
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = scalar.with_count_errors(
+    (
+        *(
+            define_by_value(name.format("SimHash"), _rule(UINT64), _sim_hash(pieces), count=(1, 2))
+            for name, pieces in _PIECES.items()
+        ),
+        *(
+            define_by_value(name.format("MinHash"), _rule(_PAIR), _min_hash(pieces), count=(1, 3))
+            for name, pieces in _PIECES.items()
+        ),
+        *(
+            define_by_value(
+                name.format("MinHashArg"), _pieces_rule, _min_hash_pieces(pieces), count=(1, 3)
+            )
+            for name, pieces in _PIECES.items()
+        ),
     ),
-    *(
-        define_by_value(name.format("MinHash"), _rule(_PAIR), _min_hash(pieces), count=(1, 3))
-        for name, pieces in _PIECES.items()
-    ),
-    *(
-        define_by_value(
-            name.format("MinHashArg"), _pieces_rule, _min_hash_pieces(pieces), count=(1, 3)
-        )
-        for name, pieces in _PIECES.items()
-    ),
+    few=TooFewArguments,
+    many=TooManyArguments,
 )

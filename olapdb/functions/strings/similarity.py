@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.kernels.by_value import define_by_value, text_of
 from olapdb.functions.strings.arguments import text_rule
@@ -63,10 +62,9 @@ def _jaro_winkler(left: Units, right: Units) -> float:
 
 
 def _hamming(left: bytes, right: bytes) -> int:
-    """Return the number of positions with different bytes; raise BadArguments for other lengths."""
-    if len(left) != len(right):
-        raise BadArguments("byteHammingDistance takes texts of one length.")
-    return sum(a != b for a, b in zip(left, right, strict=True))
+    """Return the number of positions with different bytes; those of the longer text alone differ."""
+    differing = sum(a != b for a, b in zip(left, right, strict=False))
+    return differing + abs(len(left) - len(right))
 
 
 def _damerau(left: bytes, right: bytes) -> int:

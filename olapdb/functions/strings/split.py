@@ -144,11 +144,25 @@ def _without_empty_pieces(lists: pa.Array) -> pa.Array:
     return filter_elements(offsets, elements, np.asarray(pc.not_equal(elements, "")))
 
 
+def _at_most(kernel: Kernel) -> Kernel:
+    """Return the kernel with a limit of pieces, the second argument, which is a constant; 0 is none.
+
+    The text behind the last piece is left out."""
+
+    def limited(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Split the texts, and drop pieces beyond the limit."""
+        lists, limit = kernel(arrays[:1], call), call.constant(1)
+        return truncate_lists(lists, limit) if isinstance(limit, int) and limit > 0 else lists
+
+    return limited
+
+
 def _one_text_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
     """Return Array(String); raise IllegalTypeOfArgument unless the first argument is a string."""
     require(name, types[:1], TEXT_TYPES, "a String")
+    require(name, types[1:], Integer, "an integer limit")
     return _STRINGS
 
 
@@ -267,6 +281,9 @@ def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if not isinstance(count, int):
         raise illegal("substringIndex", call.types[2], "a constant integer")
 
+    if any(pc.not_equal(pc.utf8_length(columns.text(arrays[1])), 1).to_pylist()):
+        raise BadArguments("The second argument of substringIndex is a single character.")
+
     def before_separator(others: list[pa.Array], values: list[str]) -> pa.Array:
         """Cut the texts at one separator; an empty one, and n = 0, give ""."""
         separator = values[0]
@@ -290,8 +307,8 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         "splitByString", _separated_rule(_STRINGS), _split_kernel(split_by_string), count=(2, 3)
     ),
     define("splitByRegexp", _separated_rule(_STRINGS), _split_kernel(_by_regexp), count=(2, 3)),
-    define("splitByWhitespace", _one_text_rule, _by_whitespace),
-    define("splitByNonAlpha", _one_text_rule, _by_non_alpha),
+    define("splitByWhitespace", _one_text_rule, _at_most(_by_whitespace), count=(1, 2)),
+    define("splitByNonAlpha", _one_text_rule, _at_most(_by_non_alpha), count=(1, 2)),
     define(
         "arrayStringConcat",
         _join_rule,

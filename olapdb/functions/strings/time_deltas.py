@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, TooFewArguments, TooManyArguments
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels.by_value import define_by_value, values_by_row
 from olapdb.functions.scalar import (
@@ -19,6 +19,7 @@ from olapdb.functions.scalar import (
     fixed_rule,
     require,
     standard_call,
+    with_count_errors,
 )
 from olapdb.types import FLOAT64, STRING, Float, Integer, Interval, String, plain
 
@@ -162,5 +163,9 @@ def _parse(text: bytes) -> float:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("formatReadableTimeDelta", _format, count=(1, 3)),
-    define_by_value("parseTimeDelta", fixed_rule(FLOAT64, (String,), "a String"), _parse),
+    *with_count_errors(
+        (define_by_value("parseTimeDelta", fixed_rule(FLOAT64, (String,), "a String"), _parse),),
+        few=TooFewArguments,
+        many=TooManyArguments,
+    ),
 )

@@ -1,0 +1,229 @@
+"""readWKT… and wkt: shapes from and to Well-Known Text (OGC 06-103r4, section 7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import CannotParse
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.by_value import text_of
+from olapdb.functions.numeric.geometries import shape_of
+from olapdb.types import (
+    GEOMETRIES,
+    LINE_STRING,
+    MULTI_LINE_STRING,
+    MULTI_POINT,
+    MULTI_POLYGON,
+    POINT,
+    POLYGON,
+    RING,
+    STRING,
+    DataType,
+    FixedString,
+    String,
+)
+
+_TOKEN = re.compile(r"\s*([(),]|[^\s(),]+)")
+_KEYWORDS = {"Ring": "POLYGON"} | {
+    shape.name: shape.name.upper() for shape in GEOMETRIES if shape != RING
+}
+"""The word that a shape's text begins with."""
+_DEPTHS = {
+    POINT: 0,
+    LINE_STRING: 1,
+    MULTI_POINT: 1,
+    MULTI_LINE_STRING: 2,
+    RING: 2,
+    POLYGON: 2,
+    MULTI_POLYGON: 3,
+}
+"""The brackets around the points of each shape's text, without the first ones of a point."""
+
+
+class _Reader:
+    """A recursive descent reader of one text."""
+
+    def __init__(self, text: str) -> None:
+        """Begin at the first token."""
+        self.text, self.tokens, self.at = text, _TOKEN.findall(text), 0
+
+    def error(self, problem: str) -> CannotParse:
+        """Return the error that the text is wrong."""
+        return CannotParse(f"Cannot parse WKT string {self.text!r}: {problem}.")
+
+    def take(self, token: str) -> bool:
+        """Return whether the next token is this one, in any case; then go beyond it."""
+        found = self.at < len(self.tokens) and self.tokens[self.at].upper() == token
+        self.at += found
+        return found
+
+    def expect(self, token: str) -> None:
+        """Go beyond a token. Raises CannotParse for another one."""
+        if not self.take(token):
+            raise self.error(f"expected {token!r}")
+
+    def point(self) -> tuple[float, float]:
+        """Read two numbers. Raises CannotParse."""
+        numbers = self.tokens[self.at : self.at + 2]
+        self.at += 2
+        try:
+            x, y = (float(number) for number in numbers)
+        except ValueError:
+            raise self.error("expected two numbers") from None
+        return x, y
+
+    def nested(self, depth: int) -> list[object]:
+        """Read a list in brackets: of points, or of lists that are `depth` - 1 deep."""
+        self.expect("(")
+        elements: list[object] = []
+        while True:
+            elements.append(self.nested(depth - 1) if depth > 1 else self.member())
+            if not self.take(","):
+                break
+        self.expect(")")
+        return elements
+
+    def member(self) -> tuple[float, float]:
+        """Read a point of a list, which may have brackets of its own in a MULTIPOINT."""
+        if not self.take("("):
+            return self.point()
+        point = self.point()
+        self.expect(")")
+        return point
+
+
+def _read(text: str, shape: DataType) -> object:
+    """Return the shape of a text, as tuples and lists. Raises CannotParse."""
+    reader = _Reader(text)
+    if not reader.take(_KEYWORDS[shape.name]):
+        raise reader.error(f"it should start with {_KEYWORDS[shape.name]}")
+    value: object
+    if reader.take("EMPTY"):
+        if shape == POINT:
+            raise reader.error("empty points are not supported")
+        value = [[]] if shape == POLYGON else []
+    elif shape == POINT:
+        reader.expect("(")
+        value = reader.point()
+        reader.expect(")")
+    elif shape == RING:
+        reader.expect("(")
+        value = reader.nested(1)
+        reader.expect(")")
+    else:
+        value = reader.nested(_DEPTHS[shape])
+    if reader.at < len(reader.tokens):
+        raise reader.error("too many tokens")
+    return value
+
+
+def _reading(shape: DataType) -> scalar.ScalarDefinition:
+    """Return the definition of the function that reads texts of a shape."""
+
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the shape; raise IllegalTypeOfArgument for what is no text."""
+        scalar.require(name, types, (String, FixedString), "a String")
+        return shape
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Read each distinct text once."""
+        encoded = columns.binary(arrays[0]).dictionary_encode()
+        read = [_read(text_of(text), shape) for text in encoded.dictionary.to_pylist()]
+        fields = POINT.arrow.field(0).name, POINT.arrow.field(1).name
+        values = pa.array([_with_fields(value, fields) for value in read], shape.arrow)
+        return values.take(encoded.indices)
+
+    return scalar.define(f"readWKT{shape.name}", rule, kernel, drops_dictionary=True)
+
+
+def _with_fields(value: object, fields: tuple[str, str]) -> object:
+    """Return points as dictionaries of their fields, as Arrow takes them."""
+    if isinstance(value, tuple):
+        return dict(zip(fields, value, strict=True))
+    assert isinstance(value, list)
+    return [_with_fields(element, fields) for element in value]
+
+
+def _number_texts(numbers: pa.Array) -> pa.Array:
+    """Return numbers with six digits at most; each distinct one is written once."""
+    distinct, places = np.unique(columns.numpy_values(numbers), return_inverse=True)
+    texts = pa.array([f"{number:.6g}" for number in distinct], pa.string())
+    return texts.take(pa.array(places))
+
+
+def _closed(offsets: np.ndarray, points: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """Return the points of rings with the first one behind those whose last is another."""
+    sizes = np.diff(offsets)
+    filled = np.flatnonzero(sizes)
+    first, last = offsets[:-1][filled], offsets[1:][filled] - 1
+    differs = columns.numpy_values(pc.not_equal(points.take(first), points.take(last)))
+    added = np.zeros(len(sizes), np.int64)
+    added[filled] = differs
+    out = columns.offsets_from_counts(sizes + added)
+    rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] - out[:-1], sizes + added)
+    ends = out[1:][added > 0] - 1
+    rows[ends] = offsets[:-1][added > 0]
+    return out, points.take(pa.array(rows))
+
+
+def _bracketed(offsets: np.ndarray, texts: pa.Array) -> pa.Array:
+    """Return the texts of each list in brackets."""
+    joined = pc.binary_join(columns.lists_from(offsets, texts), ",")
+    return pc.binary_join_element_wise("(", joined, ")", "")
+
+
+def _without_empty(offsets: np.ndarray, texts: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """Return the texts of lists whose first one is "()" as empty lists."""
+    sizes = np.diff(offsets)
+    empty = np.zeros(len(sizes), bool)
+    filled = np.flatnonzero(sizes)
+    empty[filled] = columns.numpy_values(pc.equal(texts.take(offsets[:-1][filled]), "()"))
+    keep = np.repeat(~empty, sizes)
+    return columns.offsets_from_counts(np.where(empty, 0, sizes)), texts.filter(pa.array(keep))
+
+
+def _shape_texts(array: pa.Array, shape: str) -> pa.Array:
+    """Return the texts of shapes without the word before them."""
+    levels: list[np.ndarray] = []
+    while pa.types.is_list(array.type):
+        offsets, array = columns.elements_of(array)
+        levels.append(offsets)
+    texts = pc.binary_join_element_wise(*(_number_texts(field) for field in array.flatten()), " ")
+    if shape in ("Point", "MultiPoint"):
+        texts = pc.binary_join_element_wise("(", texts, ")", "")
+    closes = shape in ("Polygon", "MultiPolygon")
+    for at, offsets in enumerate(reversed(levels)):
+        if at == 0 and closes:
+            offsets, texts = _closed(offsets, texts)
+        if at == 1 and closes:
+            offsets, texts = _without_empty(offsets, texts)
+        texts = _bracketed(offsets, texts)
+    if shape != "Ring":
+        return texts
+    in_brackets = pc.binary_join_element_wise("(", texts, ")", "")
+    return pc.if_else(pc.equal(texts, "()"), texts, in_brackets)
+
+
+def _write_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise BadArguments for what is no shape."""
+    shape_of(types[0])
+    return STRING
+
+
+def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the text of each shape."""
+    shape = shape_of(call.types[0])
+    return pc.binary_join_element_wise(_KEYWORDS[shape], _shape_texts(arrays[0], shape), "")
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    *(_reading(shape) for shape in GEOMETRIES),
+    scalar.define("wkt", _write_rule, _write, aliases=("WKT",)),
+)
