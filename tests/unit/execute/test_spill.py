@@ -326,7 +326,7 @@ SETS: Sequence[str] = (
     f"SELECT s, m, s IN (SELECT s FROM ({SMALL})) FROM ({SMALL})",
     f"SELECT s, m, s NOT IN (SELECT s FROM ({SMALL}) WHERE m % 3 = 0) FROM ({SMALL})",
     f"SELECT s, m FROM ({SMALL}) WHERE s NOT IN (SELECT s FROM ({SMALL}) WHERE m % 3 = 0 OR m < 9000)",
-    f"SELECT s, m FROM ({SMALL}) WHERE (s, m) NOT IN (SELECT s, n FROM ({SMALL}) CROSS JOIN t WHERE n < 9)",
+    f"SELECT s, m FROM ({SMALL}) WHERE (s, m) NOT IN (SELECT s, n FROM ({SMALL}) AS small CROSS JOIN t WHERE n < 9)",
     "SELECT n IN (SELECT n * 2 FROM t) AS even, count(), sum(far) FROM t GROUP BY even",
     "SELECT n % 5, countIf(n IN (SELECT n * 2 FROM t)) FROM t GROUP BY n % 5",
     "SELECT n % 900 AS a, count() AS c FROM t GROUP BY a HAVING a IN (SELECT n * 3 FROM t)",
