@@ -5,13 +5,11 @@ run_node(node, context) -> Iterator[pa.RecordBatch]
 explain_indexes(plan, context) -> lines of EXPLAIN indexes = 1
 estimate_reads(plan, context) -> rows of EXPLAIN ESTIMATE
 estimator_of(context) -> estimates of a plan's rows
-analyzed_lines(plan, context, seconds, estimate) -> lines of EXPLAIN ANALYZE
-pipeline_lines(plan, context) -> lines of EXPLAIN PIPELINE
+
+EXPLAIN ANALYZE and EXPLAIN PIPELINE are in `explain_analyze` and `explain_pipeline`.
 """
 
 from olapdb.compute.context import ExecutionContext, MemoryTracker, QueryStatistics, SystemReader
-from olapdb.execute.explain_analyze import analyzed_lines
-from olapdb.execute.explain_pipeline import pipeline_lines
 from olapdb.execute.pruning.explain_indexes import estimate_reads, explain_indexes
 from olapdb.execute.run import run, run_node
 from olapdb.execute.table_samples import estimator_of
@@ -21,11 +19,9 @@ __all__ = [
     "MemoryTracker",
     "QueryStatistics",
     "SystemReader",
-    "analyzed_lines",
     "estimate_reads",
     "estimator_of",
     "explain_indexes",
-    "pipeline_lines",
     "run",
     "run_node",
 ]

@@ -19,7 +19,6 @@ from olapdb import errors
 from olapdb.catalog.protocol import CommitInfo, CopyFacts, DroppedPart, DroppedTable, PartChange
 from olapdb.catalog.sqlite import jobs
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.catalog.sqlite.backup_copy import copy_catalog, load_copy
 from olapdb.catalog.sqlite.errors import catalog_error
 from olapdb.catalog.sqlite.free_space import release_space
 from olapdb.catalog.sqlite.garbage import due_history, purge_history, purge_parts
@@ -32,13 +31,13 @@ from olapdb.model.encoding import decode_part
 from olapdb.model.job import JobChunk, JobEntry, JobState
 
 if TYPE_CHECKING:
-    from olapdb.catalog.sqlite import apply_changes, dropped_tables
+    from olapdb.catalog.sqlite import apply_changes, backup_copy, dropped_tables
     from olapdb.catalog.sqlite import requirements as checks
     from olapdb.model import changes
     from olapdb.model.requirements import Requirement
 else:
-    apply_changes, dropped_tables, checks = lazy_modules(
-        "olapdb.catalog.sqlite", "apply_changes", "dropped_tables", "requirements"
+    apply_changes, backup_copy, dropped_tables, checks = lazy_modules(
+        "olapdb.catalog.sqlite", "apply_changes", "backup_copy", "dropped_tables", "requirements"
     )
     changes = LazyModule("olapdb.model.changes")
 
@@ -293,7 +292,7 @@ class SqliteCatalog(LeaseCatalog):
     def copy_to(self, path: str) -> CopyFacts:
         """Write the newest commit's catalog, without history, to the new file `path`."""
         self._notice_fork()
-        return copy_catalog(self.connections, path)
+        return backup_copy.copy_catalog(self.connections, path)
 
     def refuse_if_used(self) -> None:
         """Raise BadArguments if anything was committed since the warehouse was created."""
@@ -309,7 +308,7 @@ class SqliteCatalog(LeaseCatalog):
         with self._writer.writing("restore") as connection:
             self.refuse_if_used()
             live = [lease for lease in self.leases() if lease.state == "live"]
-            facts = load_copy(path, connection)
+            facts = backup_copy.load_copy(path, connection)
             migrate(connection)
             self._warehouse_id = facts.warehouse_id
             for lease in live:
