@@ -61,7 +61,8 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         "a Date, DateTime, String or number",
         checked=1,
     )
-    monotonic = not isinstance(plain(arguments[0].type), String)  # texts are sorted bytewise
+    # Texts are sorted bytewise, and numbers wrap.
+    monotonic = isinstance(plain(arguments[0].type), (*DATES, Time, Time64))
     return scalar.standard_call(name, arguments, rule, kernel, monotonic=monotonic)
 
 
