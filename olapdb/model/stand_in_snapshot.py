@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StandInSnapshot:
-    """What a stand-in never exchanges: commit number, databases, functions and the state of views are
-    those of `base`."""
+    """A snapshot that differs from `base` in some tables or parts only. Its commit number, databases, functions
+    and states of views are those of `base`; a subclass says what differs."""
 
     base: Snapshot
 

@@ -25,7 +25,8 @@
        a_query, b_query, primary_key, column_to_compare))) }}
 {% endmacro %}
 
-{# Sums of hashes do not depend on the order of rows, and tell how often each is there. #}
+{# A sum of hashes depends on how often each row is there, not on the order. The hash of a tuple counts NULL as a
+   value; that of several arguments is NULL, which a sum leaves out. #}
 {% macro olapdb__quick_are_queries_identical(query_a, query_b, columns, event_time) %}
   {% if event_time %}
     {% do exceptions.raise_compiler_error(
@@ -33,8 +34,8 @@
   {% endif %}
   select count(distinct hash_result) = 1 as are_tables_identical
   from (
-    select (count(), sum(sipHash64({{ columns | join(', ') }}))) as hash_result from ({{ query_a }})
+    select (count(), sum(sipHash64(tuple({{ columns | join(', ') }})))) as hash_result from ({{ query_a }})
     union all
-    select (count(), sum(sipHash64({{ columns | join(', ') }}))) from ({{ query_b }})
+    select (count(), sum(sipHash64(tuple({{ columns | join(', ') }})))) from ({{ query_b }})
   )
 {% endmacro %}

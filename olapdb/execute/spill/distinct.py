@@ -56,7 +56,7 @@ class _Repeats:
         self._key_columns = key_columns
         self._are_few = False
         self.may_stay = False
-        """Whether a batch may keep them, since its rows are compared again."""
+        """Whether `dropped` may leave the repeats of a batch in it: rows that go to disk are compared there."""
 
     def dropped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the first row of each key of the batch, in order. Thread-safe."""

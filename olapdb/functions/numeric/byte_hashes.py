@@ -76,7 +76,9 @@ def values_of(array: pa.Array) -> HashedValues:
 
 def pairs_of(first: np.ndarray, second: np.ndarray) -> HashedValues:
     """Return two hashes of each row as one value; hashes have shape (rows,) or (rows, words)."""
-    return HashedValues.of_width(np.hstack([h.reshape(len(h), -1) for h in (first, second)]))
+    return HashedValues.of_width(
+        np.hstack([h if h.ndim == 2 else h[:, None] for h in (first, second)])
+    )
 
 
 def _padded(data: np.ndarray) -> np.ndarray:

@@ -204,7 +204,9 @@ class TestMacros:
             "'select number + 5 as k from numbers(2)', 'select number + 6 as k from numbers(2)', 'k', 'k') }}",
             "same.sql": "select (select * from ({{ audit_helper.quick("
             "'select number as k from numbers(3)', 'select 2 - number as k from numbers(3)', ['k'], none) }})) as yes, "
-            "(select * from ({{ audit_helper.quick('select 1 as k', 'select 1 as k union all select 1', ['k'], none) }})) as no",
+            "(select * from ({{ audit_helper.quick('select 1 as k', 'select 1 as k union all select 1', ['k'], none) }})) as no, "
+            "(select * from ({{ audit_helper.quick('select 1 as k, CAST(NULL AS Nullable(Int32)) as v', "
+            "'select 2 as k, CAST(NULL AS Nullable(Int32)) as v', ['k', 'v'], none) }})) as no_beside_null",
             "expected.sql": r"""select {{ dbt_expectations.quantile('number', 0.5) }} as middle,
                 max({{ dbt_expectations.regexp_instr("'a.b'", "a\.B", flags='i') }}) as found,
                 max({{ dbt_expectations.regexp_instr("'axb'", "a\.b", flags='c') }}) as nothing
@@ -232,7 +234,7 @@ class TestMacros:
             (6, "both"),
             (7, "missing from a"),
         ]
-        assert rows("select * from {schema}.same") == [(1, 0)]
+        assert rows("select * from {schema}.same") == [(1, 0, 0)]
         assert rows("select * from {schema}.expected") == [(1.5, 1, 0)]
 
     def test_what_they_refuse(self, project: Any, capsys: pytest.CaptureFixture[str]) -> None:
