@@ -51,25 +51,45 @@ static void merge_entries(const Entry *left, const Entry *left_end, const Entry 
     memcpy(merged + (left_end - left), right, (size_t)(right_end - right) * sizeof *right);
 }
 
-/* Merge runs of entries as `merge_runs` does those of words. */
-static const Entry *merge_entry_runs(Entry *entries, Entry *others, int64_t *starts, int64_t runs) {
-    int64_t rows = starts[runs];
-    while (runs > 1) {
-        int64_t merged_runs = 0;
-        for (int64_t run = 0; run < runs; run += 2) {
-            int64_t middle = starts[run + 1], end = run + 2 <= runs ? starts[run + 2] : middle;
-            int64_t start = starts[run];
-            merge_entries(entries + start, entries + middle, entries + middle, entries + end, others + start);
-            starts[merged_runs++] = start;
-        }
-        starts[merged_runs] = rows;
-        runs = merged_runs;
-        Entry *swapped = entries;
-        entries = others;
-        others = swapped;
+/* Merge two ascending runs of different words, without a branch on how they compare. */
+static void merge_words(const uint64_t *left, const uint64_t *left_end, const uint64_t *right,
+                        const uint64_t *right_end, uint64_t *merged) {
+    while (left < left_end && right < right_end) {
+        uint64_t first = *left, second = *right;
+        int is_first = first < second;
+        *merged++ = is_first ? first : second;
+        left += is_first;
+        right += !is_first;
     }
-    return entries;
+    memcpy(merged, left, (size_t)(left_end - left) * sizeof *left);
+    memcpy(merged + (left_end - left), right, (size_t)(right_end - right) * sizeof *right);
 }
+
+/* Define a function that merges ascending runs pair by pair until one is left: run i begins at starts[i], and
+ * starts[runs] is the number of items. It returns where the items are then, `items` or `others`. */
+#define DEFINE_MERGE_RUNS(NAME, T, MERGE)                                                               \
+    static T *NAME(T *items, T *others, int64_t *starts, int64_t runs) {                                \
+        int64_t rows = starts[runs];                                                                    \
+        while (runs > 1) {                                                                              \
+            int64_t merged_runs = 0;                                                                    \
+            for (int64_t run = 0; run < runs; run += 2) {                                               \
+                int64_t middle = starts[run + 1], end = run + 2 <= runs ? starts[run + 2] : middle;     \
+                int64_t start = starts[run];                                                            \
+                MERGE(items + start, items + middle, items + middle, items + end, others + start);      \
+                starts[merged_runs++] = start;                                                          \
+            }                                                                                           \
+            starts[merged_runs] = rows;                                                                 \
+            runs = merged_runs;                                                                         \
+            T *swapped = items;                                                                         \
+            items = others;                                                                             \
+            others = swapped;                                                                           \
+        }                                                                                               \
+        return items;                                                                                   \
+    }
+
+DEFINE_MERGE_RUNS(merge_word_runs, uint64_t, merge_words)
+DEFINE_MERGE_RUNS(merge_entry_runs, Entry, merge_entries)
+#undef DEFINE_MERGE_RUNS
 
 /* Sort entries by the lowest `bits` bits of their keys, digit by digit. Return where they are then. */
 static const Entry *sort_entry_digits(Entry *entries, Entry *others, int64_t rows, int bits) {
@@ -194,41 +214,6 @@ EXPORT void olapdb_sort_order(const uint64_t *keys, int64_t rows, int bits, uint
     for (int64_t at = 0; at < rows; at++) order[at] = sorted[at].row;
 }
 
-/* Merge two ascending runs of different words, without a branch on how they compare. */
-static void merge(const uint64_t *left, const uint64_t *left_end, const uint64_t *right,
-                  const uint64_t *right_end, uint64_t *merged) {
-    while (left < left_end && right < right_end) {
-        uint64_t first = *left, second = *right;
-        int is_first = first < second;
-        *merged++ = is_first ? first : second;
-        left += is_first;
-        right += !is_first;
-    }
-    memcpy(merged, left, (size_t)(left_end - left) * sizeof *left);
-    memcpy(merged + (left_end - left), right, (size_t)(right_end - right) * sizeof *right);
-}
-
-/* Merge runs pair by pair until one is left: run i begins at starts[i], and starts[runs] is the number of
- * words. Return where the words are then, `words` or `others`. */
-static uint64_t *merge_runs(uint64_t *words, uint64_t *others, int64_t *starts, int64_t runs) {
-    int64_t rows = starts[runs];
-    while (runs > 1) {
-        int64_t merged_runs = 0;
-        for (int64_t run = 0; run < runs; run += 2) {
-            int64_t middle = starts[run + 1], end = run + 2 <= runs ? starts[run + 2] : middle;
-            int64_t start = starts[run];
-            merge(words + start, words + middle, words + middle, words + end, others + start);
-            starts[merged_runs++] = start;
-        }
-        starts[merged_runs] = rows;
-        runs = merged_runs;
-        uint64_t *swapped = words;
-        words = others;
-        others = swapped;
-    }
-    return words;
-}
-
 /* Sort words by their `bits` bits from bit `low` on, digit by digit. Return where they are then. */
 static uint64_t *sort_digits(uint64_t *words, uint64_t *others, int64_t rows, int bits, int low) {
     int64_t counts[PASSES_MAX][DIGITS];
@@ -271,7 +256,7 @@ EXPORT void olapdb_sort_packed(uint64_t *keys, int64_t rows, int bits, int row_b
     if (runs <= RUNS_MAX) starts[runs] = rows;
     while ((int64_t)1 << merges < runs) merges++;
     int has_few_runs = runs <= RUNS_MAX && merges <= (bits + DIGIT_BITS - 1) / DIGIT_BITS;
-    const uint64_t *sorted = has_few_runs ? merge_runs(keys, others, starts, runs)
+    const uint64_t *sorted = has_few_runs ? merge_word_runs(keys, others, starts, runs)
                                           : sort_digits(keys, others, rows, bits, row_bits);
     for (int64_t at = 0; at < rows; at++) keys[at] = sorted[at] & row_mask;
 }
