@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import cache, cached_property
 from queue import Empty, SimpleQueue
@@ -195,6 +195,16 @@ class ThreadPool:
                 return
             if task is not None:
                 task[0].cancel()
+
+
+def in_threads(
+    work: Callable[..., Made], arguments: Sequence[tuple[Any, ...]], threads: int
+) -> list[Made]:
+    """Return what the work makes of each tuple of arguments, in their order, computed on some threads."""
+    if threads == 1 or len(arguments) <= 1:
+        return [work(*one) for one in arguments]
+    with ThreadPool(min(threads, len(arguments)), "olapdb-pieces") as pool:
+        return list(pool.map(work, *zip(*arguments, strict=True)))
 
 
 class _Count:

@@ -1,18 +1,18 @@
-"""Batches: building, cutting, filtering and checking them."""
+"""Batches: building, cutting and filtering them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import InternalError, NotSupportedError
+from olapdb.errors import NotSupportedError
 from olapdb.functions.base import Column
 from olapdb.functions.kernels.columns import as_array, true_positions
 from olapdb.native.library import library
 from olapdb.native.selection import kept_values
-from olapdb.plan.nodes import Node, Schema
+from olapdb.plan.nodes import Schema
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
 
@@ -132,17 +132,6 @@ def _filtered(batch: pa.RecordBatch, keep: pa.BooleanArray, rows: int) -> pa.Rec
     if rows >= batch.num_rows * _FILTERED_SHARE:
         return batch.filter(keep)
     return batch.take(from_numpy(true_positions(keep)))
-
-
-def checked(batches: Iterable[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; raise InternalError for one whose schema is not the node's."""
-    expected = node.arrow_schema
-    for batch in batches:
-        if not batch.schema.equals(expected):
-            raise InternalError(
-                f"{type(node).__name__} made a batch of {batch.schema}, its schema is {expected}."
-            )
-        yield batch
 
 
 def overwritten(

@@ -18,7 +18,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.compute.profile import QueryProfile
 from olapdb.compute.spill.files import TemporaryData, TemporaryDataLimits
-from olapdb.config import SESSION_SETTINGS, Settings
+from olapdb.config import SESSION_SETTINGS, Settings, tuning
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
@@ -213,6 +213,8 @@ class ExecutionContext:
     def __post_init__(self) -> None:
         self._started = self.clock()
         self._process_id = os.getpid()
+        self.is_alone = False
+        """Whether one thread works on the first rows, to see how long the others will take."""
         self._pool: ThreadPool | None = None
         self._temporary: TemporaryData | None = None
         self.settings = settings = Settings.of(self.settings)
@@ -354,6 +356,35 @@ class ExecutionContext:
             close = getattr(source, "close", None)
             if close is not None:
                 close()
+
+    def parallel_if_long(
+        self, work: Callable[[Item], Answer], items: Sequence[Item], rows: Sequence[int]
+    ) -> Iterator[Answer]:
+        """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
+        take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first one. `rows` has the rows of each.
+
+        Threads take turns in the interpreter, and each turn wakes one that sleeps."""
+        if self.threads == 1 or len(items) < tuning.ALONE_TASKS_MIN:
+            yield from self.parallel(work, items)
+            return
+        alone = work if self.profile is None else self.profile.task(work)
+        self.check()
+        started = time.perf_counter()
+        self.is_alone = True
+        try:
+            first = alone(items[0])
+        finally:
+            self.is_alone = False
+        own_seconds = time.perf_counter() - started - tuning.TASK_MICROSECONDS / 1e6
+        yield first
+        expected = 1e6 * max(own_seconds, 0.0) / max(rows[0], 1) * sum(rows[1:])
+        shortest = tuning.ALONE_TASK_MICROSECONDS * (len(items) - 1)
+        if expected > max(tuning.ALONE_MICROSECONDS, shortest):
+            yield from self.parallel(work, items[1:])
+            return
+        for item in items[1:]:
+            self.check()
+            yield alone(item)
 
     def _threads(self) -> ThreadPool:
         """Return the query's thread pool, made on first use."""

@@ -21,7 +21,7 @@ from olapdb.functions.kernels.arrow_buffers import empty, progression
 from olapdb.functions.kernels.columns import from_values
 from olapdb.native import grouping
 from olapdb.native.library import library
-from olapdb.threads import ThreadPool, cores
+from olapdb.threads import ThreadPool, cores, in_threads
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 RADIX_MAX = 1 << 62
@@ -55,7 +55,7 @@ class Factorised:
 def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Factorised:
     """Group equal rows. Without columns all rows are one group; zero rows make zero groups.
 
-    `threads` is for many rows; 0 means the number of cores."""
+    `threads` is for many rows; 0 means the number of cores, and one thread for kernels."""
     if rows == 1:
         return Factorised(np.zeros(1, np.int64), np.zeros(1, np.int64))
     flat = [leaf for column in columns for leaf in leaves_of(column)]
@@ -66,7 +66,7 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
         )
     radix_max = max(rows, tuning.DENSE_RADIX_MIN)
     if library() is not None:
-        return _by_kernels(flat, radix_max)
+        return _by_kernels(flat, radix_max, threads or 1)
     dense = _dense(flat, radix_max)
     if dense is not None:
         return number_by_table(*dense)
@@ -75,7 +75,7 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     return _by_hashing(flat)
 
 
-def _by_kernels(flat: Sequence[pa.Array], radix_max: int) -> Factorised:
+def _by_kernels(flat: Sequence[pa.Array], radix_max: int, threads: int) -> Factorised:
     """Group the rows of flat columns: through a table of at most `radix_max` places, by a hash of packed
     integers, or column by column."""
     numbered = grouping.number_integers(flat, radix_max)
@@ -84,16 +84,15 @@ def _by_kernels(flat: Sequence[pa.Array], radix_max: int) -> Factorised:
     packed = grouping.pack(flat, RADIX_MAX) if len(flat) > 1 else None
     if packed is not None:
         return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
-    return _by_hashing(flat)
+    return _by_hashing(flat, threads if len(flat[0]) >= tuning.MERGED_ROWS_MIN else 1)
 
 
-def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
-    """Group the rows of flat columns: number each column, then combine the codes."""
+def _by_hashing(flat: Sequence[pa.Array], threads: int = 1) -> Factorised:
+    """Group the rows of flat columns: number each column, several at a time, then combine the codes."""
     if len(flat) == 1:
         return number(flat[0])
-    codes, count = encode(flat[0])
-    for leaf in flat[1:]:
-        leaf_codes, leaf_count = encode(leaf)
+    (codes, count), *others = in_threads(encode, [(leaf,) for leaf in flat], threads)
+    for leaf_codes, leaf_count in others:
         codes, count = _combine(codes, count, leaf_codes, leaf_count)
     if count <= max(len(codes), tuning.DENSE_RADIX_MIN):
         return number_by_table(codes, count)

@@ -15,6 +15,7 @@ first, and their keys drop rows of the side that is held.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -26,6 +27,7 @@ from olapdb.compute.batches import single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
+from olapdb.compute.stages import Deferred
 from olapdb.config import tuning
 from olapdb.execute.operators.join_outputs import restored
 from olapdb.execute.operators.row_filter import cannot_fail
@@ -48,6 +50,8 @@ class JoinFilter:
         self._join = join
         self._context = context
         self._lookup: Lookup | None = None
+        self.leaves_few = False
+        """Whether the filter is expected to leave few of the left rows, known once they are asked for."""
 
     def built(self, lookup: Lookup) -> None:
         """Take the keys of the right side."""
@@ -59,7 +63,7 @@ class JoinFilter:
         """Return the rows of both sides, the right one to be read first. `start(node)` runs a plan,
         `right` are the rows of the whole right side. The account counts left rows that are held."""
         if not self.reduces_right:
-            return self.left_rows(start), right
+            return Deferred(lambda _: self._left_rows(start)), right
         join, context = self._join, self._context
         left, held = start(join.left), RowBuffer(join.left.schema, account)
         bytes_max = min(tuning.HELD_LEFT_BYTES_MAX, context.memory.available_bytes // 8)
@@ -77,7 +81,7 @@ class JoinFilter:
         filtered = self._filtered(join.right, condition, lookup, "left")
         if filtered is None:
             return iter(batches), right
-        return iter(batches), self._with_answer(condition, lookup, start(filtered))
+        return iter(batches), Deferred(lambda _: self._answered(condition, lookup, start(filtered)))
 
     @cached_property
     def reduces_right(self) -> bool:
@@ -99,29 +103,32 @@ class JoinFilter:
             for scan, below in targets
         )
 
-    def _with_answer(
+    @contextmanager
+    def _answered(
         self, condition: InSubquery, lookup: Lookup, batches: Iterator[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a plan with the condition, whose answer is there while it runs."""
+    ) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Give the rows of a plan with the condition, whose answer is there while it runs."""
         self._context.subqueries[condition.number] = lookup
         try:
-            yield from batches
+            yield batches
         finally:
             del self._context.subqueries[condition.number]
 
-    def left_rows(self, start: Start) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the join's left side, without rows that the filter can drop where they
+    @contextmanager
+    def _left_rows(self, start: Start) -> Iterator[Iterator[pa.RecordBatch]]:
+        """Give the rows of the join's left side, without rows that the filter can drop where they
         are read. `start(node)` runs a plan with the schema of the left side."""
         left, lookup = self._join.left, self._lookup
         if lookup is None or not _drops_rows(self._join):
-            yield from start(left)
+            yield start(left)
             return
         condition = _condition(_columns(self._join.left_keys), self._join.right)
         filtered = self._filtered(left, condition, lookup, "right")
         if filtered is None:
-            yield from start(left)
+            yield start(left)
             return
-        yield from self._with_answer(condition, lookup, start(filtered))
+        with self._answered(condition, lookup, start(filtered)) as rows:
+            yield rows
 
     def _filtered(
         self, node: nodes.Node, condition: InSubquery, lookup: Lookup, side: Side
@@ -168,6 +175,7 @@ class JoinFilter:
             changed = replace(scan, prewhere=condition)
         else:  # rows that the other conditions drop are not looked up
             changed = replace(scan, prewhere=scan.predicate, predicate=condition)
+        self.leaves_few |= goes_first and side == "right"
         self._report(changed, scan, side)
         columns = dict(scan.columns)
         names = ", ".join(columns[e.name] for e in condition.arguments if isinstance(e, ColumnRef))

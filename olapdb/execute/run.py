@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb.compute.batches import checked
 from olapdb.compute.context import ExecutionContext
+from olapdb.compute.stages import checked
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
 from olapdb.execute.operators.before_limit import counted_input, counting, prepare_counts

@@ -8,7 +8,7 @@ it can compute every aggregate in one pass; its states are the same, so the late
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.group_codes import Factorised, factorise
+from olapdb.compute.stages import Stage, begun
 from olapdb.config import tuning
 from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
 from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_form, joined_batches
@@ -109,32 +110,33 @@ def _partials(
 ) -> Iterator[Partial]:
     """Yield the groups of the child's batches, those of several together where a batch has many: the groups that
     they share need not be merged later."""
-    joins = False
-
-    def items() -> Iterator[Sequence[pa.RecordBatch]]:
-        """Yield the batches that are grouped together."""
-        waiting: list[pa.RecordBatch] = []
-        for batch in child:
-            if waiting and not (joins and _may_be_joined(waiting, batch)):
-                yield waiting
-                waiting = []
-            waiting.append(batch)
-            if not joins:
-                yield waiting
-                waiting = []
-        if waiting:
-            yield waiting
-
-    def grouped(batches: Sequence[pa.RecordBatch]) -> tuple[Partial, int]:
-        """Return the groups and the number of rows of batches."""
-        batch = joined_batches(batches)
-        return grouping.partial(batch), batch.num_rows
-
-    for partial, rows in context.parallel(grouped, items()):
-        joins = context.joins_batches and partial.groups >= max(
-            tuning.JOINED_GROUPS_MIN, rows // tuning.ROWS_PER_JOINED_GROUP_MAX
+    with ExitStack() as stack:
+        rows = begun(child, stack)
+        if not isinstance(rows, Stage):
+            yield from context.parallel(grouping.grouped, _together(grouping, rows))
+            return
+        chain = rows.chain(stack).then(
+            lambda batches: [*map(grouping.grouped, _together(grouping, batches))]
         )
-        yield partial
+        for partials in chain.run(context):
+            yield from partials
+
+
+def _together(
+    grouping: _Grouping, batches: Iterable[pa.RecordBatch]
+) -> Iterator[Sequence[pa.RecordBatch]]:
+    """Yield the batches that are grouped together."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        if waiting and not (grouping.joins and _may_be_joined(waiting, batch)):
+            yield waiting
+            waiting = []
+        waiting.append(batch)
+        if not grouping.joins:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
 
 
 def _may_be_joined(batches: Sequence[pa.RecordBatch], batch: pa.RecordBatch) -> bool:
@@ -163,6 +165,8 @@ class _Grouping:
         self._merger = merger
         self._batches = itertools.count()
         self._repeats_are_few = False
+        self.joins = False
+        """Whether several batches are grouped together, since one has many groups."""
         self._context = context
         self._calls = calls
         self._inputs = CodedInputs(node, context)
@@ -173,6 +177,15 @@ class _Grouping:
         nested = any(pa.types.is_nested(e.type.arrow) for _, e in node.keys)
         if nested or not node.keys or library() is not None:
             self._passes = None
+
+    def grouped(self, batches: Sequence[pa.RecordBatch]) -> Partial:
+        """Return the groups of batches, and note whether more of them are worth joining."""
+        batch = joined_batches(batches)
+        partial = self.partial(batch)
+        self.joins = self._context.joins_batches and partial.groups >= max(
+            tuning.JOINED_GROUPS_MIN, batch.num_rows // tuning.ROWS_PER_JOINED_GROUP_MAX
+        )
+        return partial
 
     def partial(self, batch: pa.RecordBatch) -> Partial:
         """Return the groups of a batch.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions.kernels import columns as arrow_columns
 from olapdb.plan import expressions
@@ -22,6 +24,9 @@ _DICTIONARIES_MAX = 32
 
 _TEXTS_PER_ROW_MAX = 2
 """Compute the values of all texts of a dictionary at once where it has fewer for a row of the batch."""
+
+_SLICES_PER_THREAD = 2
+"""The values of all texts are computed in so many slices for each thread."""
 
 _OVER_TEXTS = (
     expressions.Call,
@@ -89,20 +94,29 @@ class TextValues:
     def _compute(self, expression: Expression, computed: _Computed, numbers: np.ndarray) -> bool:
         """Compute what is not known for the codes; return False where that fails.
 
-        A batch that may have most texts computes all at once, if none fails. Other threads wait for it
-        instead of computing the same."""
+        A batch that may have most texts computes all of them, if none fails. Other threads that need
+        them compute some each."""
         with computed.computing:
             missing = numbers[computed.positions[numbers] < 0]
             if not len(missing):
                 return True
             count = computed.count
             has_codes_of_all = int(missing.max()) < count <= _TEXTS_PER_ROW_MAX * len(numbers)
-            if has_codes_of_all and not len(computed.values):
-                values = self._values(expression, computed.texts, np.arange(count))
-                if values is not None:
-                    with self._lock:
-                        computed.add(np.arange(count), values)
-                    return True
+            if self._context.is_alone:  # further threads will help
+                has_codes_of_all = False
+            if computed.whole is None and has_codes_of_all and not len(computed.values):
+                computed.whole = _Whole(count, self._context.threads)
+            whole = computed.whole
+        if whole is not None:
+            values = whole.values(
+                lambda start, stop: self._values(expression, computed.texts, np.arange(start, stop))
+            )
+            if values is not None:
+                with self._lock:
+                    computed.add(np.arange(len(values)), values)
+                return True
+        with computed.computing:
+            missing = numbers[computed.positions[numbers] < 0]
             occurs = np.zeros(len(computed.positions), bool)
             occurs[missing] = True
             new = np.flatnonzero(occurs)
@@ -117,8 +131,8 @@ class TextValues:
         self, expression: Expression, texts: pa.Array, codes: np.ndarray
     ) -> pa.Array | None:
         """Return the values of the expression for these codes; None where it fails."""
-        if len(codes) == len(texts) and codes[-1] == len(texts) - 1:
-            inputs = texts
+        if len(codes) and codes[-1] < len(texts) and codes[-1] - codes[0] == len(codes) - 1:
+            inputs = texts.slice(int(codes[0]), len(codes))
         else:
             inputs = texts.take(from_numpy(codes, null=codes == len(texts)))
         batch = pa.RecordBatch.from_arrays([inputs], list(columns_of(expression)))
@@ -137,9 +151,46 @@ class TextValues:
             if identity not in self._known and len(self._known) >= _DICTIONARIES_MAX:
                 self._known.clear()
             by_expression = self._known.setdefault(identity, {})
-            if expression not in by_expression:
-                by_expression[expression] = _Computed(texts, expression)
-            return by_expression[expression]
+            known = by_expression.get(expression)
+            if known is None or (known.begun_alone and not self._context.is_alone):
+                # What one thread computed of the first rows is little of what the others need.
+                known = _Computed(texts, expression, begun_alone=self._context.is_alone)
+                by_expression[expression] = known
+            return known
+
+
+class _Whole:
+    """The values of all codes of a dictionary, computed slice by slice by the threads that need them."""
+
+    def __init__(self, count: int, threads: int) -> None:
+        step = max(-(-count // (threads * _SLICES_PER_THREAD)), tuning.SLICED_TEXTS_MIN)
+        starts = range(0, count, step if threads > 1 else count)
+        self._slices = [(start, min(start + starts.step, count)) for start in starts]
+        self._waiting = self._slices[::-1]
+        self._values: dict[int, pa.Array | None] = {}
+        self._changed = threading.Condition()
+
+    def values(self, compute: Callable[[int, int], pa.Array | None]) -> pa.Array | None:
+        """Compute slices that no other thread has taken, then wait for those of others; return all values. Returns
+        None where `compute(start, stop)` of a slice, which must not raise for a value, returns None."""
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    break
+                start, stop = self._waiting.pop()
+            values = None
+            try:
+                values = compute(start, stop)
+            finally:  # nobody may wait for ever for a slice that failed
+                with self._changed:
+                    self._values[start] = values
+                    self._changed.notify_all()
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._values) == len(self._slices))
+        slices = [self._values[start] for start, _ in self._slices]
+        if any(values is None for values in slices):
+            return None
+        return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)
 
 
 class _Computed:
@@ -149,7 +200,8 @@ class _Computed:
     code is that of NULL. What is known stays: a thread may read `positions`, then `values`, while another
     one adds to them."""
 
-    def __init__(self, texts: pa.Array, expression: Expression) -> None:
+    def __init__(self, texts: pa.Array, expression: Expression, *, begun_alone: bool) -> None:
+        self.begun_alone = begun_alone
         self.texts = texts  # keeps the addresses that identify the dictionary from being used again
         columns = (one for one in walk(expression) if isinstance(one, ColumnRef))
         self.count = len(texts) + any(is_nullable(column.type) for column in columns)
@@ -159,7 +211,9 @@ class _Computed:
         self.has_all = False
         """Whether all values are known, each at the position of its code unless they are texts."""
         self.computing = threading.Lock()
-        """Held by the thread that computes values of codes."""
+        """Held by the thread that computes values of some codes."""
+        self.whole: _Whole | None = None
+        """The values of all texts, once a batch needs most of them."""
         self._flags: tuple[int, np.ndarray] | None = None
         """The number of values and the flags that `flags` made of them; None before its first call."""
 

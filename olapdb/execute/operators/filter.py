@@ -9,19 +9,19 @@ import pyarrow as pa
 from olapdb.compute.batches import filter_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.compute.stages import Stage
 from olapdb.plan.nodes import Filter
 
 
 def filter_batches(
     node: Filter, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that the predicate keeps, in order, without empty batches."""
+    """Return the rows that the predicate keeps, in order, without empty batches."""
 
-    def filtered(batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of the batch that meet the predicate."""
+    def filtered(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the batch that meet the predicate, if there are any."""
         keep = evaluate_predicate(node.predicate, batch, context.environment, context.subqueries)
-        return filter_rows(batch, keep)
+        if keep.true_count:
+            yield filter_rows(batch, keep)
 
-    for batch in context.parallel(filtered, child):
-        if batch.num_rows:
-            yield batch
+    return Stage(context, filtered, child)

@@ -7,17 +7,19 @@ without a partner is paired with one extra row of the other side, which has defa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 
 import pyarrow as pa
 
-from olapdb.compute.batches import single_batch, table_of
+from olapdb.compute.batches import cut, single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX
+from olapdb.compute.stages import Deferred, Stage, begun
 from olapdb.config import tuning
 from olapdb.errors import NotSupportedError
 from olapdb.execute.join_filters import JoinFilter, Start
@@ -36,23 +38,38 @@ def join_batches(
     context: ExecutionContext,
     wanted: Wanted,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
+    """Return pairs in the left side's order; then, for RIGHT and FULL, right rows without a partner.
 
     `start(plan)` runs the left side, or a plan that drops rows of a side that have no partner; its rows may
     lack columns that neither the join nor `wanted` has. So may the pairs. Where the right side needs too much memory, both sides are joined from disk: the pairs come in no
     order."""
+    return Deferred(lambda _: _started(node, start, right, context, wanted))
+
+
+@contextmanager
+def _started(
+    node: Join,
+    start: Start,
+    right: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    wanted: Wanted,
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Hold the right side, with a filter of the left one where that may pay; give the pairs."""
     _refuse_unsupported(node)
     right = limited(right, "max_rows_in_join", context)
     if not context.join_filters:
-        yield from _join(node, start(node.left), right, context, wanted=wanted)
+        with _joined(node, start(node.left), right, context, wanted=wanted) as pairs:
+            yield pairs
         return
     join_filter = JoinFilter(node, context)
     with context.memory.account("JOIN") as account:
         left, right = join_filter.sides(start, right, account)
-        yield from _join(node, left, right, context, wanted=wanted, on_built=join_filter.built)
+        with _joined(node, left, right, context, wanted=wanted, join_filter=join_filter) as pairs:
+            yield pairs
 
 
-def _join(
+@contextmanager
+def _joined(
     node: Join,
     left: Iterator[pa.RecordBatch],
     right: Iterator[pa.RecordBatch],
@@ -60,11 +77,11 @@ def _join(
     level: int = 0,
     *,
     wanted: Wanted = EVERYTHING,
-    on_built: Callable[[Lookup], None] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the pairs, with the columns that are wanted. `level` is how often both sides have been partitioned before. `on_built` gets
-    the right side's keys if memory takes them all, before any left row is read."""
-    with context.memory.account("JOIN") as account:
+    join_filter: JoinFilter | None = None,
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Give the pairs, with the columns that are wanted. `level` is how often both sides have been partitioned
+    before. The filter gets the right side's keys if memory takes them all, before any left row is read."""
+    with context.memory.account("JOIN") as account, ExitStack() as stack:
         buffer = RowBuffer(node.right.schema, account)
         budget = SpillBudget("join", context, account)
         key_types = [key.type for key in node.right_keys]
@@ -74,26 +91,58 @@ def _join(
                 rest = chain(buffer.drain(), (batch,), right)
                 account.set(0)
                 whole = (restored(batch, node.left.schema) for batch in left)
-                yield from _join_on_disk(node, whole, rest, context, level)
+                yield _join_on_disk(node, whole, rest, context, level)
                 return
             buffer.add(batch)
         if node.strictness == "ASOF":
             rows = buffer.drain()
             account.set(0)
-            yield from asof_join_batches(node, left, iter(rows), context)
+            yield asof_join_batches(node, left, iter(rows), context)
             return
         joiner = _build(node, buffer, context, account, wanted)
-        if on_built is not None:
-            on_built(joiner.lookup)
-        chunks = _chunks(left, node, joiner.left_chunk_rows, context)
-        matches: Iterator[Matches]
-        if joiner.stateful:
-            matches = (joiner.probe(chunk) for chunk in chunks)
-        else:
-            matches = context.parallel(joiner.probe, chunks)
-        for chunk_matches in matches:
-            yield from joiner.pair_batches(chunk_matches)
-        yield from joiner.unmatched_right()
+        gathers = False
+        if join_filter is not None:
+            join_filter.built(joiner.lookup)
+            left = iter(begun(left, stack))
+            gathers = join_filter.leaves_few
+        yield _pairs(joiner, node, left, context, gathers=gathers)
+
+
+def _pairs(
+    joiner: Joiner,
+    node: Join,
+    left: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    *,
+    gathers: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Return the pairs of the left rows, then those of the right rows without a partner that the join keeps.
+
+    `gathers` is for few rows of large tasks: those of all tasks are looked up, and what comes above is done for them,
+    at once."""
+
+    def chunks(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield left rows, as many at a time as are looked up together."""
+        for chunk in _chunks(rows, node, joiner.left_chunk_rows, context):
+            yield from cut(chunk, context.batch_rows)
+
+    if joiner.has_few_pairs and not gathers:
+        return Stage(context, joiner.pairs, left, gather=chunks)
+    return _streamed(joiner, chunks(left), context)
+
+
+def _streamed(
+    joiner: Joiner, chunks: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs of left rows that may have very many, a batch at a time."""
+    matches: Iterator[Matches]
+    if joiner.stateful:
+        matches = (joiner.probe(chunk) for chunk in chunks)
+    else:
+        matches = context.parallel(joiner.probe, chunks)
+    for chunk_matches in matches:
+        yield from joiner.pair_batches(chunk_matches)
+    yield from joiner.unmatched_right()
 
 
 def _join_on_disk(
@@ -110,13 +159,13 @@ def _join_on_disk(
         part: Join, left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch], level: int
     ) -> Iterator[pa.RecordBatch]:
         """Join two partitions."""
-        return _join(part, left, right, context, level)
+        return Deferred(lambda _: _joined(part, left, right, context, level))
 
     if node.right_keys and level < LEVELS_MAX:
         yield from join_partitions(node, left, right, context, join, level)
     elif node.strictness == "ASOF" or (node.strictness, node.kind) == ("ANY", "INNER"):
         # Such a join chooses one row of all candidates, so it needs the whole right side at once.
-        yield from _join(node, left, right, context, IN_MEMORY)
+        yield from Deferred(lambda _: _joined(node, left, right, context, IN_MEMORY))
     else:
         yield from join_by_pieces(node, left, _pieces(node, right, context), context, join)
 

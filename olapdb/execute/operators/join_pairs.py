@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array, evaluate_predicate
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup
+from olapdb.config import tuning
 from olapdb.errors import InternalError
 from olapdb.execute.operators.join_outputs import Wanted, may_be_narrowed
 from olapdb.functions import default_value
@@ -107,6 +109,26 @@ class Joiner:
         if not self.lookup.rescans_for_each_batch:
             return 1
         return min(LEFT_ROWS_MAX, self._no_partner // 4)
+
+    @cached_property
+    def has_few_pairs(self) -> bool:
+        """Whether no left row has more than a few pairs, and none of them depends on earlier rows."""
+        if self.stateful or self.lookup.rescans_for_each_batch:
+            return False
+        starts = self.lookup.starts
+        if starts is None or self._takes_one or self._node.strictness in ("SEMI", "ANTI"):
+            return True
+        return self.lookup.count == 0 or int(np.diff(starts).max()) <= tuning.FEW_PAIRS_MAX
+
+    def pairs(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs of a left chunk, in this thread."""
+        matches = self.probe(left)
+        if matches.result is not None and matches.result.num_rows:
+            yield matches.result
+        for piece in matches.pieces:
+            pairs = self._piece(matches, *piece)
+            if pairs.num_rows:
+                yield pairs
 
     def probe(self, left: pa.RecordBatch) -> Matches:
         """Look up a left chunk; return its matches, with the result if it fits one batch.

@@ -103,7 +103,7 @@ def _top_rows(
     top = _TopReader(addressed, tuple(keys), limit, tasks, context)
     address = SortKey(ColumnRef(UINT64, TASK_ROW))
     sort = Sort(addressed, (*keys, address), limit)
-    batches = sort_batches(sort, context.parallel(top.read, top.task_order()), context)
+    batches = sort_batches(sort, _run(top, list(top.task_order()), context), context)
     yield from _completed(list(batches), addressed, scan, top.tasks, context)
 
 
@@ -113,11 +113,19 @@ def _limited_rows(node: Limit, scan: Scan, context: ExecutionContext) -> Iterato
     tasks = list(scan_tasks(addressed, context, scan))
     reader = _AddressReader(addressed, tasks, context)
     if scan_conditions(scan):
-        source = context.parallel(reader.read, range(len(tasks)))
+        source = _run(reader, range(len(tasks)), context)
     else:
         source = reader.unread(node.offset + (node.count or 0))
     batches = limit_batches(replace(node, child=addressed), source, context)
     yield from _completed(list(batches), addressed, scan, tasks, context)
+
+
+def _run(
+    reader: _AddressReader, numbers: Sequence[int], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield what the reader keeps of the tasks with these numbers."""
+    rows = [sum(piece.rows for piece in reader.tasks[number]) for number in numbers]
+    return context.parallel_if_long(reader.read, numbers, rows)
 
 
 def _addressed(scan: Scan, used: frozenset[str], context: ExecutionContext) -> Scan:

@@ -53,6 +53,9 @@ class Piece:
 Task = tuple[Piece, ...]
 """Pieces that one thread reads into one batch."""
 
+_SHARES_OF_LIMIT = 16
+"""The part of the query's memory that the rows of a task may take, for each thread."""
+
 _VARIABLE_BYTES = 32
 _CODE_BYTES = 4
 _SHORT_DECIMAL_BYTES = 8
@@ -66,19 +69,26 @@ def tasks_of(
     row_bytes: int,
     context: ExecutionContext,
     rows_max: int | None = None,
+    *,
+    in_chain: bool = False,
 ) -> Iterator[Task]:
     """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows at first, which grow up to
-    `rows_max` (None: LARGE_TASK_ROWS). `row_bytes` is the size of a row of the columns that are read.
+    `rows_max` (None: LARGE_TASK_ROWS), or are of so many from the second on where `in_chain`. `row_bytes` is the size of a row of the columns that are read.
 
     A task has pieces of several parts only where these are small: reading them together copies them."""
     total_rows = sum(sum(part.group_rows) for part in parts)
+    bytes_max = tuning.LARGE_TASK_BYTES
+    if in_chain and context.memory.limit_bytes:  # what is made of tasks that wait is not accounted
+        bytes_max = min(
+            bytes_max, context.memory.limit_bytes // (_SHARES_OF_LIMIT * context.threads)
+        )
     rows_max = min(
         tuning.LARGE_TASK_ROWS,
         tuning.LARGE_TASK_ROWS if rows_max is None else rows_max,
-        tuning.LARGE_TASK_BYTES // max(row_bytes, 1),
+        bytes_max // max(row_bytes, 1),
         total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
     )
-    size = _TaskSize(rows_max, context.threads)
+    size = _TaskSize(rows_max, context.threads, grow=not in_chain)
     task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, size)):
@@ -98,18 +108,22 @@ def tasks_of(
 
 
 class _TaskSize:
-    """The rows of the next task. They double each time that every thread has had a task."""
+    """The rows of the next task. Where they grow, they double each time that every thread has had a task; else all
+    but the first have the most."""
 
-    def __init__(self, rows_max: int, threads: int) -> None:
+    def __init__(self, rows_max: int, threads: int, *, grow: bool) -> None:
         self.rows = tuning.TASK_ROWS
         self._rows_max = rows_max
         self._threads = threads
+        self._grows = grow
         self._tasks = 0
 
     def count(self) -> None:
         """Count a task of the present size."""
         self._tasks += 1
-        if self._tasks % self._threads == 0:
+        if not self._grows:
+            self.rows = max(self.rows, self._rows_max)
+        elif self._tasks % self._threads == 0:
             self.rows = max(self.rows, min(2 * self.rows, self._rows_max))
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.group_codes import Factorised, factorise
+from olapdb.config import tuning
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
 from olapdb.plan.expressions import AggregateCall
 from olapdb.plan.nodes import Aggregate
-from olapdb.types.arrow_values import from_numpy
+from olapdb.threads import in_threads
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 MERGE_BYTES_PER_GROUP = 40
 MERGE_COPIES = 4
+_RANGES_PER_THREAD = 2
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,68 @@ def merge_partials(
     union = factorise(keys, rows, threads=threads)
     first = from_values(union.first, pa.int64())
     states = [
-        single_chunk(
-            call.aggregate.merge(
-                single_chunk(pa.chunked_array([p.states[at] for p in partials])), union.groups
-            )
-        )
-        for at, call in enumerate(calls)
+        single_chunk(pa.chunked_array(list(c)))
+        for c in zip(*(p.states for p in partials), strict=True)
     ]
-    return Partial([key.take(first) for key in keys], states, union.count)
+    merged = _merged(calls, states, union.groups, threads)
+    return Partial([key.take(first) for key in keys], merged, union.count)
+
+
+def _merged(
+    calls: Sequence[AggregateCall], states: Sequence[pa.Array], groups: Groups, threads: int
+) -> list[pa.Array]:
+    """Return the merged states of each call: several calls at a time where there are many states, and several
+    ranges of groups where the states are large."""
+    if threads == 1 or len(groups.codes) < tuning.MERGED_ROWS_MIN:
+        merged = []
+        for call, column in zip(calls, states, strict=True):
+            ranges = _ranges(column, groups, threads)
+            if len(ranges) == 1:
+                merged.append(single_chunk(call.aggregate.merge(column, groups)))
+                continue
+            arguments = [(call, column, groups, *one) for one in ranges]
+            merged.append(pa.concat_arrays(in_threads(_merged_range, arguments, threads)))
+        return merged
+    if len(calls) > 1:
+        _ = groups.kernel_codes  # computed once, for all threads
+    return in_threads(
+        lambda call, column: single_chunk(call.aggregate.merge(column, groups)),
+        list(zip(calls, states, strict=True)),
+        threads,
+    )
+
+
+def _ranges(states: pa.Array, groups: Groups, threads: int) -> list[tuple[int, int]]:
+    """Return ranges of groups whose states are merged at the same time: more than one only for lists of many
+    elements, about as many of them in each range."""
+    elements = _elements(states)
+    if threads == 1 or elements is None or elements.sum() < tuning.MERGED_ELEMENTS_MIN:
+        return [(0, groups.count)]
+    ends = np.cumsum(np.bincount(groups.codes, elements, groups.count))
+    shares = np.arange(1, threads * _RANGES_PER_THREAD) / (threads * _RANGES_PER_THREAD)
+    cuts = np.unique(np.searchsorted(ends, ends[-1] * shares) + 1)
+    bounds = [0, *(cut for cut in cuts.tolist() if cut < groups.count), groups.count]
+    return list(pairwise(bounds))
+
+
+def _elements(states: pa.Array) -> np.ndarray | None:
+    """Return the number of elements of each state that is a list, or a struct with lists; None for others."""
+    if pa.types.is_struct(states.type):
+        counts = [_elements(field) for field in states.flatten()]
+        lists = [count for count in counts if count is not None]
+        return sum(lists[1:], lists[0]) if lists else None
+    if not pa.types.is_list(states.type) or states.null_count:
+        return None
+    return np.diff(to_numpy(states.offsets))
+
+
+def _merged_range(
+    call: AggregateCall, states: pa.Array, groups: Groups, start: int, stop: int
+) -> pa.Array:
+    """Return the merged states of the groups from `start` up to `stop`, excluded."""
+    rows = np.flatnonzero((groups.codes >= start) & (groups.codes < stop))
+    within = Groups(groups.codes[rows] - start, stop - start)
+    return single_chunk(call.aggregate.merge(states.take(from_numpy(rows)), within))
 
 
 def group_by_some(

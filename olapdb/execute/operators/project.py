@@ -9,6 +9,7 @@ import pyarrow as pa
 from olapdb.compute.batches import rows_only
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.stages import Stage
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Project
 
@@ -19,7 +20,7 @@ def project_batches(
     context: ExecutionContext,
     coded: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the values of the node's expressions for the rows of each batch, in order.
+    """Return the values of the node's expressions for the rows of each batch, in order.
 
     Columns of the child that are in `coded` may stay dictionaries."""
 
@@ -37,4 +38,4 @@ def project_batches(
             return pa.RecordBatch.from_arrays(columns, names=node.arrow_schema.names)
         return pa.RecordBatch.from_arrays(columns, schema=node.arrow_schema)
 
-    return context.parallel(projected, child)
+    return Stage(context, lambda batch: (projected(batch),), child)

@@ -7,8 +7,8 @@ Batches come in the order of the parts, whichever thread reads them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
-from olapdb.compute.context import ExecutionContext
+from olapdb.compute.context import BATCH_ROWS, ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.compute.stages import Deferred, Stage
 from olapdb.config import tuning
 from olapdb.engine.layout import layout_of_query
 from olapdb.errors import Error, InternalError
@@ -67,7 +68,7 @@ def scan_batches(
         return _block_batches(node, block, context, coded)
     if node.final and node.table.engine.combines:
         return final.final_batches(node, context)
-    return _part_batches(node, context, coded, shared)
+    return Deferred(lambda in_chain: _part_batches(node, context, coded, shared, in_chain))
 
 
 def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
@@ -99,21 +100,34 @@ def scan_conditions(node: Scan) -> list[Expression]:
     return [e for e in (node.prewhere, node.predicate) if e is not None]
 
 
+@contextmanager
 def _part_batches(
-    node: Scan, context: ExecutionContext, coded: Collection[str], shared: Collection[str]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the table's live parts that the scan's conditions may keep.
+    node: Scan,
+    context: ExecutionContext,
+    coded: Collection[str],
+    shared: Collection[str],
+    in_chain: bool,
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Give the rows of the table's live parts that the scan's conditions may keep.
 
     Answers from row counts alone if it can; else prunes parts and row groups and reads in parallel.
     """
     counted = counted_batch(node, context)
     if counted is not None:
-        yield from cut(counted, context.batch_rows)
+        yield cut(counted, context.batch_rows)
         return
     reader = TaskReader(node, context, coded, shared)
     compact = frozenset(coded).union(shared)
-    for batch in context.parallel(reader.read, scan_tasks(node, context, compact=compact)):
-        yield from cut(batch, context.batch_rows)
+    tasks = list(scan_tasks(node, context, compact=compact, in_chain=in_chain))
+    rows = [sum(piece.rows for piece in task) for task in tasks]
+
+    def read(task: Task) -> Iterable[pa.RecordBatch]:
+        """Return the rows of a task; in batches for a view, and where the user wants them small."""
+        batch = reader.read(task)
+        is_whole = context.joins_batches and context.batch_rows >= BATCH_ROWS
+        return (batch,) if is_whole else cut(batch, context.batch_rows)
+
+    yield Stage(context, read, tasks, rows=rows)
 
 
 def scan_tasks(
@@ -122,9 +136,11 @@ def scan_tasks(
     later: Scan | None = None,
     rows_max: int | None = None,
     compact: Collection[str] = (),
+    *,
+    in_chain: bool = False,
 ) -> Iterator[Task]:
     """Prune parts and row groups by the scan's conditions; return what is left to read, in order, as tasks
-    of up to `rows_max` rows (None: `tasks_of` decides).
+    of up to `rows_max` rows (None: `tasks_of` decides). `in_chain`: none of them is small for the sake of a first row.
 
     The columns of the scan `later` can be read from the tasks too. Texts in `compact` are read as codes where
     that is possible."""
@@ -142,7 +158,8 @@ def scan_tasks(
     )
     granules = sum(p.granules for p in chosen)
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
-    return tasks_of(chosen, _row_bytes(node, sources, compact, context), context, rows_max)
+    row_bytes = _row_bytes(node, sources, compact, context)
+    return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain)
 
 
 def _row_bytes(

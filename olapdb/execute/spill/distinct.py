@@ -4,6 +4,7 @@ partitioned by the key, and each partition goes on by itself."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,6 +18,7 @@ from olapdb.compute.seen_rows import SeenRows
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.files import joined
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
+from olapdb.compute.stages import Stage, begun
 from olapdb.execute.operators.compact_columns import decoded
 from olapdb.types.arrow_values import from_numpy
 
@@ -43,9 +45,16 @@ def distinct_rows(
     `level` is how often the rows have been partitioned by these columns before."""
 
     repeats = _Repeats(key_columns)
-    # batches lose their repeats in threads, so that one thread looks up few rows
-    items = ((False, batch) for batch in context.parallel(repeats.dropped, batches))
-    yield from _distinct(items, key_columns, context, level, repeats)
+    with ExitStack() as stack:
+        rows = begun(batches, stack)
+        # batches lose their repeats in threads, so that one thread looks up few rows
+        if isinstance(rows, Stage):
+            dropped = rows.chain(stack).then(lambda batches: [*map(repeats.dropped, batches)])
+            few: Iterator[pa.RecordBatch] = chain.from_iterable(dropped.run(context))
+        else:
+            few = context.parallel(repeats.dropped, rows)
+        items = ((False, piece) for batch in few for piece in cut(batch, context.batch_rows))
+        yield from _distinct(items, key_columns, context, level, repeats)
 
 
 class _Repeats:

@@ -215,9 +215,9 @@ def test_a_block_of_a_view_is_not_filtered(connection: Any, monkeypatch) -> None
     monkeypatch.setattr(tuning, "JOIN_FILTER_ROWS_MIN", 0)
     monkeypatch.setattr(tuning, "JOIN_FILTER_PASS_PERCENT_MAX", 1 << 60)
     made: list[object] = []
-    before = JoinFilter.left_rows
+    before = JoinFilter._left_rows
     monkeypatch.setattr(
-        JoinFilter, "left_rows", lambda self, start: (made.append(self), before(self, start))[1]
+        JoinFilter, "_left_rows", lambda self, start: (made.append(self), before(self, start))[1]
     )
     connection.execute("CREATE TABLE source (id UInt32) ENGINE = MergeTree ORDER BY id")
     connection.execute(

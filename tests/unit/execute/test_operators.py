@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.compute.batches import checked
+from olapdb.compute.stages import checked
 from olapdb.config import tuning
 from olapdb.errors import (
     IncorrectResultOfScalarSubquery,
@@ -294,6 +294,6 @@ def test_results_close_and_report() -> None:
 
 def test_a_wrong_batch_and_an_unknown_node_are_bugs() -> None:
     with pytest.raises(InternalError):
-        list(checked([pa.record_batch({"x": [1]})], ROWS))
+        list(checked(iter([pa.record_batch({"x": [1]})]), ROWS))
     with pytest.raises(InternalError):
         list(run_node(nodes.Node(), ExecutionContext()))

@@ -1,0 +1,200 @@
+"""Chains of operators that make batches of batches, so that a thread can do all of them for some rows.
+
+A scan, a condition, a projection and the look-ups of a join each turn a batch into batches, whatever
+the other batches have.  Such an operator returns a `Stage`:
+
+    Stage(read, tasks)  <-  Stage(filtered)  <-  Stage(joined)  <-  GROUP BY
+
+Whoever draws batches from the last one has them made stage by stage, by several threads, and few of them
+wait between two stages.  An operator that keeps little of its input takes the chain instead (`Stage.chain`):
+one thread does all stages and its own work for a task, so that no batch waits for another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from olapdb.compute.batches import cut
+from olapdb.errors import InternalError
+
+if TYPE_CHECKING:
+    from olapdb.compute.context import ExecutionContext
+    from olapdb.plan.nodes import Node
+
+Made = TypeVar("Made")
+Answer = TypeVar("Answer")
+Work = Callable[[Any], Iterable[pa.RecordBatch]]
+"""What is made of a batch, or of a task of the first stage."""
+Gather = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Puts batches together, or cuts them, before the work."""
+Begin = Callable[[bool], AbstractContextManager[Iterator[pa.RecordBatch]]]
+"""Begins an operator, see `Deferred`."""
+
+
+@dataclass(frozen=True)
+class Chain(Generic[Made]):
+    """Items, and what all stages make of each."""
+
+    items: Iterable[Any]
+    work: Callable[[Any], Made]
+    rows: Sequence[int] = ()
+    """The rows of each item, where they are known."""
+
+    def then(self, work: Callable[[Made], Answer]) -> Chain[Answer]:
+        """Return the chain with one more work."""
+        below = self.work
+        return Chain(self.items, lambda item: work(below(item)), self.rows)
+
+    def run(self, context: ExecutionContext) -> Iterator[Made]:
+        """Yield what is made of each item, in their order, by threads where that pays."""
+        if self.rows and isinstance(self.items, Sequence):
+            return context.parallel_if_long(self.work, self.items, self.rows)
+        return context.parallel(self.work, self.items)
+
+
+class Stage(Iterator[pa.RecordBatch]):
+    """The batches that some work makes of each item, in the order of the items.
+
+    The items are tasks, of so many `rows` each where that is known, or the batches of the stage below, as
+    `gather` leaves them. The work must be thread-safe, and its batches may have any number of rows."""
+
+    def __init__(
+        self,
+        context: ExecutionContext,
+        work: Work,
+        items: Iterable[Any],
+        *,
+        gather: Gather | None = None,
+        rows: Sequence[int] = (),
+    ) -> None:
+        self._context = context
+        self._work = work
+        self._items = items
+        self._gather = gather
+        self._rows = rows
+        self._batches: Iterator[pa.RecordBatch] | None = None
+
+    def __next__(self) -> pa.RecordBatch:
+        """Return the next batch, cut to a batch's rows; no batch is empty."""
+        if self._batches is None:
+            self._batches = self._made()
+        return next(self._batches)
+
+    def close(self) -> None:
+        """End the work on further items."""
+        close_rows(self._items if self._batches is None else self._batches)
+
+    def checked(self, node: Node) -> Stage:
+        """Return the stage with each batch checked to be of a node's schema."""
+        work = self._work
+        return Stage(
+            self._context,
+            lambda item: (has_schema(batch, node) for batch in work(item)),
+            self._items,
+            gather=self._gather,
+            rows=self._rows,
+        )
+
+    def chain(self, stack: ExitStack) -> Chain[Iterable[pa.RecordBatch]]:
+        """Return this stage and those below it; nothing may have been drawn from them."""
+        work, gather = self._work, self._gather
+        items = begun(self._items, stack)
+        if not isinstance(items, Stage):
+            return Chain(items if gather is None else gather(iter(items)), work, self._rows)
+
+        def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            """Yield what the work makes of the batches that the stages below made of an item."""
+            for batch in batches if gather is None else gather(iter(batches)):
+                self._context.check()
+                if batch.num_rows:
+                    yield from work(batch)
+
+        return items.chain(stack).then(made)
+
+    def _made(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of this stage alone."""
+        items = self._items if self._gather is None else self._gather(iter(self._items))
+        chain = Chain(items, lambda item: list(self._work(item)), self._rows)
+        for batches in chain.run(self._context):
+            for batch in batches:
+                yield from cut(batch, self._context.batch_rows)
+
+
+class Deferred(Iterator[pa.RecordBatch]):
+    """The batches of an operator that has to do something first, and to clean up after the last one.
+
+    `begin` does it when the first batch is asked for; what it returns gives the batches, which may be a
+    `Stage`, within a `with` block. Its argument is whether a chain will take all of them: then the first ones
+    need not come soon."""
+
+    def __init__(self, begin: Begin) -> None:
+        self._begin = begin
+        self._batches: Iterator[pa.RecordBatch] | None = None
+
+    def __next__(self) -> pa.RecordBatch:
+        """Return the next batch."""
+        if self._batches is None:
+            self._batches = self._run()
+        return next(self._batches)
+
+    def close(self) -> None:
+        """Clean up, if anything was begun."""
+        if self._batches is not None:
+            close_rows(self._batches)
+
+    def begun(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
+        """Do what comes first; return the batches, which are there until the stack ends."""
+        return stack.enter_context(self._begin(True))
+
+    def checked(self, node: Node) -> Deferred:
+        """Return the batches, each checked to be of a node's schema."""
+
+        @contextmanager
+        def begin(in_chain: bool) -> Iterator[Iterator[pa.RecordBatch]]:
+            """Begin as before, and check the batches."""
+            with self._begin(in_chain) as batches:
+                yield checked(batches, node)
+
+        return Deferred(begin)
+
+    def _run(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches."""
+        with self._begin(False) as batches:
+            yield from batches
+
+
+def begun(rows: Iterable[Any], stack: ExitStack) -> Iterable[Any]:
+    """Return the rows after what comes first has been done: a `Stage`, whose `chain` may be taken, or others.
+
+    What was begun ends with the stack."""
+    while isinstance(rows, Deferred):
+        rows = rows.begun(stack)
+    return rows
+
+
+def checked(batches: Iterator[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
+    """Return the batches; one whose schema is not the node's raises InternalError."""
+    if isinstance(batches, Stage | Deferred):
+        return batches.checked(node)
+    return (has_schema(batch, node) for batch in batches)
+
+
+def has_schema(batch: pa.RecordBatch, node: Node) -> pa.RecordBatch:
+    """Return the batch. Raises InternalError if its schema is not the node's."""
+    if not batch.schema.equals(node.arrow_schema):
+        raise InternalError(
+            f"{type(node).__name__} made a batch of {batch.schema}, its schema is {node.arrow_schema}."
+        )
+    return batch
+
+
+def close_rows(rows: object) -> None:
+    """Close an iterator, if it can be closed."""
+    close = getattr(rows, "close", None)
+    if close is not None:
+        close()
