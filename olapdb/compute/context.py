@@ -215,6 +215,8 @@ class ExecutionContext:
         self._process_id = os.getpid()
         self.is_alone = False
         """Whether one thread works on the first rows, to see how long the others will take."""
+        self.rows_at_once = sys.maxsize
+        """How many rows of a task to work on at once, so that a query ends soon after it is cancelled."""
         self._pool: ThreadPool | None = None
         self._temporary: TemporaryData | None = None
         self.settings = settings = Settings.of(self.settings)
@@ -363,23 +365,27 @@ class ExecutionContext:
         """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
         take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first one. `rows` has the rows of each.
 
-        Threads take turns in the interpreter, and each turn wakes one that sleeps."""
-        if self.threads == 1 or len(items) < tuning.ALONE_TASKS_MIN:
+        Threads take turns in the interpreter, and each turn wakes one that sleeps. The first item also tells how
+        many rows are worked on at once."""
+        if len(items) < tuning.ALONE_TASKS_MIN:
             yield from self.parallel(work, items)
             return
         alone = work if self.profile is None else self.profile.task(work)
         self.check()
         started = time.perf_counter()
-        self.is_alone = True
+        self.is_alone = self.threads > 1
         try:
             first = alone(items[0])
         finally:
             self.is_alone = False
-        own_seconds = time.perf_counter() - started - tuning.TASK_MICROSECONDS / 1e6
+        seconds = time.perf_counter() - started
+        row_microseconds = (1e6 * seconds - tuning.TASK_MICROSECONDS) / max(rows[0], 1)
+        if row_microseconds > 0:
+            self.rows_at_once = int(tuning.BATCH_MICROSECONDS / row_microseconds)
         yield first
-        expected = 1e6 * max(own_seconds, 0.0) / max(rows[0], 1) * sum(rows[1:])
+        expected = row_microseconds * sum(rows[1:])
         shortest = tuning.ALONE_TASK_MICROSECONDS * (len(items) - 1)
-        if expected > max(tuning.ALONE_MICROSECONDS, shortest):
+        if self.threads > 1 and expected > max(tuning.ALONE_MICROSECONDS, shortest):
             yield from self.parallel(work, items[1:])
             return
         for item in items[1:]:

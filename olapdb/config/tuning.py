@@ -181,6 +181,12 @@ judged by the first task, of whose time the last is not for its rows. Threads ta
 turn wakes a thread that sleeps: of 3,145,728 rows, sums took 5.0 ms and not 9.4 ms, a median 9.9 ms and not 13.6 ms,
 a GROUP BY with a condition 12 ms and not 13 ms; what takes 35 ms takes 25 ms with two threads."""
 
+BATCH_MICROSECONDS = 30_000
+SLOW_BATCH_ROWS = 8_192
+"""Work on so many rows of a task at once as are expected to take so long, but not on fewer than these: a query that is
+cancelled ends after them. One of functions that take 3 microseconds a row ended 100 ms after it was cancelled, and 1 s
+after it with the rows of a task at once."""
+
 ALONE_TASKS_MIN = 3
 """Judge so only where there are so many tasks; fewer are worked on at once."""
 
@@ -359,6 +365,8 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "ALONE_TASK_MICROSECONDS": 0,
         "TASK_MICROSECONDS": 0,
         "ALONE_TASKS_MIN": 2,
+        "BATCH_MICROSECONDS": 1,
+        "SLOW_BATCH_ROWS": 1,
         "SLICE_ROWS": 2,
         "SHARED_CODES_ROWS_MIN": 1,
         "INDEXED_VALUES_MIN": 1,

@@ -180,6 +180,7 @@ class _Grouping:
 
     def grouped(self, batches: Sequence[pa.RecordBatch]) -> Partial:
         """Return the groups of batches, and note whether more of them are worth joining."""
+        self._context.check()
         batch = joined_batches(batches)
         partial = self.partial(batch)
         self.joins = self._context.joins_batches and partial.groups >= max(

@@ -124,8 +124,9 @@ def _part_batches(
     def read(task: Task) -> Iterable[pa.RecordBatch]:
         """Return the rows of a task; in batches for a view, and where the user wants them small."""
         batch = reader.read(task)
-        is_whole = context.joins_batches and context.batch_rows >= BATCH_ROWS
-        return (batch,) if is_whole else cut(batch, context.batch_rows)
+        if context.joins_batches and context.batch_rows >= BATCH_ROWS:
+            return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
+        return cut(batch, context.batch_rows)
 
     yield Stage(context, read, tasks, rows=rows)
 
