@@ -97,7 +97,7 @@ def _bound(
         )
     except DbtDatabaseError as error:
         raise CompilationError(
-            f"backfill.{name} is a value of {column} ({column_type}), not {bound!r}: {error}"
+            f"backfill.{name} is a value of {column} ({column_type}), not {bound!r}: {error.msg}"
         ) from error
     key = f"SELECT {partition_key} AS k FROM (SELECT {value})"
     described = warehouse.describe(key)
