@@ -109,6 +109,7 @@ _ANSWERS_MV: Mapping[str, str] = {
     "batch_size": "a backfill is cut into chunks by the partitions of the source. Remove it.",
     "begin": "it is called backfill={'from': …}.",
     "concurrent_batches": "it is called backfill={'parallel': n}.",
+    "lookback": "rows that arrive late reach the model at their INSERT. Remove it.",
     "column_types": "it is of seeds. Cast in the SELECT.",
 }
 """What to do instead of keys that other materializations have, and of dbt's own."""
@@ -119,7 +120,8 @@ class NodeConfig:
     """The config of a model, seed or snapshot as its check needs it.
 
     `extra` are the keys that dbt does not know, `own` the keys that the node itself sets, as far as
-    dbt tells, and `inherited` those that dbt_project.yml sets for its folder."""
+    dbt tells, and `inherited` those that dbt_project.yml sets for its folder. `meant` are those of
+    them that it sets together with the node's materialization, so that they are for no other."""
 
     materialized: str
     language: str
@@ -127,6 +129,12 @@ class NodeConfig:
     extra: frozenset[str]
     own: frozenset[str]
     inherited: frozenset[str]
+    meant: frozenset[str] = frozenset()
+
+    @property
+    def addressed(self) -> frozenset[str]:
+        """The keys that are for this node, and not only for others of its folder."""
+        return self.own | self.meant
 
 
 def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
@@ -145,7 +153,7 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
         # dbt sets keys of its own in the batches of a microbatch model.
         if not key.startswith("__dbt_internal")
         # A folder's keys may be meant for the models of another materialization in it.
-        and (key not in _ALL or key in node.own or key not in node.inherited)
+        and (key not in _ALL or key in node.addressed or key not in node.inherited)
     ]
     if is_refreshed:
         return problems + refreshable_config.mistakes(node.values)
@@ -153,8 +161,13 @@ def mistakes(node: NodeConfig, credentials: OlapdbCredentials) -> list[str]:
         problems += [
             f"{key} means nothing to an incremental_mv: {_ANSWERS_MV[key]}"
             for key in sorted(_ANSWERS_MV.keys() - node.extra)
-            if key in node.own | node.inherited and node.values.get(key) not in (None, {}, [])
+            if key in node.addressed and node.values.get(key) not in (None, {}, [])
         ]
+        if node.materialized == "incremental_mv" and "on_configuration_change" in node.addressed:
+            problems.append(
+                "on_configuration_change means nothing to an incremental_mv: it is called "
+                "on_definition_change, with rebuild for apply and ignore for continue."
+            )
         return problems + mv_config.mistakes(node.values, credentials)
     if node.materialized == "incremental":
         problems += incremental_checks.mistakes(node.values)
@@ -184,20 +197,31 @@ def _article(materialized: str) -> str:
     return f"{'an' if materialized[0] in 'aeiou' else 'a'} {materialized}"
 
 
-def inherited_keys(tree: Mapping[str, Any], fqn: Iterable[str]) -> frozenset[str]:
-    """Return the keys that dbt_project.yml sets for a node; `tree` is its section, as `models`."""
+def inherited_keys(
+    tree: Mapping[str, Any], fqn: Iterable[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys that dbt_project.yml sets for a node; `tree` is its section, as `models`.
+
+    The first are all of them. The second are those that are set where, or below where, the section
+    sets `materialized`: they are meant for that materialization and no other."""
     keys: set[str] = set()
+    meant: set[str] | None = None
     level: object = tree
     for part in ("", *fqn):
         level = level.get(part) if part and isinstance(level, Mapping) else level
         if not isinstance(level, Mapping):
             break
-        for key, value in level.items():
-            if str(key).startswith("+"):
-                keys.add(str(key)[1:].strip())
-            elif not isinstance(value, Mapping):
-                keys.add(str(key))
-    return frozenset(keys)
+        here = {
+            str(key).removeprefix("+").strip()
+            for key, value in level.items()
+            if str(key).startswith("+") or not isinstance(value, Mapping)
+        }
+        if "materialized" in here:
+            meant = set()
+        if meant is not None:
+            meant |= here
+        keys |= here
+    return frozenset(keys), frozenset(meant or ())
 
 
 # --- names

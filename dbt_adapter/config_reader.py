@@ -7,6 +7,9 @@ from difflib import get_close_matches
 
 from dbt_common.exceptions import CompilationError
 
+ON_SCHEMA_CHANGE = ("ignore", "fail", "append_new_columns", "sync_all_columns")
+"""The values of dbt's config on_schema_change. dbt itself takes any other one for `ignore`."""
+
 
 class ConfigReader:
     """A reader of one model's config. `problems` are the mistakes that it has met, in order."""

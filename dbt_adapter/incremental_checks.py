@@ -12,7 +12,7 @@ from dbt_common.exceptions import CompilationError
 
 from olapdb.errors import Error
 
-from .config_reader import ConfigReader
+from .config_reader import ON_SCHEMA_CHANGE, ConfigReader
 from .incremental_strategies import BUILTIN, keys_of, merge_kept, predicates_of, strategy_of
 
 Describe = Callable[[str], Sequence[tuple[str, object]]]
@@ -41,6 +41,7 @@ def mistakes(config: Mapping[str, Any]) -> list[str]:
             "Set merge_update_columns or merge_exclude_columns, not both: one says what the other "
             "leaves."
         )
+    reader.choice("on_schema_change", ON_SCHEMA_CHANGE, "ignore")
     strategy = str(config.get("incremental_strategy") or "default")
     if any(merged) and strategy in (_OWN_STRATEGIES - {"merge"}):
         reader.refuse(

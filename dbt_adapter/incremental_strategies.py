@@ -29,6 +29,11 @@ def strategy_of(config: Mapping[str, Any]) -> str:
         "delete_insert", "delete+insert"
     )
     keys = keys_of(config.get("unique_key"))
+    if strategy == "legacy":
+        raise CompilationError(
+            "incremental_strategy='legacy' of dbt-clickhouse writes the whole table anew. Say "
+            "'delete+insert', which replaces the rows with a key of the run in one commit."
+        )
     if strategy == "append" and keys:
         raise CompilationError(
             f"unique_key={', '.join(keys)} means nothing to incremental_strategy='append', which "

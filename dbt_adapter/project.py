@@ -29,19 +29,27 @@ def node_config(node: Any, config: Any) -> NodeConfig:
 
     `node` is the manifest's node, `config` the config of the project. The result tells the keys
     that the node sets itself from those that dbt_project.yml sets for its folder."""
-    values = node.config.to_dict(omit_none=True)
+    # `key=none` in the config call of a model takes back what its folder gives it.
+    values = {k: v for k, v in node.config.to_dict(omit_none=True).items() if v is not None}
     known = {f.name for f in fields(node.config)} | _HOOKS
     own = frozenset(getattr(node, "config_call_dict", None) or {})
     tree = getattr(config, _SECTIONS[str(node.resource_type)], None) or {}
     unrendered = frozenset(getattr(node, "unrendered_config", None) or {})
-    inherited = inherited_keys(tree, node.fqn)
+    inherited, meant = inherited_keys(tree, node.fqn)
+    # A model that says what it is may stand in a folder for models that are something else.
+    given = own | (unrendered - inherited)
+    if "materialized" in given:
+        meant = frozenset()
+    elif str(node.resource_type) != "model":
+        meant = inherited  # all seeds are seeds
     return NodeConfig(
         materialized=str(node.config.materialized),
         language=str(getattr(node, "language", "sql")),
         values=values,
         extra=frozenset(values) - known,
-        own=own | (unrendered - inherited),
+        own=given,
         inherited=inherited,
+        meant=meant,
     )
 
 

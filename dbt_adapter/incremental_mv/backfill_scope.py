@@ -50,7 +50,8 @@ def scope_partitions(
     rows = warehouse.rows(
         f"SELECT id FROM (SELECT DISTINCT partition_id AS id, CAST(partition AS {value_type}) AS "
         f"value FROM system.parts WHERE database = {string_literal(source.database)} "
-        f"AND table = {string_literal(source.name)}) WHERE {' AND '.join(conditions)} ORDER BY value"
+        f"AND table = {string_literal(source.name)} AND rows > 0) "  # placeholders have no partition
+        f"WHERE {' AND '.join(conditions)} ORDER BY value"
     )
     return [str(row["id"]) for row in rows]
 
@@ -97,7 +98,7 @@ def _bound(
         )
     except DbtDatabaseError as error:
         raise CompilationError(
-            f"backfill.{name} is a value of {column} ({column_type}), not {bound!r}: {error}"
+            f"backfill.{name} is a value of {column} ({column_type}), not {bound!r}: {error.msg}"
         ) from error
     key = f"SELECT {partition_key} AS k FROM (SELECT {value})"
     described = warehouse.describe(key)

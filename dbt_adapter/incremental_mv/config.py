@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..config_reader import ConfigReader, any_of, config_error
+from ..config_reader import ON_SCHEMA_CHANGE, ConfigReader, any_of, config_error
 from ..credentials import BACKFILL_ENGINES, OlapdbCredentials
 from ..storage_clause import check_syntax, is_misspelt, table_settings, ttl_expression
 from .target_contract import TargetContract, contract_of
 
 ON_DEFINITION_CHANGE = ("fail", "rebuild", "replay", "ignore")
-ON_SCHEMA_CHANGE = ("ignore", "fail", "append_new_columns", "sync_all_columns")
 RECONCILE_MODES = ("full", "sample", "stale", "off")
 BACKFILL_ON = ("local", "spark", "auto")
 _SCOPE_KEYS = ("from", "to", "parallel")
@@ -212,7 +211,7 @@ def _retain(reader: ConfigReader) -> str:
             "after the model's one date or time among its keys, ttl any expression."
         )
     match = _INTERVAL.match(value) if isinstance(value, str) else None
-    if match is None:
+    if match is None or int(match[1]) == 0:
         reader.refuse(f"retain is an interval such as '13 months', not {value!r}.")
         return ""
     return f"{match[1]} {match[2].upper()}"

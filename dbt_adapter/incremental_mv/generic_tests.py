@@ -192,7 +192,7 @@ def _proven_within(
     view = warehouse.view(names)
     assert view is not None
     parts = (
-        "SELECT DISTINCT partition_id FROM system.parts WHERE active "
+        "SELECT DISTINCT partition_id FROM system.parts WHERE active AND rows > 0 "
         f"AND database = {string_literal(view.target_database)} "
         f"AND table = {string_literal(view.target)}{_among(partitions)}"
     )

@@ -104,7 +104,7 @@ def empty_partition(warehouse: Warehouse, names: ModelNames, partition: str) -> 
     view = warehouse.view(names)
     assert view is not None
     rows = warehouse.rows(
-        "SELECT DISTINCT partition_id FROM system.parts WHERE active "
+        "SELECT DISTINCT partition_id FROM system.parts WHERE active AND rows > 0 "
         f"AND database = {string_literal(view.target_database)} "
         f"AND table = {string_literal(view.target)} "
         "ORDER BY partition_id LIMIT 6"

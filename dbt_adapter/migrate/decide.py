@@ -35,10 +35,13 @@ _DROPPED = {
     "cluster": "there is no cluster",
     "on_cluster": "there is no cluster",
     "inserts_only": "",
-    "query_settings": "give settings of statements in the profile",
+    "query_settings": "a trigger runs with the settings of each INSERT. Give one that changes the "
+    "result, such as join_use_nulls, in the profile",
 }
 _OF_REFRESHED = ("refreshable", "catchup", "query_settings")
 """Keys that a view which is refreshed on a schedule keeps."""
+_OF_FILLED = ("query_settings",)
+"""Keys that a model which a statement of each run fills keeps."""
 _OF_DICTIONARY = (
     "layout",
     "lifetime",
@@ -90,7 +93,9 @@ def decide_all(project: DbtProject) -> list[Decision]:
         query, reason = _query(model)
         for below in sorted(_refs(query)):
             visit(below, above | {name})
-        decisions[name] = _decide(model, query, reason, writers, decisions)
+        decision = _decide(model, query, reason, writers, decisions)
+        notes = (*decision.notes, *_callers(decision, writers, project))
+        decisions[name] = replace(decision, notes=notes)
 
     for name in sorted(project.models):
         visit(name, frozenset())
@@ -157,7 +162,9 @@ def _decide_view(
     if query is None:
         note = f"Not analysed, since {reason}. The first dbt run says what is wrong, if anything."
         config = _config(model, "incremental_mv", drop=("engine",))
-        return Decision(model, "incremental_mv", config, (), (note, *_dropped(model)))
+        return Decision(
+            model, "incremental_mv", config, (), (note, *_dropped(model, "incremental_mv"))
+        )
     today = (*problems(model, query, writers), *_reads_a_view(query, decisions))
     try:
         select = read_model(to_sql(query))
@@ -169,7 +176,7 @@ def _decide_view(
     except CompilationError as error:
         note = f"A trigger on the other model's states cannot maintain it. {_message(error)}"
         config = _config(model, "view", drop=_STORAGE)
-        return Decision(model, "view", config, today, (note, *_dropped(model)))
+        return Decision(model, "view", config, today, (note, *_dropped(model, "view")))
     try:
         split = split_query(attached)
     except CompilationError as error:
@@ -229,7 +236,7 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
     config = _config(model, "incremental_mv", drop=tuple(drop))
     if model.rewritten == SHARED:
         config["target"] = repr(model.target)
-    everything = (*notes, *_dropped(model))
+    everything = (*notes, *_dropped(model, "incremental_mv"))
     return Decision(model, "incremental_mv", config, today, everything, split)
 
 
@@ -244,7 +251,9 @@ def _refreshed(model: ModelFile) -> Decision:
     note = (
         "It is refreshed by the processes that have the warehouse open for writing, as by a server."
     )
-    dropped = tuple(n for n in _dropped(model) if n.split()[0] not in _OF_REFRESHED)
+    dropped = tuple(
+        n for n in _dropped(model, "materialized_view") if n.split()[0] not in _OF_REFRESHED
+    )
     return Decision(model, "materialized_view", config, (), (note, *dropped))
 
 
@@ -254,7 +263,7 @@ def _as_table(model: ModelFile, today: tuple[str, ...], note: str) -> Decision:
     if ":begin" not in model.text and engine_of(model) in _MERGING:
         # The SELECT has each key once; merges could only join rows of different keys.
         config["engine"] = "'MergeTree'"
-    notes = (note, "Until then it is a table, right after each dbt run.", *_dropped(model))
+    notes = (note, "Until then it is a table, right after each dbt run.", *_dropped(model, "table"))
     return Decision(model, "table", config, today, notes)
 
 
@@ -294,6 +303,9 @@ def _decide_incremental(model: ModelFile) -> Decision:
     if model.config.get("inserts_only"):
         changes["incremental_strategy"] = "'append'"
         notes.append("inserts_only is the strategy append.")
+    elif strategy in ("legacy", "delete_insert") and not model.config.get("unique_key"):
+        changes["incremental_strategy"] = "'append'"
+        notes.append(f"{strategy} without a unique_key appends, and says so now.")
     elif strategy in ("legacy", None) and model.config.get("unique_key"):
         changes["incremental_strategy"] = "'delete+insert'"
         notes.append("A unique_key without a strategy is delete+insert, and says so now.")
@@ -313,7 +325,7 @@ def _decide_table(model: ModelFile) -> Decision:
 
 def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list[str]) -> Decision:
     """Return the decision on a model that stays a stored table; no new text if nothing changes."""
-    dropped = _dropped(model)
+    dropped = _dropped(model, becomes)
     engine = str(model.config.get("engine") or "")
     renamed = becomes != model.materialized or re.match(r"Replicated|Shared|Distributed", engine)
     if not changes and not dropped and not renamed and "settings" not in model.config:
@@ -329,7 +341,7 @@ def _config(model: ModelFile, materialized: str, drop: tuple[str, ...]) -> dict[
     A dropped config that YAML gives the model is set to none, since the call cannot unset it."""
     config = {"materialized": repr(materialized)}
     for name, text in model.call.texts.items():
-        if name == "materialized" or name in drop or name in _DROPPED:
+        if name == "materialized" or name in drop or name in _dropped_from(materialized):
             continue
         config["table_settings" if name == "settings" else name] = text
     engine = model.call.values.get("engine")
@@ -339,22 +351,47 @@ def _config(model: ModelFile, materialized: str, drop: tuple[str, ...]) -> dict[
             del config["engine"]
         elif plain != engine.strip():
             config["engine"] = repr(plain)
-    for name in (*drop, *_DROPPED):
+    for name in (*drop, *_dropped_from(materialized)):
         if model.inherited.get(name) is not None:
             config[name] = "none"
     return config
 
 
-def _dropped(model: ModelFile) -> tuple[str, ...]:
+def _dropped_from(materialized: str) -> Mapping[str, str]:
+    """Return the keys that mean nothing to a materialization, each with the reason."""
+    kept = _OF_FILLED if materialized in ("table", "incremental") else ()
+    return {name: why for name, why in _DROPPED.items() if name not in kept}
+
+
+def _dropped(model: ModelFile, becomes: str) -> tuple[str, ...]:
     """Return a note for each config that means nothing here and that a user may look for."""
     return tuple(
         f"{name} is dropped: {why}."
-        for name, why in _DROPPED.items()
+        for name, why in _dropped_from(becomes).items()
         if why and model.config.get(name) is not None
     )
 
 
-# --- direct writes
+# --- direct writes, and what calls a dictionary
+
+
+def _callers(decision: Decision, writers: Mapping[str, str], project: DbtProject) -> Iterator[str]:
+    """Yield what other files have to say instead, now that the model is another kind of relation."""
+    name = decision.model.name
+    by = writers.get(name)
+    if decision.becomes == "incremental_mv" and by not in (None, str(decision.model.path)):
+        yield (
+            f"An INSERT into it is refused, since it is a read view. In {by} name the target: insert "
+            f"into {{{{ ref('{name}').incorporate(path={{'identifier': '{name}__target'}}) }}}}."
+        )
+    if decision.model.materialized == "dictionary":
+        call = re.compile(rf"\bdict[A-Z]\w*\(\s*[^,)]*\b{re.escape(name)}\b")
+        paths = [path for path, _, text in _texts(project) if call.search(text)]
+        if paths:
+            yield (
+                f"{', '.join(paths)} reads it by dictGet or its kin: join the table there, or make a "
+                f"dictionary of another name over it by a post_hook (CREATE OR REPLACE DICTIONARY …)."
+            )
 
 
 def _writers(project: DbtProject) -> dict[str, str]:

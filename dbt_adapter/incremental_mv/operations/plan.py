@@ -205,7 +205,7 @@ def _source_size(
     if source is None:
         return 0, 0
     rows = warehouse.rows(
-        "SELECT uniqExact(partition_id) AS chunks, sum(rows) AS rows FROM system.parts "
+        "SELECT uniqExactIf(partition_id, rows > 0) AS chunks, sum(rows) AS rows FROM system.parts "
         f"WHERE active AND database = {string_literal(source.database or model.names.database)} "
         f"AND table = {string_literal(source.name)}"
     )

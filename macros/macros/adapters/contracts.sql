@@ -3,15 +3,20 @@
   {%- if not model['columns'] -%}
     {%- do exceptions.raise_contract_error([], []) -%}
   {%- endif -%}
-  {#- A header is statements of its own, which the query may need: SET max_threads = 1; -#}
-  {%- if config.get('sql_header') -%}
-    {%- do run_query(config.get('sql_header')) -%}
-  {%- endif -%}
-  {%- set described = get_column_schema_from_query(sql) -%}
+  {%- set described = olapdb_described(sql) -%}
   {%- set promised, returned = adapter.compare_contract(model, described) -%}
   {%- if promised | map(attribute='formatted') | sort != returned | map(attribute='formatted') | sort -%}
     {%- do exceptions.raise_contract_error(promised, returned) -%}
   {%- endif -%}
+{% endmacro %}
+
+{# Return the columns of the model's query. Its header is statements of its own, which the query may need:
+   SET max_threads = 1; #}
+{% macro olapdb_described(sql) %}
+  {%- if config.get('sql_header') -%}
+    {%- do run_query(config.get('sql_header')) -%}
+  {%- endif -%}
+  {{ return(get_column_schema_from_query(sql)) }}
 {% endmacro %}
 
 {% macro olapdb__get_table_columns_and_constraints() %}

@@ -8,6 +8,10 @@
   {%- set on_schema_change = incremental_validate_on_schema_change(
         config.get('on_schema_change'), default='ignore') -%}
   {%- set temporary = make_temp_relation(target) -%}
+  {% if strategy in ('delete+insert', 'merge') and not config.get('unique_key') %}
+    {% do exceptions.warn(this ~ " has incremental_strategy='" ~ strategy ~ "' and no unique_key, so that its "
+         ~ "runs append and replace no row. Set unique_key, or incremental_strategy='append'.") %}
+  {% endif %}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -60,7 +64,7 @@
    insert, which both have. #}
 {% macro olapdb_sync_columns(on_schema_change, existing, sql) %}
   {%- set present = adapter.get_columns_in_relation(existing) -%}
-  {%- set queried = get_column_schema_from_query(sql, config.get('sql_header')) -%}
+  {%- set queried = olapdb_described(sql) -%}
   {%- set change = adapter.schema_change(present, queried) -%}
   {% if on_schema_change == 'fail' and change.schema_changed %}
     {% do exceptions.raise_compiler_error(adapter.schema_change_refused(existing, change)) %}

@@ -192,3 +192,42 @@ class TestReconcilePolicy(IncrementalMvProject):
             warehouse.write("carrier", f"{{{{ config(reconcile={policy}) }}}}" + CARRIER)
             results = run_dbt(["test"], expect_pass=status == "pass")
             assert [r.status for r in results] == [status], policy
+
+
+FURTHER = """{{ config(materialized='incremental_mv', backfill={'from': '2013-01-01'}) }}
+select day, origin, sum(flights) as flights from {{ ref('by_day') }} group by day, origin
+"""
+
+
+class TestPlaceholders(IncrementalMvProject):
+    """The replay of a model leaves a part without rows, and without a partition, in the target of
+    the model over it."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "by_hour.sql": "{{ config(materialized='incremental_mv') }} select toDate(ts) as day, "
+            "toHour(ts) as hour, origin, count() as flights from {{ source('raw', 'flights') }} "
+            "group by day, hour, origin",
+            "by_day.sql": "{{ config(materialized='incremental_mv', partition_by='toYYYYMM(day)') }} "
+            "select day, origin, sum(flights) as flights from {{ ref('by_hour') }} "
+            "group by day, origin",
+            "schema.yml": """
+sources: [{name: raw, schema: raw, tables: [{name: flights}]}]
+models:
+  - name: by_day
+    data_tests: [reconciled, {proven_within: {arguments: {interval: 1 day}}}]
+""",
+        }
+
+    def test_a_placeholder_is_no_partition(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run"])
+        run_dbt(["run-operation", "replay", "--args", "{models: [by_hour], all: true}"])
+        count = "select count() as n from system.parts where rows = 0 and table = 'by_day__target'"
+        assert warehouse.rows(count)[0][0] > 0
+        run_dbt(["test", "--select", "test_name:reconciled"])
+        run_dbt(["test", "--select", "test_name:proven_within"])
+        warehouse.write("further", FURTHER)
+        run_dbt(["run", "--select", "further"])
+        total = f"select sum(flights) as n from {warehouse.schema}."
+        assert warehouse.rows(total + "further") == warehouse.rows(total + "by_day")

@@ -57,6 +57,31 @@ def commits_of(connection: Connection, table: str) -> int:
     return int(connection.execute(sql).fetchall()[0][0])
 
 
+class TestHeaderAndKeys:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "schema.yml": MODELS["schema.yml"],
+            "with_header.sql": "{% call set_sql_header(config) %} set max_threads = 1; {% endcall %}"
+            + HEAD
+            + "unique_key='id') }}"
+            + EVENTS,
+            "keyless.sql": HEAD + "incremental_strategy='merge') }}" + EVENTS,
+        }
+
+    def test_a_later_run_with_a_header(self, project: Any, raw: Connection) -> None:
+        for _ in range(2):
+            run_dbt(["run", "--select", "with_header"])
+        sql = f"SELECT count() FROM {project.test_schema}.with_header"
+        assert raw.execute(sql).fetchall() == [(4,)]
+
+    def test_a_strategy_that_has_no_key_says_that_it_appends(
+        self, project: Any, raw: Connection
+    ) -> None:
+        _, log = run_dbt_and_capture(["run", "--select", "keyless"])
+        assert "has incremental_strategy='merge' and no unique_key, so that its runs append" in log
+
+
 class TestStrategies:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:

@@ -59,6 +59,7 @@ def test_the_documented_project_is_written_and_dbt_builds_it(
         "departures: count() is stored as a number, and AggregatingMergeTree keeps one",
         "it joins raw.airlines as it is at each INSERT",
         "macros/correct.sql inserts into it directly",
+        "An INSERT into it is refused, since it is a read view. In macros/correct.sql name the target",
         "models/marts/late.sql: materialized_view → table",
         "HAVING would be answered for each inserted block by itself",
         "models/history.sql: incremental, other config",
@@ -183,6 +184,46 @@ def test_views(
         assert "order_by=var('order')" in text
         assert "schema='x'" in text
         assert "{% for c in ['a', 'b'] %}" in text
+
+
+def test_keys_of_a_folder_and_strategies_without_a_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that a folder gives is taken back where it means nothing, and dbt runs the result."""
+    rows = "select toInt64(number) as id from numbers(3)"
+    folder = "models: {p: {+query_settings: {max_threads: 1}}}\n"
+    project = write(
+        tmp_path / "old",
+        {
+            "dbt_project.yml": PROJECT["dbt_project.yml"] + folder,
+            "models/base.sql": "{{ config(materialized='table') }} " + rows,
+            "models/kept.sql": "{{ config(materialized='materialized_view', order_by='id') }} "
+            "select id, count() as n from {{ ref('base') }} group by id",
+            "models/keyless.sql": "{{ config(materialized='incremental', "
+            "incremental_strategy='delete_insert') }} " + rows,
+            "models/whole.sql": "{{ config(materialized='incremental', unique_key='id', "
+            "incremental_strategy='legacy') }} " + rows,
+            "models/codes.sql": "{{ config(materialized='dictionary', primary_key='id', "
+            "fields=[('id', 'Int64')], layout='FLAT()', lifetime='60') }} " + rows,
+            "models/reads.sql": "select dictHas('{{ target.schema }}.codes', 1) as x",
+        },
+    )
+    assert main([str(project), "--out", str(tmp_path / "new")]) == 0
+    report = capsys.readouterr().out
+    for line in (
+        "delete_insert without a unique_key appends",
+        "models/reads.sql reads it by dictGet or its kin",
+        "models/base.sql: table, unchanged",
+        "query_settings is dropped: a trigger runs with the settings of each INSERT",
+    ):
+        assert line in report, report
+    monkeypatch.chdir(tmp_path / "new")
+    for _ in range(2):
+        run("build", "--exclude", "reads")
+    with olapdb.connect(str(tmp_path / "new" / "warehouse")) as connection:
+        for table, expected in (("kept", 3), ("keyless", 6), ("whole", 3), ("codes", 3)):
+            query = f"select count() from analytics.{table}"
+            assert connection.execute(query).fetchall() == [(expected,)], table
 
 
 def test_a_chain_that_states_cannot_answer_is_a_view(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dbt.adapters.olapdb.config_check import inherited_keys
 from dbt.adapters.olapdb.credentials import OlapdbCredentials
+from dbt.adapters.olapdb.incremental_checks import mistakes as incremental_mistakes
 from dbt.adapters.olapdb.incremental_mv.config import (
     BackfillScope,
     ReconcilePolicy,
@@ -146,7 +147,26 @@ def test_a_text_of_several_expressions_is_a_list(value: object, expected: str) -
 
 def test_keys_of_a_folder() -> None:
     tree = {"+a": 1, "p": {"b": 2, "marts": {"+c": {"x": 1}, "deep": {"d": 3}}}, "other": {"e": 1}}
-    assert inherited_keys(tree, ["p", "marts", "m"]) == {"a", "b", "c"}
+    assert inherited_keys(tree, ["p", "marts", "m"]) == ({"a", "b", "c"}, set())
+    tree["p"]["marts"]["+materialized"] = "table"  # type: ignore[index]
+    keys, meant = inherited_keys(tree, ["p", "marts", "deep", "m"])
+    assert meant == {"materialized", "c", "d"}
+    assert keys == meant | {"a", "b"}
+
+
+def test_an_interval_of_nothing_keeps_nothing() -> None:
+    assert mistakes({"retain": "0 days"}, OlapdbCredentials(schema="s")) == [
+        "retain is an interval such as '13 months', not '0 days'."
+    ]
+
+
+def test_values_of_dbts_own_keys_that_dbt_does_not_check() -> None:
+    assert incremental_mistakes({"on_schema_change": "sync_all"}) == [
+        "on_schema_change is ignore, fail, append_new_columns or sync_all_columns, not 'sync_all'. "
+        "Maybe you meant sync_all_columns."
+    ]
+    (legacy,) = incremental_mistakes({"incremental_strategy": "legacy", "unique_key": "id"})
+    assert "Say 'delete+insert'" in legacy
 
 
 @pytest.mark.parametrize(
