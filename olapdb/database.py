@@ -100,14 +100,14 @@ class Database:
         Raises InterfaceError if this process has it open with another `read_only` or `durability`.
         Raises BadArguments for an unknown `durability`, and for a read-only one in memory.
         """
+        if durability not in ("full", "process"):
+            raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
         if location == MEMORY:
             if read_only:
                 raise BadArguments(
                     "A warehouse in memory cannot be read_only: it would stay empty."
                 )
             return cls(location, read_only=False)
-        if durability not in ("full", "process"):
-            raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
         location = os.path.realpath(location)
         key = (os.getpid(), location)
         with cls._guard:

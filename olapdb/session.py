@@ -130,6 +130,7 @@ class Session:
         self, text: str, parameters: Parameters = None, *, progress: Progress | None = None
     ) -> Result:
         """Run every statement of the text in order; return the last one's result."""
+        _check_text(text)
         text = self.parameters.with_names(text, parameters)
         statements = parse_text(text)
         if not statements:
@@ -263,6 +264,7 @@ class Session:
     def execute_many(self, text: str, sets: Sequence[Parameters]) -> Result:
         """Run the statement once for each set of parameters. An INSERT … VALUES that consists of
         parameters is one INSERT of all sets. Raises BadArguments."""
+        _check_text(text)
         statements = parse_text(text)
         if len(statements) != 1:
             raise errors.BadArguments("executemany() takes exactly one statement.")
@@ -514,6 +516,12 @@ def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:
     """Return whether the setting `snapshot` selects an older snapshot for the query."""
     clauses = getattr(query, "settings", ())
     return bool(context.settings.integer("snapshot")) or any(s.name == "snapshot" for s in clauses)
+
+
+def _check_text(text: object) -> None:
+    """Raise BadArguments for a statement that is no text."""
+    if not isinstance(text, str):
+        raise errors.BadArguments(f"A statement is a str, not {type(text).__name__}.")
 
 
 def _length(parameters: object) -> int:

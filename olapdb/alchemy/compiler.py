@@ -80,6 +80,13 @@ class OlapCompiler(SQLCompiler):
         text = super().visit_select(select_stmt, *arguments, **kw)  # type: ignore[no-untyped-call]
         return self._with_nulls(text, select_stmt) if is_whole else text
 
+    compound_keywords = {
+        keyword: f"{word} DISTINCT" if word in ("UNION", "EXCEPT", "INTERSECT") else word
+        for keyword, word in SQLCompiler.compound_keywords.items()
+    }
+    """The bare words with SQL's meaning: ClickHouse's UNION needs a word after it, and its EXCEPT
+    and INTERSECT keep duplicates."""
+
     def visit_compound_select(self, cs: Any, *arguments: Any, **kw: Any) -> str:
         is_whole = not self.stack
         text = super().visit_compound_select(cs, *arguments, **kw)  # type: ignore[no-untyped-call]

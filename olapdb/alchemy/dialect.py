@@ -3,7 +3,7 @@
     engine = create_engine("olapdb:///path/to/warehouse?database=analytics&join_use_nulls=1")
 
 The path is relative with three slashes, absolute with four; the query string holds `database`,
-`read_only` and settings. Schemas are olapdb's databases.
+`read_only`, `durability` and settings. Schemas are olapdb's databases.
 """
 
 from __future__ import annotations
@@ -24,8 +24,17 @@ from olapdb import __version__, dbapi
 from olapdb.alchemy.compiler import OlapCompiler, OlapIdentifierPreparer
 from olapdb.alchemy.ddl import CONSTRUCT_ARGUMENTS, OlapDDLCompiler
 from olapdb.alchemy.execution import OlapExecutionContext
-from olapdb.alchemy.type_compiler import OlapTime, OlapTypeCompiler
+from olapdb.alchemy.type_compiler import OlapBytes, OlapTime, OlapTypeCompiler
 from olapdb.alchemy.types import sqlalchemy_type
+from olapdb.database import MEMORY
+
+
+def _flag(name: str, value: str | tuple[str, ...]) -> bool:
+    """Return a yes or no of a URL's query; raise ArgumentError for another text."""
+    text = str(value).lower()
+    if text not in ("1", "0", "true", "false"):
+        raise exc.ArgumentError(f"{name} is 1 or 0, not {value!r}.")
+    return text in ("1", "true")
 
 
 class OlapDialect(DefaultDialect):
@@ -38,7 +47,12 @@ class OlapDialect(DefaultDialect):
     type_compiler_cls = OlapTypeCompiler
     execution_ctx_cls = OlapExecutionContext
     construct_arguments = CONSTRUCT_ARGUMENTS
-    colspecs = {sqltypes.Time: OlapTime}
+    colspecs = {
+        sqltypes.Time: OlapTime,
+        sqltypes.LargeBinary: OlapBytes,
+        sqltypes.BINARY: OlapBytes,
+        sqltypes.VARBINARY: OlapBytes,
+    }
     preexecute_autoincrement_sequences = True
     preparer: type[IdentifierPreparer] = OlapIdentifierPreparer
     default_paramstyle = "qmark"
@@ -72,9 +86,10 @@ class OlapDialect(DefaultDialect):
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
-        """Return a queue pool; for a warehouse in memory a pool that keeps its connection, which
-        owns the data."""
-        return pool.QueuePool if url.database else pool.SingletonThreadPool
+        """Return a queue pool; for a warehouse in memory a pool of one connection, which owns the
+        data and which threads share."""
+        in_memory = url.database in (None, "", MEMORY)
+        return pool.StaticPool if in_memory else pool.QueuePool
 
     def create_connect_args(self, url: URL) -> ConnectArgsType:
         """Return the arguments of `olapdb.connect` for olapdb:///folder?database=…&read_only=1;
@@ -91,12 +106,24 @@ class OlapDialect(DefaultDialect):
             )
         options = dict(url.query)
         arguments: dict[str, Any] = {}
-        if "database" in options:
-            arguments["database"] = options.pop("database")
+        for name in ("database", "durability"):
+            if name in options:
+                arguments[name] = options.pop(name)
         if "read_only" in options:
-            arguments["read_only"] = str(options.pop("read_only")).lower() in ("1", "true")
+            arguments["read_only"] = _flag("read_only", options.pop("read_only"))
         arguments["settings"] = options
         return ([url.database] if url.database else []), arguments
+
+    def get_isolation_level_values(self, dbapi_conn: Any) -> list[Any]:
+        """Return AUTOCOMMIT alone: each statement is a commit."""
+        return ["AUTOCOMMIT"]
+
+    def get_isolation_level(self, dbapi_connection: Any) -> Any:
+        """Return AUTOCOMMIT, which holds without being set."""
+        return "AUTOCOMMIT"
+
+    def set_isolation_level(self, dbapi_connection: Any, level: Any) -> None:
+        """Do nothing: the only level is the one that each connection has."""
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         """Run SELECT 1; return True unless it raises."""

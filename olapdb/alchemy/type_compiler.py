@@ -32,6 +32,14 @@ class OlapTime(sqltypes.Time):
         return time_of_day
 
 
+class OlapBytes(sqltypes.LargeBinary):
+    """Bytes in a String. The engine gives those that are UTF-8 as text."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any] | None:
+        """Return the function that makes bytes of a text."""
+        return lambda value: value.encode() if isinstance(value, str) else value
+
+
 class OlapTypeCompiler(GenericTypeCompiler):
     """A compiler of types. Lengths of texts say nothing: a String has any."""
 
@@ -80,18 +88,10 @@ class OlapTypeCompiler(GenericTypeCompiler):
         return "String"
 
     visit_CHAR = visit_NCHAR = visit_NVARCHAR = visit_TEXT = visit_CLOB = visit_VARCHAR
-    visit_JSON = visit_VARCHAR
-
-    def visit_BLOB(self, type_: Any, **kw: Any) -> str:
-        """Raise CompileError: a String holds UTF-8."""
-        raise exc.CompileError(
-            "olapdb has no type for bytes: a String holds UTF-8. Store them as base64 text."
-        )
-
-    visit_BINARY = visit_VARBINARY = visit_BLOB
+    visit_JSON = visit_BLOB = visit_BINARY = visit_VARBINARY = visit_VARCHAR
 
     def visit_large_binary(self, type_: Any, **kw: Any) -> str:
-        return self.visit_BLOB(type_, **kw)
+        return self.visit_VARCHAR(type_, **kw)
 
     def visit_DATE(self, type_: Any, **kw: Any) -> str:
         return "Date32"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime
 import decimal
 import ipaddress
+import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb import functions
@@ -25,6 +28,7 @@ from olapdb.errors import (
     UnknownQueryParameter,
 )
 from olapdb.functions.base import Environment
+from olapdb.functions.casts import wide_numbers
 from olapdb.plan.expressions import Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.sql.literals import literal_text
@@ -47,7 +51,9 @@ from olapdb.types import (
     Nullable,
     Time64,
     Tuple,
+    WideNumber,
     make_nullable,
+    wide_number,
 )
 
 _DATE_LAST = datetime.date(2149, 6, 6)
@@ -145,10 +151,11 @@ def lookup_parameter(node: sql.Parameter, parameters: Parameters) -> object:
 def python_constant(value: object, environment: Environment) -> Constant:
     """Return a Python value as a constant of the type that a literal of it would have.
 
-    Naive datetimes are in the session's zone. Raises InterfaceError for values of other classes.
+    Integers beyond 64 bits are Int128 to UInt256. Naive datetimes are in the session's zone. Raises
+    InterfaceError for values of other classes.
     """
     data_type = type_of(value)
-    if value is None:
+    if data_type == Nullable(NOTHING):
         return Constant(data_type, pa.scalar(None, pa.null()))
     return Constant(data_type, python_array([value], data_type, environment)[0])
 
@@ -158,21 +165,81 @@ def python_array(
 ) -> pa.Array:
     """Return Python values, all of the same type by `type_of`, as an Arrow array.
 
-    Raises CannotConvertType for text that is not UTF-8 and for values that do not fit the type."""
+    Raises CannotConvertType for a `str` that has no UTF-8, for bytes that are not UTF-8 within an
+    array, a tuple or a map, and for values that do not fit the type."""
     try:
+        if data_type == STRING:
+            return _texts(values)
         plain_values = [_plain_value(v, environment) for v in values]
-        if data_type == FLOAT64:  # integers of more than 64 bits, Decimal('NaN')
+        if isinstance(data_type, WideNumber):  # Arrow's own conversion ends at 76 digits
+            return wide_numbers.parse(pa.array(map(str, plain_values), pa.string()), data_type)
+        if data_type == FLOAT64:  # Decimal('NaN')
             plain_values = [float(v) for v in plain_values]  # type: ignore[arg-type]
         return pa.array(plain_values, data_type.arrow)
     except UnicodeError as error:
         raise CannotConvertType(
-            f"A String holds UTF-8, which {_shortened(values)} is not: {error}.",
-            hint="Insert binary data as hex or base64 text.",
+            f"{_shortened(values)} is not UTF-8: {error}.",
+            hint="Within an array, a tuple or a map, give binary data as hex or base64 text.",
         ) from error
     except (pa.ArrowException, OverflowError) as error:
         raise CannotConvertType(
             f"{_shortened(values)} does not fit {data_type}: {error}."
         ) from error
+
+
+def _texts(values: Sequence[object]) -> pa.Array:
+    """Return texts and bytes as a String array: bytes may be any, as in ClickHouse."""
+    encoded = [v.encode() if isinstance(v, str) else bytes(known_value(v)) for v in values]  # type: ignore[call-overload]
+    return pa.array(encoded, pa.binary()).view(pa.string())
+
+
+def known_value(value: object) -> object:
+    """Return a value of a class of Python: numpy's, pandas' and Arrow's values as what they hold.
+
+    pandas' NaT and NA and numpy's NaT are None, arrays are lists, buffers are bytes. A time or span
+    that counts nanoseconds stays as it is: no class of Python does."""
+    if type(value) in _CLASSES:
+        return value
+    match value:
+        case np.datetime64() | np.timedelta64():
+            if np.isnat(value):
+                return None
+            return value if isinstance(value.item(), int) else value.item()
+        case np.generic() | pa.Scalar():
+            return value.item() if isinstance(value, np.generic) else known_value(value.as_py())
+        case np.ndarray():
+            return list(value) if value.ndim else known_value(value[()])
+        case pa.Array() | pa.ChunkedArray():
+            return value.to_pylist()
+        case bytearray() | memoryview():
+            return bytes(value)
+        case datetime.datetime() | datetime.timedelta() if value != value:  # pandas' NaT
+            return None
+        case _:
+            pandas = sys.modules.get("pandas")
+            return None if pandas is not None and value is pandas.NA else value
+
+
+_CLASSES = frozenset(
+    {
+        type(None),
+        bool,
+        int,
+        float,
+        str,
+        bytes,
+        decimal.Decimal,
+        datetime.date,
+        datetime.datetime,
+        datetime.time,
+        datetime.timedelta,
+        uuid.UUID,
+        list,
+        tuple,
+        dict,
+    }
+)
+"""The classes of most values, which need no further look."""
 
 
 def _shortened(values: Sequence[object]) -> str:
@@ -182,18 +249,19 @@ def _shortened(values: Sequence[object]) -> str:
 
 
 def type_of(value: object) -> DataType:
-    """Return the type of a Python value; raise InterfaceError for values of other classes.
+    """Return the type of a Python value, see `known_value`.
 
-    numpy scalars are read by their `item()`."""
-    if not isinstance(value, _CLASSES) and callable(item := getattr(value, "item", None)):
-        value = item()
+    Raises InterfaceError for values of other classes, DataError for a number that no type holds."""
+    value = known_value(value)
+    if (nanoseconds := _nanoseconds_type(value)) is not None:
+        return nanoseconds
     match value:
         case None:
             return Nullable(NOTHING)
         case bool():
             return BOOL
         case int():
-            return functions.literal_type(value, str(value))
+            return _integer_type(value)
         case float():
             return FLOAT64
         case str() | bytes():
@@ -228,28 +296,6 @@ def type_of(value: object) -> DataType:
             )
 
 
-_CLASSES = (
-    type(None),
-    bool,
-    int,
-    float,
-    str,
-    bytes,
-    decimal.Decimal,
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    uuid.UUID,
-    ipaddress.IPv4Address,
-    ipaddress.IPv6Address,
-    list,
-    tuple,
-    dict,
-    set,
-    frozenset,
-)
-
-
 def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
     """Return the common type of values' types, `Nothing` for none; NULLs make it nullable.
 
@@ -262,6 +308,37 @@ def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
     without_null = [t for t in distinct if t != Nullable(NOTHING)]
     common = functions.common_type(without_null)
     return common if len(without_null) == len(distinct) else make_nullable(common)
+
+
+def _integer_type(value: int) -> DataType:
+    """Return the narrowest type that holds the integer. Raises DataError for one of more bits."""
+    if -(2**63) <= value < 2**64:
+        return functions.literal_type(value, str(value))
+    if -(10**38) < value < 2**128:  # Arrow takes 38 digits for an Int128 within an array
+        return wide_number(128, signed=value < 0)
+    if -(2**255) < value < 2**255:
+        return wide_number(256, signed=value < 0)
+    raise DataError(
+        f"The parameter {_shortened([value])} is beyond the integers of 256 bits.",
+        hint="Pass it as a float or as text.",
+    )
+
+
+def _nanoseconds_type(value: object) -> DataType | None:
+    """Return the type of a time or a span that counts nanoseconds, None for other values."""
+    if type(value) in _CLASSES:
+        return None
+    match value:
+        case np.datetime64():
+            return DateTime64(9)
+        case np.timedelta64():
+            return Time64(9)
+        case datetime.datetime() if getattr(value, "nanosecond", 0):  # pandas' Timestamp
+            return DateTime64(9)
+        case datetime.timedelta() if getattr(value, "nanoseconds", 0):  # pandas' Timedelta
+            return Time64(9)
+        case _:
+            return None
 
 
 def _decimal_type(value: decimal.Decimal) -> DataType:
@@ -286,12 +363,36 @@ def _microseconds(span: datetime.timedelta) -> int:
     return span // datetime.timedelta(microseconds=1)
 
 
+def _nanoseconds(value: Any, environment: Environment) -> int:
+    """Return a time, since 1970, or a span in nanoseconds; `value` is numpy's or pandas'.
+
+    A naive time is in the session's zone. Raises CannotConvertType for one that 64 bits cannot count
+    in nanoseconds."""
+    zone = ZoneInfo("UTC")
+    if not isinstance(value, np.generic):  # its form in numpy is in UTC, if it has a zone
+        zone = ZoneInfo(environment.zone) if getattr(value, "tzinfo", None) is None else zone
+        value = value.to_numpy()
+    elif isinstance(value, np.datetime64):
+        zone = ZoneInfo(environment.zone)
+    ticks = value.astype(f"{value.dtype.kind}8[ns]")
+    if ticks.astype(value.dtype) != value:
+        raise CannotConvertType(f"{value} cannot be counted in nanoseconds.")
+    count = int(ticks.astype(np.int64))
+    if isinstance(value, np.timedelta64):
+        _microseconds(datetime.timedelta(microseconds=count // 1000))
+        return count
+    naive = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=count // 1000)
+    instant = naive.replace(tzinfo=zone) - _EPOCH
+    return instant // datetime.timedelta(microseconds=1) * 1000 + count % 1000
+
+
 def _plain_value(value: object, environment: Environment) -> object:
     """Return the value in the form that pyarrow takes: a dict as pairs, a tuple as a struct.
 
     Naive datetimes get the session's zone, bytes are decoded as UTF-8."""
-    if not isinstance(value, _CLASSES) and callable(item := getattr(value, "item", None)):
-        value = item()
+    value = known_value(value)
+    if _nanoseconds_type(value) is not None:
+        return _nanoseconds(value, environment)
     match value:
         case bytes():
             return value.decode()

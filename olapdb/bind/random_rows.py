@@ -170,7 +170,7 @@ class _Values:
         return f"concat({f', {quote_string(mark)}, '.join(parts)})"
 
     def _container(self, data_type: types.Array | types.Map | types.Tuple) -> str:
-        """Return an array, a map or a tuple."""
+        """Return an expression of random values of an array, a map or a tuple."""
         if isinstance(data_type, types.Tuple):
             members = (self.inside(str(at)).of(kind) for at, kind in enumerate(data_type.elements))
             return f"tuple({', '.join(members)})"

@@ -75,6 +75,16 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     return _by_hashing(flat)
 
 
+def grouped(keys: Sequence[pa.Array], rows: int) -> tuple[Groups, list[pa.Array]]:
+    """Group rows by their keys; return the groups, and the keys of each. Without keys all rows are one
+    group, also no rows."""
+    if not keys:
+        return Groups(np.zeros(rows, np.int64), 1), []
+    codes = factorise(keys, rows)
+    first = from_numpy(codes.first)
+    return codes.groups, [key.take(first) for key in keys]
+
+
 def _by_kernels(flat: Sequence[pa.Array], radix_max: int, threads: int) -> Factorised:
     """Group the rows of flat columns: through a table of at most `radix_max` places, by a hash of packed
     integers, or column by column."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from olapdb.dbapi.rows import UnfetchedRows
 from olapdb.dbapi.types import display_size, precision_and_scale
-from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError, Warning
+from olapdb.errors import BadArguments, InterfaceError, NotSupportedError, ProgrammingError, Warning
 from olapdb.result import QueryStatistics, Result
 from olapdb.types import DataType, is_nullable
 from olapdb.types.arrow import exported_schema
@@ -118,8 +118,12 @@ class Cursor:
         return next(self._rows_expected(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """Return the next `size` rows (default: `arraysize`); fewer at the end."""
-        return list(islice(self._rows_expected(), self.arraysize if size is None else size))
+        """Return the next `size` rows (default: `arraysize`); fewer at the end. Raises
+        BadArguments for fewer than 0."""
+        count = self.arraysize if size is None else size
+        if count < 0:
+            raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {count}.")
+        return list(islice(self._rows_expected(), count))
 
     def fetchall(self) -> list[Row]:
         """Return all remaining rows."""

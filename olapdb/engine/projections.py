@@ -11,16 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from olapdb.bind import NO_SNAPSHOT, BindScope, bind_expression, bind_query
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array
-from olapdb.compute.group_codes import factorise
+from olapdb.compute.group_codes import grouped
 from olapdb.compute.ordering import OrderColumn, sort_indices
 from olapdb.errors import BadArguments, IllegalProjection, InternalError
-from olapdb.functions.base import Environment, Groups
+from olapdb.functions.base import Environment
 from olapdb.lazy import LazyModule
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, Engine, KeyItem, Projection, Table
@@ -41,7 +40,6 @@ from olapdb.sql.parser import parse
 from olapdb.storage.part_plan import ProjectedRows
 from olapdb.storage.projections import column_types
 from olapdb.types import DataType
-from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
     from olapdb.sql import format as sql_format
@@ -100,12 +98,7 @@ class BoundProjection:
         self, batch: pa.RecordBatch, keys: list[pa.Array], environment: Environment
     ) -> tuple[pa.Table, list[pa.Array]]:
         """Return the groups of a batch as rows of the shape, and their keys."""
-        if keys:
-            codes = factorise(keys, batch.num_rows)
-            groups, first = codes.groups, from_numpy(codes.first)
-            keys = [key.take(first) for key in keys]
-        else:
-            groups = Groups(np.zeros(batch.num_rows, np.int64), 1)
+        groups, keys = grouped(keys, batch.num_rows)
         states = [
             single_chunk(
                 call.aggregate.state(

@@ -35,7 +35,7 @@ from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache
 from olapdb.threads import ThreadPool
-from olapdb.types import DataType, is_nullable, make_nullable, plain
+from olapdb.types import UUID, DataType, IPv6, is_nullable, make_nullable, plain
 
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 
@@ -222,8 +222,20 @@ def _maker(
             f" names {len(names)}: {', '.join(names)}.",
             hint="Give one value for each column, or list the columns after the table's name.",
         )
-    given = tuple(types) if types is not None else tuple(type_of_arrow(f.type) for f in schema)
+    if types is None:
+        types = [_type_for(table, n, f.type) for n, f in zip(names, schema, strict=True)]
+    given = tuple(types)
     return BlockMaker(table, names, given, defaults, inserted.null_as_default, lossy)
+
+
+def _type_for(table: Table, name: str, kind: pa.DataType) -> DataType:
+    """Return the type as which Arrow data for a column are read: 16 bytes for a UUID or an IPv6 are one,
+    as in results."""
+    column = table.column(name)
+    target = None if column is None else plain(column.type)
+    if isinstance(target, UUID | IPv6) and kind == target.arrow:
+        return make_nullable(target)
+    return type_of_arrow(kind)
 
 
 def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
@@ -325,12 +337,22 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
 
     Raises CannotConvertType."""
     target = _plain_arrow(column.type)
+    if target == pa.string() and _is_bytes(column.type):  # a String may have any bytes
+        chunks = [chunk.cast(pa.binary()).view(target) for chunk in column.chunks]
+        return single_chunk(pa.chunked_array(chunks, target))
     if target != column.type:
         try:
             column = column.cast(target)
-        except pa.ArrowInvalid as error:  # bytes that are no UTF-8
+        except pa.ArrowInvalid as error:  # bytes that are no UTF-8, within another type
             raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
     return single_chunk(ticks_of(column))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    """Return whether values are bytes of any length."""
+    return bool(
+        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    )
 
 
 def _plain_arrow(kind: pa.DataType) -> pa.DataType:
@@ -343,7 +365,7 @@ def _plain_arrow(kind: pa.DataType) -> pa.DataType:
         return _plain_arrow(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+    if _is_bytes(kind):
         return pa.string()
     if pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(_plain_arrow(kind.value_type))

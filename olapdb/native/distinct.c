@@ -4,7 +4,7 @@
 
 #include "kernels.h"
 
-enum { AHEAD = 32, FEW = 24, DIGITS = 256, STEPS_PER_VALUE = 8, SPARE = 64, WORD_BITS = 64 };
+enum { AHEAD = 32, FEW = 24, DIGIT_BITS = 8, STEPS_PER_VALUE = 8, SPARE = 64, WORD_BITS = 64 };
 
 #define FREE UINT64_MAX
 
@@ -133,27 +133,6 @@ static int64_t distinct_by_table(const uint64_t *words, int64_t count, uint64_t 
     return written;
 }
 
-/* Sort by the digits of the distances from `low`, the least significant first. */
-static int64_t distinct_by_digits(uint64_t *words, int64_t count, uint64_t low, uint64_t span,
-                                  uint64_t *others, uint64_t *out) {
-    uint64_t *from = words, *to = others;
-    for (int shift = 0; shift < WORD_BITS && span >> shift != 0; shift += 8) {
-        int64_t starts[DIGITS] = {0}, start = 0;
-        for (int64_t at = 0; at < count; at++) starts[(from[at] - low) >> shift & (DIGITS - 1)]++;
-        for (int digit = 0; digit < DIGITS; digit++) {
-            int64_t size = starts[digit];
-            starts[digit] = start;
-            start += size;
-        }
-        for (int64_t at = 0; at < count; at++)
-            to[starts[(from[at] - low) >> shift & (DIGITS - 1)]++] = from[at];
-        uint64_t *swapped = from;
-        from = to;
-        to = swapped;
-    }
-    return without_repeats(from, count, out);
-}
-
 static int64_t distinct_words(uint64_t *words, int64_t count, uint64_t *workspace, uint64_t *out) {
     uint64_t low, high, is_ascending = 1;
     if (count == 0) return 0;
@@ -168,7 +147,8 @@ static int64_t distinct_words(uint64_t *words, int64_t count, uint64_t *workspac
     if ((high - low) / WORD_BITS < (uint64_t)count)
         return distinct_by_bits(words, count, low, high - low, workspace, out);
     int64_t distinct = distinct_by_table(words, count, low, high - low, workspace, out);
-    return distinct >= 0 ? distinct : distinct_by_digits(words, count, low, high - low, workspace, out);
+    if (distinct >= 0) return distinct;
+    return without_repeats(sorted_by_digits(words, count, low, high - low, DIGIT_BITS, workspace), count, out);
 }
 
 /* Sort the words of each group without duplicates, where `starts` has the positions of the groups in

@@ -56,6 +56,29 @@ static inline int compare_texts(const uint8_t *left, int64_t left_bytes, const u
     return left_bytes < right_bytes ? -1 : left_bytes > right_bytes;
 }
 
+/* Sort by the digits, of `bits` bits (at most 11), of the distances from `low`, the least significant first;
+ * `span` is the largest distance. Return where the sorted words are: in `words` or in `others`. */
+static inline uint64_t *sorted_by_digits(uint64_t *words, int64_t count, uint64_t low, uint64_t span, int bits,
+                                         uint64_t *others) {
+    uint64_t *from = words, *to = others, mask = ((uint64_t)1 << bits) - 1;
+    int64_t starts[1 << 11];
+    for (int shift = 0; shift < 64 && span >> shift != 0; shift += bits) {
+        int64_t start = 0;
+        memset(starts, 0, (mask + 1) * sizeof *starts);
+        for (int64_t at = 0; at < count; at++) starts[(from[at] - low) >> shift & mask]++;
+        for (uint64_t digit = 0; digit <= mask; digit++) {
+            int64_t size = starts[digit];
+            starts[digit] = start;
+            start += size;
+        }
+        for (int64_t at = 0; at < count; at++) to[starts[(from[at] - low) >> shift & mask]++] = from[at];
+        uint64_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    return from;
+}
+
 /* splitmix64 (Steele, Lea, Flood 2014): a bijection that spreads near keys over all bits. */
 static inline uint64_t mix(uint64_t key) {
     key ^= key >> 30;

@@ -73,24 +73,9 @@ static void sort_few(uint64_t *words, int64_t count) {
     }
 }
 
-/* Sort by the digits of the distances from `low`, the least significant first. */
 static void sort_by_digits(uint64_t *words, int64_t count, uint64_t low, uint64_t span, uint64_t *others) {
-    uint64_t *from = words, *to = others;
-    for (int shift = 0; shift < WORD_BITS && span >> shift != 0; shift += DIGIT_BITS) {
-        int64_t starts[DIGITS] = {0}, start = 0;
-        for (int64_t at = 0; at < count; at++) starts[(from[at] - low) >> shift & (DIGITS - 1)]++;
-        for (int digit = 0; digit < DIGITS; digit++) {
-            int64_t size = starts[digit];
-            starts[digit] = start;
-            start += size;
-        }
-        for (int64_t at = 0; at < count; at++)
-            to[starts[(from[at] - low) >> shift & (DIGITS - 1)]++] = from[at];
-        uint64_t *swapped = from;
-        from = to;
-        to = swapped;
-    }
-    if (from != words) memcpy(words, from, (size_t)count * sizeof *words);
+    uint64_t *sorted = sorted_by_digits(words, count, low, span, DIGIT_BITS, others);
+    if (sorted != words) memcpy(words, sorted, (size_t)count * sizeof *words);
 }
 
 static void swap_down(uint64_t *words, int64_t at, int64_t count) {

@@ -43,7 +43,8 @@ def group_distinct_texts(root: Node) -> Node:
 
 
 def _grouped(node: Node) -> Node:
-    """Return an Aggregate that counts distinct texts of one column as two, other nodes unchanged."""
+    """Return an Aggregate with count(DISTINCT text) as two: the inner one groups by the text too, the
+    outer one counts these groups. Return any other node unchanged."""
     if not isinstance(node, Aggregate) or node.sets or node.totals is not None:
         return node
     if isinstance(node.child, Scan) and node.child.table.projections:

@@ -101,7 +101,8 @@ class _Wanted:
     made: int = field(default=0)
 
     def column(self, name: str, value: Expression) -> ColumnRef:
-        """Return the column of the aggregate `name` of a value."""
+        """Return a reference to the column that holds the aggregate `name` (sum, count) of a value; add the
+        aggregate to those that are computed if it is new."""
         arguments = () if name == "count" and not is_nullable(value.type) else (value,)
         aggregate = functions.resolve_aggregate(name, (), [a.type for a in arguments])
         call = AggregateCall(aggregate, name, arguments)

@@ -8,6 +8,8 @@ pytestmark = pytest.mark.warehouse(
     merges=False,                          # SYSTEM STOP MERGES, so that parts stay as they are
     on_disk=True,                          # in tmp_path / "warehouse", else in memory
     settings={"inline_bytes_max": 0},      # of the connection
+    checked=True,                          # check_database finds nothing wrong at the end
+    beside_oracle=True,                    # the statements run in ClickHouse too
 )
 """
 
@@ -19,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
+from olapdb.maintenance.check import check_database
 from tests.harness.oracle import Oracle
 
 
@@ -29,7 +32,7 @@ def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[olapd
     marker = request.node.get_closest_marker("warehouse")
     statements: tuple[str, ...] = marker.args if marker else ()
     options: Mapping[str, object] = marker.kwargs if marker else {}
-    unknown = set(options) - {"merges", "on_disk", "settings"}
+    unknown = set(options) - {"merges", "on_disk", "settings", "checked", "beside_oracle"}
     assert not unknown, f"The warehouse marker has no option {unknown}."
     where = tmp_path / "warehouse" if options.get("on_disk") else ":memory:"
     with olapdb.connect(where, settings=options.get("settings")) as opened:  # type: ignore[arg-type]
@@ -37,7 +40,12 @@ def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[olapd
             opened.execute("SYSTEM STOP MERGES")
         for statement in statements:
             opened.execute(statement)
+            if options.get("beside_oracle"):
+                request.getfixturevalue("oracle").execute(statement)
         yield opened
+        if options.get("checked"):
+            services = opened.database.services
+            assert check_database(services.catalog, services.store) == []
 
 
 @pytest.fixture(scope="session")

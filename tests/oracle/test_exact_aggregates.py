@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
-
-pytestmark = pytest.mark.feature("aggregates")
 
 MADE = r"""
 DROP TABLE IF EXISTS qe
@@ -54,13 +49,10 @@ SELECT corr(i) FROM qe
 """
 
 
-@pytest.fixture
-def connection(oracle: Oracle) -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        for statement in MADE.strip().splitlines():
-            oracle.execute(statement)
-            opened.execute(statement)
-        yield opened
+pytestmark = [
+    pytest.mark.warehouse(*MADE.strip().splitlines(), beside_oracle=True),
+    pytest.mark.feature("aggregates"),
+]
 
 
 @pytest.mark.parametrize("query", ASKED.strip().splitlines())

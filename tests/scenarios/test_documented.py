@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
+from olapdb.dbapi.views import ViewHandle
 
 pytestmark = pytest.mark.feature("views")
 
@@ -48,6 +51,52 @@ def test_every_block_of_the_page_of_tables_runs() -> None:
         assert "PrimaryKey" in plan
         kept = connection.execute("SELECT count() FROM orders WHERE customer = 'c3'").fetchone()
         assert kept == (0,)
+
+
+def test_the_readmes_view_is_proven(tmp_path: Path) -> None:
+    (script,) = blocks_of(DOCS.parent / "README.md", "sql")[1:]
+    with olapdb.connect(tmp_path / "w") as connection:
+        assert connection.execute(script).fetchall() == [("by_hour_mv", "proven", "", "")]
+
+
+def test_every_block_of_the_page_of_functions_runs(tmp_path: Path) -> None:
+    in_sql, stored = blocks_of(DOCS / "functions.md", "sql")
+    (in_python,) = blocks_of(DOCS / "functions.md", "python")
+    with olapdb.connect(tmp_path / "w") as connection:
+        connection.execute("CREATE TABLE articles (title String) ENGINE = MergeTree ORDER BY title")
+        connection.execute("INSERT INTO articles VALUES ('A b')")
+        assert connection.execute(in_sql).fetchall() == [(12.0, 6)]
+        exec(in_python, {"connection": connection})
+        connection.execute(stored)
+        slugs = connection.execute("SELECT slug(title), shop.slug(title) FROM articles").fetchall()
+        assert slugs == [("a b", "a-b")]
+
+
+def test_every_block_of_the_page_of_deliveries_runs() -> None:
+    (keyed,) = blocks_of(DOCS / "deliveries.md", "sql")
+    (by_offsets,) = blocks_of(DOCS / "deliveries.md", "python")
+    with olapdb.connect() as connection:
+        connection.execute(keyed)
+        for _ in range(2):
+            connection.execute("INSERT INTO events VALUES ('a', 'm', 1)")
+        assert connection.execute("SELECT count() FROM events").fetchone() == (1,)
+        connection.execute("CREATE TABLE orders (n UInt8) ENGINE = MergeTree ORDER BY n")
+        for _ in range(2):
+            exec(by_offsets, {"connection": connection, "batch": {"n": [1, 2]}})
+        assert connection.execute("SELECT count() FROM orders").fetchone() == (2,)
+
+
+def test_a_view_has_the_methods_that_its_page_calls() -> None:
+    """Each call of the block in docs/views.md fits the parameters of the method."""
+    (block,) = blocks_of(DOCS / "views.md", "python")
+    calls = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call)]
+    methods = [call for call in calls if isinstance(call.func, ast.Attribute)]
+    assert len(methods) >= 15
+    for call in methods:
+        assert isinstance(call.func, ast.Attribute)
+        words = {word.arg: None for word in call.keywords if word.arg}
+        method = getattr(ViewHandle, call.func.attr)
+        inspect.signature(method).bind(None, *call.args, **words)
 
 
 def test_the_readme_names_every_page() -> None:

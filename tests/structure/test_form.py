@@ -130,3 +130,34 @@ def test_measured_sizes_exist() -> None:
     cases = runpy.run_path(str(ROOT / "tests/benchmarks/thresholds.py"))["CASES"]
     named = {name for case in cases.values() for values in case.values.values() for name in values}
     assert [name for name in named | set(cases) if not hasattr(tuning, name)] == []
+
+
+ONE_HOME = {
+    r"\bwrite_part\(": {"commit/staging.py", "ingest/block_writer.py", "storage/writer.py"},
+    r"\bcatalog\.apply\(": {
+        "commit/draft.py",
+        "maintenance/rebuild_catalog.py",  # there is no statement
+        "statements/temporary_tables.py",  # a catalog of the session's own
+    },
+    r"(?i)range\((?!READ_)[\w.]*attempts_max": {
+        "commit/retry.py",
+        "views/jobs/backfill_pass.py",  # its rounds keep the chunks that are computed
+    },
+    r"The target of view .* does not exist": {"model/snapshot.py"},
+    r"cast\(\"?Snapshot\b": set[str](),
+    r"isinstance\([^)]*Sqlite": set[str](),
+    r"int\(str\(\w*\.?settings": set[str](),
+    r"268_402_944": {"config/session.py"},
+    r"statement\[:": {"commit/origin.py"},
+}
+"""What had been written several times and had drifted, and the files that may have it now."""
+
+
+@pytest.mark.parametrize("pattern", ONE_HOME)
+def test_a_mechanism_has_one_home(pattern: str) -> None:
+    homes = {
+        str(path.relative_to(ROOT / "olapdb"))
+        for path in (ROOT / "olapdb").rglob("*.py")
+        if re.search(pattern, path.read_text())
+    }
+    assert homes == ONE_HOME[pattern]

@@ -15,6 +15,7 @@ from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.deliveries import forget_deliveries, record_keys, record_offset
 from olapdb.catalog.sqlite.inline import deflated
 from olapdb.catalog.sqlite.jobs import close_job, note_chunks
+from olapdb.catalog.sqlite.part_rows import insert_live_part
 from olapdb.catalog.sqlite.requirements import Current, conflict, data_version
 from olapdb.catalog.sqlite.schema_cache import SchemaState
 from olapdb.catalog.sqlite.snapshot import encode_check
@@ -23,13 +24,7 @@ from olapdb.errors import DuplicateInsert, InternalError
 from olapdb.model import changes
 from olapdb.model import requirements as required
 from olapdb.model.detached import is_hidden
-from olapdb.model.encoding import (
-    FUNCTION_KIND,
-    encode_function,
-    encode_object,
-    encode_part_rest,
-    object_kind,
-)
+from olapdb.model.encoding import FUNCTION_KIND, encode_function, encode_object, object_kind
 from olapdb.model.part import (
     BlockRange,
     Blocks,
@@ -210,31 +205,14 @@ class CommitApplier:
         inline part (None for others) go into the catalog too."""
         if staged.inline != (inline_rows is not None):
             raise InternalError(f"Part {staged.id}: inline rows and its `inline` disagree.")
-        blocks = self._range(staged.blocks)
         part = replace(
             staged,
-            blocks=blocks,
+            blocks=self._range(staged.blocks),
             contributions=tuple(self._contribution(c) for c in staged.contributions),
             created_ms=staged.created_ms or self._now_ms,
             created_commit=self._number,
         )
-        sql.insert_part(
-            self._connection,
-            id=part.id,
-            table_id=part.table_id,
-            partition_id=part.partition_id,
-            first_block=blocks.first,
-            last_block=blocks.last,
-            level=part.level,
-            rows=part.rows,
-            bytes=part.bytes,
-            path=part.path,
-            inline=int(part.inline),
-            created_commit=self._number,
-            dropped_commit=None,
-            dropped_ms=None,
-            rest=encode_part_rest(part),
-        )
+        insert_live_part(self._connection, part)
         if inline_rows is not None:
             sql.insert_inline(self._connection, part_id=part.id, data=deflated(inline_rows))
         self.added.setdefault(part.table_id, []).append(part)

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from olapdb.catalog.protocol import DroppedTable
 from olapdb.catalog.sqlite import statements as sql
+from olapdb.catalog.sqlite.part_rows import insert_live_part
 from olapdb.functions import parse_type
-from olapdb.model.encoding import decode_object, decode_part, encode_object, encode_part_rest
+from olapdb.model.encoding import decode_object, decode_part, encode_object
 from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import Table
 
@@ -55,24 +56,7 @@ def recover(
         for part in _parts(connection, table_id, dropped.dropped_commit)
     )
     for part in parts:
-        blocks = part.block_range
-        sql.insert_part(
-            connection,
-            id=part.id,
-            table_id=part.table_id,
-            partition_id=part.partition_id,
-            first_block=blocks.first,
-            last_block=blocks.last,
-            level=part.level,
-            rows=part.rows,
-            bytes=part.bytes,
-            path=part.path,
-            inline=int(part.inline),
-            created_commit=commit,
-            dropped_commit=None,
-            dropped_ms=None,
-            rest=encode_part_rest(part),
-        )
+        insert_live_part(connection, part)
     return replace(dropped.table, revision=0), parts
 
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
-from olapdb.compute.group_codes import factorise
+from olapdb.compute.group_codes import grouped
 from olapdb.engine.layout import layout_of_query
 from olapdb.engine.projections import KEY, STATE, BoundProjection, over_columns
 from olapdb.execute.operators.part_scan import Task, bytes_of_value, tasks_of
@@ -25,11 +24,9 @@ from olapdb.execute.pruning.projections import (
     projection_lines,
     select_projection,
 )
-from olapdb.functions.base import Groups
 from olapdb.plan.conditions import all_of_any
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Aggregate, Node, Project, Scan
-from olapdb.types.arrow_values import from_numpy
 
 KnownGroups: TypeAlias = Callable[[Sequence[AggregateCall]], Iterator[Partial]]
 """Gives groups with the states of these calls."""
@@ -154,12 +151,7 @@ class _ProjectedQuery:
     ) -> Partial:
         """Return the groups of a batch of the projection's rows, with the states of `calls`."""
         keys = [single_chunk(evaluate_array(key, batch, context.environment)) for key in self.keys]
-        if keys:
-            codes = factorise(keys, batch.num_rows)
-            groups, first = codes.groups, from_numpy(codes.first)
-            keys = [key.take(first) for key in keys]
-        else:
-            groups = Groups(np.zeros(batch.num_rows, np.int64), 1)
+        groups, keys = grouped(keys, batch.num_rows)
         states = []
         for call in calls:
             arguments = tuple(over_columns(a, self.node.child) for a in call.arguments)

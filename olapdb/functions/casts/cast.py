@@ -26,6 +26,7 @@ from olapdb.functions.casts import (
     wide_numbers,
 )
 from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
 
 
@@ -447,6 +448,11 @@ def _cast_nested(
 
             values, parsed = nested_texts.parse_nested(array, target, convert)
             return _cast_nested(values, parsed, target, environment, rule)
+        case (types.Tuple(), types.Tuple()) if source.names and target.names not in (
+            (),
+            source.names,
+        ):
+            return _cast_by_names(array, source, target, environment, rule)
         case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
             fields = zip(
                 columns.struct_fields(array), source.elements, target.elements, strict=True
@@ -467,6 +473,27 @@ def _cast_nested(
             return _paired(array, (keys, items), target, environment, rule)
         case _:
             raise _no_conversion(source, target)
+
+
+def _cast_by_names(
+    array: pa.Array, source: types.Tuple, target: types.Tuple, environment: Environment, rule: _Rule
+) -> pa.Array:
+    """Convert a tuple with names to one with other names, or another order: each element takes the one
+    of its name, or its default. Raises TypeMismatch where an INSERT would lose or make up one."""
+    if rule.lossless and set(source.names) != set(target.names):
+        raise errors.TypeMismatch(
+            f"The names of {source} are not those of {target}.",
+            hint="Name the same elements, in any order, or none.",
+        )
+    fields = dict(zip(source.names, columns.struct_fields(array), strict=True))
+    kinds = dict(zip(source.names, source.elements, strict=True))
+    cast_fields = [
+        _cast_column(fields[name], kinds[name], kind, environment, rule)
+        if name in fields
+        else columns.as_array(default_value(kind), len(array))
+        for name, kind in zip(target.names, target.elements, strict=True)
+    ]
+    return columns.structs_from(cast_fields, target.arrow, rows=len(array))
 
 
 def _cast_elements(

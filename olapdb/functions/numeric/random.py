@@ -222,6 +222,17 @@ _DISTRIBUTIONS: Mapping[str, tuple[int, DataType, Draw]] = {
 """The number of parameters, the result and the drawing of each distribution."""
 
 
+def _lengths(name: str, column: Column, rows: int, unit: str) -> np.ndarray:
+    """Return the lengths of the texts to draw; raise TooLargeStringSize for an impossible one."""
+    lengths = columns.numpy_values(columns.as_array(column, rows)).astype(np.int64)
+    impossible = (lengths < 0) | (lengths > _RANDOM_BYTES_MAX)
+    if impossible.any():
+        raise TooLargeStringSize(f"{name} makes texts of 0 to {_RANDOM_BYTES_MAX} {unit}.").at_row(
+            int(np.argmax(impossible))
+        )
+    return lengths
+
+
 def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of randomString(length), or of randomPrintableASCII."""
 
@@ -233,11 +244,7 @@ def _random_bytes(*, printable: bool) -> Callable[[str, Sequence[Argument]], Sca
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Draw the bytes of each row; raise TooLargeStringSize for an impossible length."""
-            lengths = columns.numpy_values(columns.as_array(values[0], rows)).astype(np.int64)
-            if len(lengths) and (lengths.min() < 0 or lengths.max() > _RANDOM_BYTES_MAX):
-                raise TooLargeStringSize(
-                    f"{name} makes texts of 0 to {_RANDOM_BYTES_MAX} bytes."
-                ).at_row(int(np.argmax((lengths < 0) | (lengths > _RANDOM_BYTES_MAX))))
+            lengths = _lengths(name, values[0], rows, "bytes")
             offsets = columns.offsets_from_counts(lengths)
             generator = generator_of(environment, name, tag)
             low, high = (32, 127) if printable else (0, 256)
@@ -287,9 +294,7 @@ def _characters(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Draw the characters of each row; raise TooLargeStringSize for an impossible length."""
-        lengths = columns.numpy_values(columns.as_array(values[0], rows)).astype(np.int64)
-        if len(lengths) and (lengths.min() < 0 or lengths.max() > _RANDOM_BYTES_MAX):
-            raise TooLargeStringSize(f"{name} makes texts of 0 to {_RANDOM_BYTES_MAX} characters.")
+        lengths = _lengths(name, values[0], rows, "characters")
         offsets = columns.offsets_from_counts(lengths)
         drawn = generator_of(environment, name, tag).integers(
             0, _CODE_POINTS - _SURROGATES, int(offsets[-1]), dtype=np.uint32

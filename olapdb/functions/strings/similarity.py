@@ -113,7 +113,7 @@ def _ngram_kernel(*, utf8: bool, folds: bool, search: bool) -> Callable[[bytes, 
     size = 3 if utf8 else 4
 
     def units(value: bytes) -> bytes | list[str]:
-        """Return what pieces are made of; in lower case where case does not matter."""
+        """Return the bytes or the characters of a text, of which n-grams are made; in one case if `folds`."""
         if not utf8:
             return value.lower() if folds else value
         return [_folded(c) if folds else c for c in text_of(value)]

@@ -104,7 +104,8 @@ def _absent(limits: LimitRange) -> tuple[str, ...]:
 
 
 def _every(numbered: nodes.Select, limits: LimitRange) -> nodes.Select:
-    """Return the rows with the last row so far at which a range began, and at which one ended."""
+    """Add two columns to the numbered rows, for LIMIT … AFTER of every match: the number of the last row,
+    up to each row, that begins a range, and that of the last one that ends a range."""
     stop: nodes.Expression = nodes.Alias(_number(0), _STOP)
     if limits.until is not None:
         stop = _window("max", (_row_if(_UNTIL),), _SO_FAR, _STOP)

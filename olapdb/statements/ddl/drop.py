@@ -143,9 +143,8 @@ def _drop_together(statement: nodes.Drop, context: StatementContext, snapshot: S
     views = [item for item in items if isinstance(item, MaterializedView)]
     draft = CommitDraft()
     for view in sorted(views, key=lambda view: bool(view.standing)):
-        if view.id not in _dropped_ids(
-            draft
-        ):  # else it was dropped with the view whose version it is
+        # a version may have been dropped already, with its view
+        if view.id not in _dropped_ids(draft):
             draft.merge(drop_draft(snapshot, view))
     for item in items:
         if isinstance(item, RefreshableView):

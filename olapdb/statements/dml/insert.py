@@ -339,7 +339,7 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
             return pa.RecordBatchReader.from_stream(data)
         if type(data).__module__.partition(".")[0] == "pandas":
             return pa.Table.from_pandas(data, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError) as error:
+    except (pa.ArrowTypeError, OverflowError, ValueError) as error:  # two columns of one name, too
         raise errors.BadArguments(
             f"The data cannot be read as Arrow: {error}.",
             hint="Give each column values of one type.",

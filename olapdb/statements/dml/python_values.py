@@ -8,7 +8,6 @@ large, a date out of range, a text that does not parse) raises an error that nam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,21 +17,23 @@ from olapdb.bind.parameters import python_array, type_of
 from olapdb.errors import BadArguments, CannotConvertType, DataError, NumberOfColumnsDoesntMatch
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
-from olapdb.functions.casts.numbers import DIGITS_MAX
 from olapdb.ingest.block import type_of_arrow
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
+    NOTHING,
     Array,
     Boolean,
     DataType,
     Float,
     Integer,
+    Nullable,
     String,
     Tuple,
     make_nullable,
     plain,
 )
 
+_NULL = Nullable(NOTHING)
 Cast: TypeAlias = Callable[[pa.Array, DataType, DataType, Environment], pa.Array]
 
 
@@ -168,12 +169,16 @@ def _record_array(
     return cast(array, source, target, environment)
 
 
-def _wide_integer_as_decimal(value: object) -> object:
-    """Return an integer of more than 64 bits as a Decimal, since its literal would be a Float64;
-    other values unchanged."""
-    if type(value) is int and not -(2**63) <= value < 2**64 and abs(value) < 10**DIGITS_MAX:
-        return Decimal(value)
-    return value
+def _float_of(value: object) -> object:
+    """Return an integer of more than 64 bits as a float; other values unchanged.
+
+    Raises CannotConvertType for an integer that is larger than any float."""
+    if type(value) is not int or -(2**63) <= value < 2**64:
+        return value
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise CannotConvertType("An integer is larger than any float.") from error
 
 
 def _cast_by_type(
@@ -182,14 +187,14 @@ def _cast_by_type(
     """Return the values as an array of the target type: cast all values of one type at once, then
     restore the order."""
     groups: dict[DataType, list[int]] = {}
-    if not isinstance(plain(target), Float):
-        values = [_wide_integer_as_decimal(value) for value in values]
+    if isinstance(plain(target), Float):
+        values = [_float_of(value) for value in values]
     for row, value in enumerate(values):
         groups.setdefault(type_of(value), []).append(row)
     pieces: list[pa.Array] = []
     order: list[int] = []
     for data_type, rows in groups.items():
-        if values[rows[0]] is None:
+        if data_type == _NULL:
             pieces.append(pa.nulls(len(rows), target.arrow))
             order += rows
             continue

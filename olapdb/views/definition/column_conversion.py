@@ -189,6 +189,8 @@ def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
         return next((kind for kind in _WORST_FIRST if kind in kinds), "exact")
     if isinstance(source, types.AggregateFunction) or isinstance(target, types.AggregateFunction):
         return "refused"
+    if isinstance(source, types.Tuple) and isinstance(target, types.Tuple):
+        return "refused"
     if keeps_all(source, target):
         return "exact"
     return "rounded" if rounds(source, target) else "checked"
@@ -206,10 +208,25 @@ def _inner_pairs(
             return [(source.inner, target.inner)]
         case (types.Map(), types.Map()):
             return [(source.key, target.key), (source.value, target.value)]
-        case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
+        case (types.Tuple(), types.Tuple()) if _have_one_form(source, target):
+            if _goes_by_name(source, target):
+                kinds = dict(zip(source.names, source.elements, strict=True))
+                return [(kinds[n], t) for n, t in zip(target.names, target.elements, strict=True)]
             return list(zip(source.elements, target.elements, strict=True))
         case _:
             return None
+
+
+def _goes_by_name(source: types.Tuple, target: types.Tuple) -> bool:
+    """Return whether elements find each other by their names, which differ or differ in order."""
+    return bool(source.names) and target.names not in ((), source.names)
+
+
+def _have_one_form(source: types.Tuple, target: types.Tuple) -> bool:
+    """Return whether each element has a partner: by place, or by name where both have other names."""
+    if _goes_by_name(source, target):
+        return set(source.names) == set(target.names)
+    return len(source.elements) == len(target.elements)
 
 
 def _keeps_distinct(source: types.DataType, target: types.DataType) -> bool:
@@ -242,6 +259,12 @@ def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
     if plain_source == plain_target or isinstance(plain_source, types.Nothing):
         return True
     pairs = _inner_pairs(plain_source, plain_target)
+    if (
+        isinstance(plain_source, types.Tuple)
+        and isinstance(plain_target, types.Tuple)
+        and _goes_by_name(plain_source, plain_target)
+    ):
+        return False
     if pairs is not None:
         return all(_keeps_order(*pair) for pair in pairs)
     if isinstance(plain_source, types.FixedString) and isinstance(plain_target, types.FixedString):

@@ -11,15 +11,24 @@ error in a commit of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from olapdb.commit.draft import CommitDraft, publish_if_current
+from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
+from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.dml.replace_rows import replace_rows
-from olapdb.errors import Error, QueryWasCancelled, RefreshFailed, UnknownTable
+from olapdb.errors import (
+    CatalogBusy,
+    CommitConflict,
+    Error,
+    QueryWasCancelled,
+    RefreshFailed,
+    UnknownTable,
+)
 from olapdb.model.changes import PutObject
 from olapdb.model.requirements import RevisionIs
 from olapdb.model.schema import RefreshableView, Table
@@ -31,7 +40,6 @@ Read: TypeAlias = Callable[[RefreshableView, Table, Snapshot], Iterable[pa.Table
 """A function from a view, its target and a snapshot to the rows of the view's query there, as
 blocks of the target."""
 
-RECORD_ATTEMPTS_MAX = 10
 EVERY_ROW = nodes.Replacing(where=nodes.Literal(1))
 NO_ROW = nodes.Replacing(where=nodes.Literal(0))
 
@@ -163,9 +171,11 @@ def _require(snapshot: Snapshot, view_id: str) -> RefreshableView:
 
 def _record_failure(origin: CommitOrigin, view_id: str, error: Exception, started_ms: int) -> None:
     """Store the failed attempt: another one follows after the backoff, or, after the last one or a
-    cancelled one, at the next slot."""
-    for _ in range(RECORD_ATTEMPTS_MAX):
-        view = _find(origin.services.catalog.snapshot(), view_id)
+    cancelled one, at the next slot. Concurrent commits may keep it from being stored."""
+
+    def attempt(snapshot: Snapshot) -> None:
+        """Store the failure in the view, unless the view was dropped."""
+        view = _find(snapshot, view_id)
         if view is None:
             return
         failures = view.retry + 1
@@ -179,6 +189,7 @@ def _record_failure(origin: CommitOrigin, view_id: str, error: Exception, starte
             retry=0 if ends else failures,
             exception=str(error),
         )
-        draft = CommitDraft([RevisionIs(view.id, view.revision)], [PutObject(failed)])
-        if publish_if_current(draft, origin) is not None:
-            return
+        publish(CommitDraft([RevisionIs(view.id, view.revision)], [PutObject(failed)]), origin)
+
+    with suppress(CommitConflict, CatalogBusy):  # the error of the refresh itself is raised
+        retry_commit(origin.services, attempt, RetryPolicy(origin.kind))

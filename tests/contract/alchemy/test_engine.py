@@ -1,6 +1,7 @@
 """The thin SQLAlchemy dialect: text, reflection, SELECT from reflected tables."""
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -173,3 +174,56 @@ def test_temporary_tables_are_reflected(engine):
         assert connection.execute(sa.select(own.c.own)).all() == [(1,)]
         kept = sa.Table("flights", sa.MetaData(), schema="default", autoload_with=connection)
         assert "origin" in kept.c
+
+
+def test_set_operations_are_without_duplicates(engine):
+    """As in SQL; ClickHouse's UNION needs a word, and its EXCEPT and INTERSECT keep duplicates."""
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE TABLE ones (n UInt8) ORDER BY n"))
+        connection.execute(sa.text("INSERT INTO ones VALUES (1), (1), (2), (2)"))
+        ones = sa.table("ones", sa.column("n", sa.Integer))
+        one, two = sa.select(ones.c.n), sa.select(ones.c.n).where(ones.c.n == 2)
+        for combined, expected in (
+            (one.union(two), [1, 2]),
+            (one.union_all(two), [1, 1, 2, 2, 2, 2]),
+            (one.except_(two), [1]),
+            (one.except_all(two), [1, 1]),
+            (one.intersect(two), [2]),
+        ):
+            rows = connection.execute(combined).scalars().all()
+            assert sorted(rows) == expected, combined
+
+
+def test_each_connection_commits_each_statement(engine):
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        assert connection.get_isolation_level() == "AUTOCOMMIT"
+        assert connection.execute(sa.text("SELECT 1")).scalar() == 1
+    with pytest.raises(sa.exc.ArgumentError, match="AUTOCOMMIT"):
+        engine.connect().execution_options(isolation_level="SERIALIZABLE")
+
+
+@pytest.mark.parametrize("url", ["olapdb://", "olapdb:///:memory:"])
+def test_threads_share_a_warehouse_in_memory(url):
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE TABLE t (n UInt64) ORDER BY n"))
+
+        def insert(number):
+            with engine.begin() as other:
+                other.execute(sa.text("INSERT INTO t VALUES (:n)"), {"n": number})
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(insert, range(8)))
+        assert connection.execute(sa.text("SELECT count() FROM t")).scalar() == 8
+    engine.dispose()
+
+
+def test_options_of_the_url(tmp_path):
+    folder = tmp_path / "w"
+    for query in ("durability=process", "read_only=true&max_threads=2"):
+        engine = sa.create_engine(f"olapdb:///{folder}?{query}")
+        with engine.connect() as connection:
+            assert connection.execute(sa.text("SELECT 1")).scalar() == 1
+        engine.dispose()
+    with pytest.raises(sa.exc.ArgumentError, match="read_only is 1 or 0"):
+        sa.create_engine(f"olapdb:///{folder}?read_only=maybe").connect()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,23 +14,16 @@ import olapdb
 from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.ttl import apply_ttl
-from olapdb.maintenance.check import check_database
 from olapdb.maintenance.merge_planner import recompress
 from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from tests.unit.views.warehouse import rows, verdict
 
-pytestmark = pytest.mark.feature("changes")
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(str(tmp_path)) as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
-        services = opened.database.services
-        assert check_database(services.catalog, services.store) == []
+pytestmark = [
+    pytest.mark.warehouse(merges=False, on_disk=True, checked=True),
+    pytest.mark.feature("changes"),
+]
 
 
 def make(connection: Connection, ttl: str, columns: str = "d Date, n UInt64, s String") -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-import olapdb
 from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.ttl import apply_ttl
@@ -22,13 +19,15 @@ from olapdb.errors import (
     NotSupportedError,
     UnknownIdentifier,
 )
-from olapdb.maintenance.check import check_database
 from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.schema import Table
 from olapdb.runtime.failpoints import recording
 from tests.unit.views.warehouse import dicts, rows, verdict
 
-pytestmark = pytest.mark.feature("changes")
+pytestmark = [
+    pytest.mark.warehouse(merges=False, on_disk=True, checked=True),
+    pytest.mark.feature("changes"),
+]
 
 TODAY = (datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=12)).date()
 """The day on which the tests end, which is tomorrow if they run over midnight."""
@@ -36,15 +35,6 @@ TODAY = (datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=12)).
 
 def ago(days: int) -> str:
     return (TODAY - datetime.timedelta(days=days)).isoformat()
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(str(tmp_path)) as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
-        services = opened.database.services
-        assert check_database(services.catalog, services.store) == []
 
 
 def make(connection: Connection, ttl: str = "d + INTERVAL 1 DAY", settings: str = "") -> None:

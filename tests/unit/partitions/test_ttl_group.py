@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadTtlExpression, Error, NoSuchColumn
-from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import dicts, rows, verdict
 
-pytestmark = pytest.mark.feature("changes")
+pytestmark = [
+    pytest.mark.warehouse(merges=False, on_disk=True, checked=True),
+    pytest.mark.feature("changes"),
+]
 
 TODAY = (datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=12)).date()
 OLD = (TODAY - datetime.timedelta(days=9)).isoformat()
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with olapdb.connect(str(tmp_path)) as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
-        services = opened.database.services
-        assert check_database(services.catalog, services.store) == []
 
 
 def make(
