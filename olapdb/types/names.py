@@ -279,6 +279,8 @@ class _TypeParser:
         """Parse the elements of a Tuple; raise SyntaxError if only some of them have names."""
         names: list[str] = []
         elements: list[DataType] = []
+        if self._peek() == ")":
+            return Tuple(())
         while True:
             start = self.at
             word = self._word()
