@@ -80,6 +80,12 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
     """Return the error about a table function that is none of the `known` ones: NotSupportedError,
     with `refusal` as its hint, for one that ClickHouse has or that is only read."""
     name = source.name.lower()
+    if name == "input":
+        return errors.InvalidUsageOfInput(
+            "input() stands for the data of an INSERT, and there are none.",
+            hint="Write INSERT INTO t SELECT … FROM input('a UInt8') FORMAT CSV and the data.",
+            position=source.position,
+        )
     if name in _ELSEWHERE or name in (*FUNCTIONS, "view"):
         clustered = name.startswith("cluster")
         kind = errors.ClusterDoesntExist if clustered else errors.NotSupportedError
