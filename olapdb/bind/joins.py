@@ -8,7 +8,7 @@ a constant key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -34,24 +34,31 @@ from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, DataType, make_nullable
 
-BindSource = Callable[["QueryBinder", "sql.Relation | None", "BindContext"], Relation]
+BindSource = Callable[
+    ["QueryBinder", "sql.Relation | None", "BindContext", "Mapping[str, sql.Expression]"], Relation
+]
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
 
 
 def bind_join(
-    queries: QueryBinder, join: sql.Join, context: BindContext, bind_source: BindSource
+    queries: QueryBinder,
+    join: sql.Join,
+    context: BindContext,
+    bind_source: BindSource,
+    aliases: Mapping[str, sql.Expression],
 ) -> Relation:
-    """Return the relation of a join.
+    """Return the relation of a join. `aliases` are those of the SELECT, which its ON may use.
 
     Raises NotSupportedError for FULL with a condition other than equality, AliasRequired."""
     join = _with_strictness(join, context)
     _refuse_unsupported(join)
-    left = bind_source(queries, join.left, context)
-    right = bind_source(queries, join.right, context)
+    left = bind_source(queries, join.left, context, aliases)
+    right = bind_source(queries, join.right, context, aliases)
     _require_aliases(join, context)
     if join.natural:
         join = _with_common_columns(join, left, right)
     binder = _JoinBinder(queries, join, context, _Side(left), _Side(right))
+    binder.aliases = aliases
     relation = binder.relation()
     stored = joined_table(queries, join.right, context)
     if stored is not None:
@@ -153,6 +160,8 @@ class _JoinBinder:
         if self.kind == "INNER" and self.strictness == "SEMI":
             self.kind = "LEFT"
         self.nulls = context.flag("join_use_nulls")
+        self.aliases: Mapping[str, sql.Expression] = {}
+        """Names that ON may use beside those of columns."""
         self.residual: list[Expression] = []
         self.nearest: tuple[str, Expression, Expression] | None = None
         """The inequality of an ASOF JOIN: its operator, left and right side."""
@@ -237,7 +246,9 @@ class _JoinBinder:
             "the join",
             self.left.relation.joins + self.right.relation.joins,
         )
-        binder = ExpressionBinder(self.queries, both, self.context.nested())
+        names = {column.name for column in both.columns}
+        aliases = {name: node for name, node in self.aliases.items() if name not in names}
+        binder = ExpressionBinder(self.queries, both, self.context.nested(), aliases)
         for condition in _conjuncts(on):
             bound = bind_condition(binder, condition, "JOIN ON")
             refuse_aggregates(bound, "JOIN ON", condition.position)

@@ -106,7 +106,7 @@ def bind_source(
             label = f"{view.database}.{view.name}"
             return _query_relation(queries, bound, source.alias, label, ((view.name,),))
         case sql.Join():
-            return joins.bind_join(queries, source, context, bind_source)
+            return joins.bind_join(queries, source, context, bind_source, aliases or {})
         case sql.ArrayJoin():
             inner = bind_source(queries, source.source, context, aliases)
             return bind_array_join(queries, source, inner, context, aliases or {})

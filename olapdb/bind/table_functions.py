@@ -23,7 +23,7 @@ _SERIES = ("generate_series", "generateseries")
 _STEP, _LOWEST = 2, -(1 << 63)
 """The argument of generate_series that may be below 0, and how far."""
 _NUMBERS = ("numbers", "numbers_mt", "zeros", "zeros_mt")
-_FUNCTIONS = (
+FUNCTIONS = (
     "numbers",
     "numbers_mt",
     "zeros",
@@ -38,6 +38,7 @@ _FUNCTIONS = (
     "merge",
     *FILE_FUNCTIONS,
 )
+"""The table functions that this module and `file_functions` bind."""
 _ELSEWHERE = {
     "s3": "Read files with Spark, or with pyarrow, and INSERT them.",
     "url": "Fetch the data, and INSERT them.",
@@ -72,14 +73,20 @@ def bind_table_function(
             return bind_file_function(queries, source, binder)
         if name == "null":
             return _null(queries, source, binder)
-        raise unknown_function(source, _FUNCTIONS, "")
+        raise unknown_function(source, FUNCTIONS, "")
 
 
 def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: str) -> errors.Error:
     """Return the error about a table function that is none of the `known` ones: NotSupportedError,
     with `refusal` as its hint, for one that ClickHouse has or that is only read."""
     name = source.name.lower()
-    if name in _ELSEWHERE or name in (*_FUNCTIONS, "view"):
+    if name == "input":
+        return errors.InvalidUsageOfInput(
+            "input() stands for the data of an INSERT, and there are none.",
+            hint="Write INSERT INTO t SELECT … FROM input('a UInt8') FORMAT CSV and the data.",
+            position=source.position,
+        )
+    if name in _ELSEWHERE or name in (*FUNCTIONS, "view"):
         clustered = name.startswith("cluster")
         kind = errors.ClusterDoesntExist if clustered else errors.NotSupportedError
         return kind(

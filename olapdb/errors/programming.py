@@ -519,3 +519,7 @@ class TldListNotFound(ProgrammingError, name="TLD_LIST_NOT_FOUND", code=562):
 
 class DictionariesWasNotLoaded(ProgrammingError, name="DICTIONARIES_WAS_NOT_LOADED", code=156):
     """A dictionary that ClickHouse's configuration would name."""
+
+
+class InvalidUsageOfInput(ProgrammingError, name="INVALID_USAGE_OF_INPUT", code=477):
+    """The function input() where no data of an INSERT are."""

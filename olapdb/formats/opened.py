@@ -16,7 +16,16 @@ from olapdb.formats.registry import compression_of_path
 BINARY = ("Parquet", "Arrow", "ArrowStream", "ORC")
 """The formats whose readers need the whole file, and that no text of a statement can hold."""
 
-BYTES = (*BINARY, "RawBLOB", "RowBinary", "RowBinaryWithNames", "RowBinaryWithNamesAndTypes")
+BYTES = (
+    *BINARY,
+    "Native",
+    "Npy",
+    "RawBLOB",
+    "RowBinary",
+    "RowBinaryWithNames",
+    "RowBinaryWithNamesAndTypes",
+    "RowBinaryWithDefaults",
+)
 """The formats whose first bytes are never a mark of UTF-8."""
 
 

@@ -35,7 +35,7 @@ class RowBinaryWriter(Writer):
         heads = (self.header.names, [t.name for t in self.header.types])[: self._head_lines]
         texts = pa.array([text for head in heads for text in head], pa.string())
         count = np.array([len(self.header.names)])
-        return body(_varints(count)) + body(encoded(texts, types.STRING))
+        return body(varints(count)) + body(encoded(texts, types.STRING))
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the bytes of the rows."""
@@ -62,7 +62,7 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
         case types.String():
             texts = columns.binary(array)
             lengths = np.diff(columns.bytes_of(texts)[0])
-            return _joined([_varints(lengths), texts])
+            return _joined([varints(lengths), texts])
         case types.Array(inner):
             offsets, elements = columns.elements_of(array)
             return _lists(offsets, encoded(elements, inner))
@@ -81,7 +81,7 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
                 hint="finalizeAggregation gives the value.",
             )
         case _:
-            return _fixed(_scalars(array, data_type))
+            return _fixed(scalar_bytes(array, data_type))
 
 
 def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
@@ -103,10 +103,10 @@ def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
     starts, data = columns.bytes_of(elements)
     first = offsets[0] if len(offsets) else 0
     bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)
-    return _joined([_varints(np.diff(offsets)), _binary(bounds, data)])
+    return _joined([varints(np.diff(offsets)), _binary(bounds, data)])
 
 
-def _varints(numbers: np.ndarray) -> pa.Array:
+def varints(numbers: np.ndarray) -> pa.Array:
     """Return numbers in groups of 7 bits, the lowest first, all but the last with the high bit."""
     shifts = np.arange(_VARINT_BYTES, dtype=np.uint64) * np.uint64(7)
     groups = numbers.astype(np.uint64)[:, None] >> shifts
@@ -142,7 +142,7 @@ def _of(numbers: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), numbers.itemsize)
 
 
-def _scalars(array: pa.Array, data_type: types.DataType) -> np.ndarray:
+def scalar_bytes(array: pa.Array, data_type: types.DataType) -> np.ndarray:
     """Return the bytes of values of a type of fixed width, shape (rows, width)."""
     match data_type:
         case types.Boolean():
@@ -170,14 +170,25 @@ def _scalars(array: pa.Array, data_type: types.DataType) -> np.ndarray:
             return _bytes_of_values(array, array.type.byte_width)
 
 
-FORMATS = tuple(
+FORMATS = (
+    *(
+        Format(
+            f"RowBinary{head}",
+            f"Values as bytes, row by row{said}.",
+            partial(RowBinaryWriter, head_lines=lines),
+            binary_reader(lines),
+        )
+        for lines, (head, said) in enumerate(
+            (
+                ("", ""),
+                ("WithNames", ", names first"),
+                ("WithNamesAndTypes", ", names and types first"),
+            )
+        )
+    ),
     Format(
-        f"RowBinary{head}",
-        f"Values as bytes, row by row{said}.",
-        partial(RowBinaryWriter, head_lines=lines),
-        binary_reader(lines),
-    )
-    for lines, (head, said) in enumerate(
-        (("", ""), ("WithNames", ", names first"), ("WithNamesAndTypes", ", names and types first"))
-    )
+        "RowBinaryWithDefaults",
+        "Values as bytes, row by row; a byte in front of each says whether a default stands for it.",
+        reader=binary_reader(0, has_flags=True),
+    ),
 )

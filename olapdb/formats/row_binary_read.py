@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb import errors, types
+from olapdb.formats.absent import apart
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.blocks import blocks_of
 from olapdb.formats.heads import Head, checked_head
@@ -87,7 +88,7 @@ def _ends(block: _Block, at: np.ndarray, data_type: types.DataType) -> np.ndarra
                 at = _ends(block, at, element)
             return at
         case _:
-            return block.moved(at, _width(data_type))
+            return block.moved(at, byte_width(data_type))
 
 
 def _element(data_type: types.Array | types.Map) -> types.DataType:
@@ -125,12 +126,22 @@ def _row_starts(block: _Block, kinds: Sequence[types.DataType]) -> tuple[np.ndar
     return whole[: np.searchsorted(whole, whole[-1])], int(whole[-1])
 
 
-def _width(data_type: types.DataType) -> int:
+def texts_at_start(data: bytes, count: int) -> tuple[pa.Array, int]:
+    """Return the first texts of the data, at most `count`, and how many bytes they have: whole ones
+    alone."""
+    block = _Block.of(data)
+    at, end = _row_starts(block, (types.STRING,))
+    if len(at) > count:
+        at, end = at[:count], int(at[count])
+    return _values(block, at, types.STRING), end
+
+
+def byte_width(data_type: types.DataType, format_name: str = "RowBinary") -> int:
     """Return the bytes of a value of a type of fixed width. Raise NotSupportedError for states."""
     match data_type:
         case types.AggregateFunction():
             raise errors.NotSupportedError(
-                f"RowBinary of {data_type} is not supported: states have other bytes here.",
+                f"{format_name} of {data_type} is not supported: states have other bytes here.",
                 hint="Insert values, and aggregate them.",
             )
         case types.Boolean() | types.Nothing():
@@ -177,8 +188,8 @@ def _values(block: _Block, at: np.ndarray, data_type: types.DataType) -> pa.Arra
                 at = _ends(block, at, element)
             return columns.structs_from(parts, data_type.arrow, rows=len(at))
         case _:
-            rows = block.data[at[:, None] + np.arange(_width(data_type))]
-            return _scalars(np.ascontiguousarray(rows), data_type)
+            rows = block.data[at[:, None] + np.arange(byte_width(data_type))]
+            return scalars_of(np.ascontiguousarray(rows), data_type)
 
 
 def _elements(
@@ -202,7 +213,7 @@ def _extended(rows: np.ndarray, width: int, *, signed: bool) -> np.ndarray:
     return np.concatenate((rows, np.repeat(fill.astype(np.uint8), missing, axis=1)), axis=1)
 
 
-def _scalars(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
+def scalars_of(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
     """Return values of fixed width by their bytes, shape (rows, width)."""
     arrow = data_type.arrow
     match data_type:
@@ -276,8 +287,10 @@ def _infer(source: Input, head_lines: int) -> Structure:
     return tuple(zip(head.names, head.types, strict=True))
 
 
-def _read(source: Input, head_lines: int) -> Iterator[Rows]:
-    """Yield the rows of a block at a time. Raises CannotReadAllData for a row without its end."""
+def _read(source: Input, head_lines: int, has_flags: bool) -> Iterator[Rows]:
+    """Yield the rows of a block at a time. Raises CannotReadAllData for a row without its end.
+
+    `has_flags`: a byte in front of each value is 1 where the default of the column stands for it."""
     head = _head(source, head_lines)
     wanted = dict(source.structure or ())
     names = tuple(wanted) if head is None else head.names
@@ -285,20 +298,24 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
         kinds = head.types
     else:
         kinds = tuple(_known(wanted, name) for name in names)
-    for data in blocks_of(source.stream, partial(_end_of_rows, kinds=kinds), _BLOCK_BYTES):
+    laid = tuple(types.Nullable(kind) for kind in kinds) if has_flags else kinds
+    for data in blocks_of(source.stream, partial(_end_of_rows, kinds=laid), _BLOCK_BYTES):
         block = _Block.of(data)
-        at, end = _row_starts(block, kinds)
+        at, end = _row_starts(block, laid)
         if end < block.size:
             raise errors.CannotReadAllData("The data end within a row.")
         arrays: dict[str, pa.Array] = {}
-        for name, kind in zip(names, kinds, strict=True):
+        absent: dict[str, np.ndarray] = {}
+        for name, kind in zip(names, laid, strict=True):
             is_needed = source.needed is None or name in source.needed
             if name not in arrays and is_needed and (not wanted or name in wanted):
                 arrays[name] = _values(block, at, kind)
+                if has_flags and name in source.absent_apart:
+                    absent[name] = block.data[at] == 1
             at = _ends(block, at, kind)
         found = dict(zip(names, kinds, strict=True))
         shown = tuple(found[name] for name in arrays)
-        yield Rows(tuple(arrays), shown, tuple(arrays.values()), len(at))
+        yield from apart(Rows(tuple(arrays), shown, tuple(arrays.values()), len(at)), absent)
 
 
 def _known(wanted: dict[str, types.DataType], name: str) -> types.DataType:
@@ -316,11 +333,12 @@ def _end_of_rows(data: bytes, kinds: Sequence[types.DataType]) -> int:
     return _row_starts(_Block.of(data), kinds)[1]
 
 
-def binary_reader(head_lines: int) -> Reader:
-    """Return the reader of RowBinary; `head_lines`: 1 for names in front, 2 for types too."""
+def binary_reader(head_lines: int, *, has_flags: bool = False) -> Reader:
+    """Return the reader of RowBinary; `head_lines`: 1 for names in front, 2 for types too.
+    `has_flags`: a byte in front of each value says whether the column's default stands for it."""
     return Reader(
         partial(_infer, head_lines=head_lines),
-        partial(_read, head_lines=head_lines),
+        partial(_read, head_lines=head_lines, has_flags=has_flags),
         named=head_lines > 0,
         infers=head_lines > 1,
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from olapdb.catalog.protocol import PartChange
 from olapdb.errors import Error
 from olapdb.sql import nodes
-from olapdb.sql.formatter.expressions import format_expression
+from olapdb.sql.formatter.expressions import format_expression, format_names
 from olapdb.sql.parser import parse_one
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 
@@ -61,8 +61,8 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
 
 
 def _command(statement: str) -> str:
-    """Return the actions of an ALTER … UPDATE and DELETE as ClickHouse shows them, each in
-    parentheses; another statement as it was written."""
+    """Return the actions of an ALTER … UPDATE, DELETE, CLEAR and MATERIALIZE COLUMN as ClickHouse shows
+    them, each in parentheses; another statement as it was written."""
     try:
         parsed = parse_one(statement)
     except Error:
@@ -76,22 +76,30 @@ def _command(statement: str) -> str:
         if isinstance(action, nodes.UpdateWhere):
             values = (f"{name} = {format_expression(v)}" for name, v in action.assignments)
             what = f"UPDATE {', '.join(values)}"
+            shown.append(f"({what}{_conditions(action.partition, action.where)})")
         elif isinstance(action, nodes.DeleteWhere):
-            what = "DELETE"
+            shown.append(f"(DELETE{_conditions(action.partition, action.where)})")
+        elif isinstance(action, nodes.ClearColumn | nodes.MaterializeColumn):
+            verb = "CLEAR" if isinstance(action, nodes.ClearColumn) else "MATERIALIZE"
+            name = format_names([action.name])
+            shown.append(f"({verb} COLUMN {name}{_place(action.partition)})")
         else:
             return statement
-        shown.append(f"({what}{_conditions(action.partition, action.where)})")
     return ", ".join(shown)
 
 
 def _conditions(partition: nodes.PartitionReference | None, where: nodes.Expression) -> str:
     """Return IN PARTITION and WHERE of an action, with a blank before each."""
-    place = ""
+    return f"{_place(partition)} WHERE {format_expression(where)}"
+
+
+def _place(partition: nodes.PartitionReference | None) -> str:
+    """Return IN PARTITION of an action with a blank before it, "" for all partitions."""
     if partition is not None and partition.kind == "ID":
-        place = f" IN PARTITION ID '{partition.id}'"
-    elif partition is not None and partition.value is not None:
-        place = f" IN PARTITION {format_expression(partition.value)}"
-    return f"{place} WHERE {format_expression(where)}"
+        return f" IN PARTITION ID '{partition.id}'"
+    if partition is not None and partition.value is not None:
+        return f" IN PARTITION {format_expression(partition.value)}"
+    return ""
 
 
 _NEVER = moment(0)

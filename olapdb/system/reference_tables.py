@@ -1,5 +1,5 @@
-"""system.table_engines, data_type_families, aggregate_function_combinators, formats, time_zones, tokenizers and
-build_options: facts about this release, independent of the warehouse."""
+"""system.table_engines, table_functions, data_type_families, aggregate_function_combinators, formats,
+time_zones, tokenizers and build_options: facts about this release, independent of the warehouse."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 import pyarrow as pa
 
+from olapdb.bind.table_functions import FUNCTIONS
 from olapdb.formats.registry import formats
 from olapdb.functions.strings.tokenizers import NAMES, REFUSED
 from olapdb.native.library import about as about_kernels
@@ -86,6 +87,12 @@ def _formats(context: SystemContext) -> Iterator[Row]:
             yield name, reads, int(one.writer is not None), one.description
 
 
+def _table_functions(context: SystemContext) -> Iterator[Row]:
+    """List the functions that a FROM may call."""
+    for name in sorted((*FUNCTIONS, "view")):
+        yield name, "", 1
+
+
 def _time_zones(context: SystemContext) -> Iterator[Row]:
     """List the time zones of Python's zoneinfo by name."""
     for name in sorted(zoneinfo.available_timezones()):
@@ -138,6 +145,12 @@ TABLES = (
         "name String, is_input UInt8, is_output UInt8, description String",
         _formats,
         "The formats of input and output",
+    ),
+    SystemTable(
+        "table_functions",
+        "name String, description String, allow_readonly UInt8",
+        _table_functions,
+        "The functions that a FROM may call",
     ),
     SystemTable("time_zones", "time_zone String", _time_zones, "The names of time zones"),
     SystemTable("tokenizers", "name String", _tokenizers, "What splits texts into tokens"),

@@ -70,7 +70,23 @@ _WRAPPERS = (Nullable, LowCardinality)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
 _ESCAPED = re.compile(r"\\.|''", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
-_UNSUPPORTED = frozenset({"JSON", "Variant", "Dynamic", "BFloat16", "Geometry", "QBit", "Object"})
+_TEXT_OF_JSON = (
+    "Store it as String, and read it by JSONExtract(text, 'key', 'Type') or JSON_VALUE(text, '$.key');"
+    " keys that are known can be columns, a Tuple or a Map."
+)
+_ONE_TYPE = (
+    "A column has one type here: use String, or a Nullable column for each type that values have."
+)
+_UNSUPPORTED = {
+    "JSON": _TEXT_OF_JSON,
+    "Object": _TEXT_OF_JSON,
+    "Variant": _ONE_TYPE,
+    "Dynamic": _ONE_TYPE,
+    "BFloat16": "Use Float32, which holds each of its values.",
+    "QBit": "Use Array(Float32), which distances of vectors take.",
+    "Geometry": "Use Point, LineString, Ring, Polygon or one of their multiples.",
+}
+"""Types of ClickHouse that olapdb does not have, and what to use instead."""
 
 _PARAMETRIC = (
     "AggregateFunction",
@@ -279,6 +295,8 @@ class _TypeParser:
         """Parse the elements of a Tuple; raise SyntaxError if only some of them have names."""
         names: list[str] = []
         elements: list[DataType] = []
+        if self._peek() == ")":
+            return Tuple(())
         while True:
             start = self.at
             word = self._word()
@@ -359,7 +377,8 @@ class _TypeParser:
         """Return the error about a name; it says so if the type is ClickHouse's but not supported."""
         if name in _UNSUPPORTED:
             return errors.UnknownType(
-                f"The type {name} is ClickHouse's, but olapdb does not have it yet."
+                f"The type {name} is ClickHouse's, but olapdb does not have it.",
+                hint=_UNSUPPORTED[name],
             )
         return errors.UnknownType(f"Unknown data type {name!r} in {self.text!r}.")
 

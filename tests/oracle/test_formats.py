@@ -285,6 +285,22 @@ def test_hive_text(sql: str, oracle: Oracle, connection: olapdb.Connection) -> N
     assert connection.execute(sql).fetch_text("HiveText") == expected
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT toInt8(-number) FROM numbers(11)",
+        "SELECT [[toFloat32(number), 2]] FROM numbers(3)",
+        "SELECT repeat('x', number) FROM numbers(4)",
+        "SELECT toFixedString('a', 3)",
+        "SELECT true",
+        "SELECT [1, 2] FROM numbers(0)",
+        "SELECT toUInt64(number) FROM numbers(5)",
+    ],
+)
+def test_npy(sql: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    assert connection.execute(sql).fetch_text("Npy") == oracle.text(sql, "Npy")
+
+
 def test_format_null_has_no_text(connection: olapdb.Connection) -> None:
     """The text of a query with FORMAT Null is empty."""
     assert connection.execute("SELECT 1 FORMAT Null").fetch_text() == b""

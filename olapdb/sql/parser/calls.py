@@ -217,6 +217,24 @@ def _parse_position(cursor: TokenCursor, token: Token) -> nodes.Function:
     return nodes.Function(token.text, (first, *rest), position=cursor.position(token))
 
 
+def _parse_overlay(cursor: TokenCursor, token: Token) -> nodes.Function:
+    """Parse `OVERLAY(text PLACING other FROM start [FOR length])` or `overlay(text, other, …)`."""
+    cursor.skip(2)
+    position = cursor.position(token)
+    arguments = [expressions.parse_expression(cursor)]
+    if not cursor.take("PLACING"):
+        cursor.expect(",")
+        arguments += operands.parse_list_until(cursor, ")")
+        return nodes.Function(token.text, tuple(arguments), position=position)
+    arguments.append(expressions.parse_expression(cursor))
+    cursor.expect("FROM")
+    arguments.append(expressions.parse_expression(cursor))
+    if cursor.take("FOR"):
+        arguments.append(expressions.parse_expression(cursor))
+    cursor.expect(")")
+    return nodes.Function("overlay", tuple(arguments), position=position)
+
+
 def _parse_date_arithmetic(cursor: TokenCursor, token: Token) -> nodes.Function:
     """Parse DATE_ADD, DATE_SUB or a synonym as `plus` or `minus` of a time and an interval.
 
@@ -355,6 +373,7 @@ _CALLS: dict[str, SpecialForm] = {
     "LTRIM": _parse_trim,
     "RTRIM": _parse_trim,
     "POSITION": _parse_position,
+    "OVERLAY": _parse_overlay,
     "COLUMNS": _parse_columns,
     **dict.fromkeys(_DATE_ARITHMETIC, _parse_date_arithmetic),
     **dict.fromkeys(_DATE_DIFFERENCE, _parse_date_difference),

@@ -30,6 +30,12 @@ else:
 ExplainKind = Literal[
     "PLAN", "ANALYZE", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
 ]
+_REFUSED_EXPLAINS = {
+    "QUERY TREE": "It shows the tree of ClickHouse's own analyzer. EXPLAIN shows the bound plan.",
+    "TABLE OVERRIDE": "There are no tables of other servers.",
+    "CURRENT TRANSACTION": "Each statement is one atomic commit.",
+}
+"""What EXPLAIN does not take, with what to use instead."""
 _EXPLAIN_KINDS: tuple[ExplainKind, ...] = get_args(ExplainKind)
 _REFUSED = {
     "BACKUP": "SYSTEM BACKUP TO 'folder' copies an open warehouse.",
@@ -133,10 +139,9 @@ def _parse_query_or_insert(cursor: TokenCursor) -> nodes.Statement:
 def _parse_explain(cursor: TokenCursor) -> nodes.Explain:
     """Parse `EXPLAIN [kind] [settings] statement`, whose statement is a name for some kinds."""
     position = cursor.position(cursor.advance())
-    if cursor.sees("QUERY", "TREE") or cursor.sees("TABLE", "OVERRIDE") or cursor.key == "CURRENT":
-        raise cursor.refused(
-            f"EXPLAIN {cursor.token.text.upper()}", "Use EXPLAIN PLAN or EXPLAIN SYNTAX."
-        )
+    for words, instead in _REFUSED_EXPLAINS.items():
+        if cursor.sees(*words.split()):
+            raise cursor.refused(f"EXPLAIN {words}", instead)
     kind = cursor.take_one_of(*_EXPLAIN_KINDS) or "PLAN"
     settings: tuple[nodes.Setting, ...] = ()
     if cursor.token.kind == "word" and cursor.key_after(1) == "=":

@@ -17,6 +17,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import operands, queries, statements
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.tokens import COMMENT, HEREDOC, QUOTED, SourceText
+from olapdb.sql.trees import rewrite
 
 if TYPE_CHECKING:
     from olapdb.sql.parser import data, refresh
@@ -34,6 +35,7 @@ _DATA_END = re.compile(
 )
 _INSERT = re.compile(r"INSERT\b", re.IGNORECASE)
 _FORMAT_NAME = re.compile(r"\s*(\w+)[ \t]*(;\s*\Z)?\r?\n?")
+_INPUT = re.compile(r"\binput\s*\(", re.IGNORECASE)
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM"})
 
 
@@ -173,6 +175,7 @@ def _find_data(text: str, start: int) -> _InsertData | None:
     depth = 0
     lexemes = 0
     previous = ""
+    in_query = False  # of a query that calls input(), whose FORMAT has data
     for match in _LEXEME.finditer(text, start):
         lexeme = match[0]
         if lexeme in ("(", "["):
@@ -187,13 +190,15 @@ def _find_data(text: str, start: int) -> _InsertData | None:
         # INSERT INTO [TABLE] name: the name may be any word
         is_name = previous in ("INTO", "TABLE", ".") and upper != "TABLE"
         if depth == 0 and lexemes >= 2 and not is_name:
-            if upper == "VALUES":
+            if upper == "VALUES" and not in_query:
                 return _InsertData(match.start(), match.end(), "")
             if upper == "FORMAT":
                 return _find_format_data(text, match.start(), match.end())
-            if upper in _QUERY_WORDS:
-                return None
-        elif depth == 1 and previous == "(" and upper in ("SELECT", "WITH"):
+            if upper in _QUERY_WORDS and not in_query:
+                if _INPUT.search(text, match.end()) is None:
+                    return None
+                in_query = True
+        elif depth == 1 and not in_query and previous == "(" and upper in ("SELECT", "WITH"):
             return None
         lexemes += 1
         previous = upper
@@ -208,6 +213,20 @@ def _find_format_data(text: str, head_end: int, at: int) -> _InsertData | None:
     return _InsertData(head_end, name.end(), name[1])
 
 
+def _with_input(query: nodes.Query, format_name: str, rows: str) -> nodes.Query:
+    """Return the query with its input(structure) as format(name, structure, data)."""
+
+    def change(node: nodes.Node) -> nodes.Node | None:
+        """Return format() for input(), None for all else."""
+        if not isinstance(node, nodes.TableFunction) or node.name.lower() != "input":
+            return None
+        given = (nodes.Literal(format_name), *node.arguments, nodes.Literal(rows))
+        alias = node.alias or node.name
+        return replace(node, name="format", arguments=given, alias=alias)
+
+    return rewrite(query, change)
+
+
 def _parse_insert_with_data(
     source: SourceText, start: int, insert_data: _InsertData
 ) -> tuple[nodes.Statement, int]:
@@ -220,6 +239,9 @@ def _parse_insert_with_data(
     insert = data.parse_insert(cursor)
     if not cursor.ended:
         raise cursor.expected("VALUES, SELECT or FORMAT")
+    if insert.query is not None:
+        rows = text[insert_data.start :]
+        return replace(insert, query=_with_input(insert.query, insert_data.format, rows)), len(text)
     if insert_data.format and insert_data.format.upper() != "VALUES":
         insert = replace(insert, format=insert_data.format, data=text[insert_data.start :])
         return insert, len(text)

@@ -143,10 +143,21 @@ def _require_supported(
         )
         raise errors.NotSupportedError(
             f"ALTER TABLE … {action_text} is not supported.",
-            hint="Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be"
-            " altered; see docs/differences.md.",
+            hint=_INSTEAD.get(action_text.partition(" ")[0].upper(), _ALTERABLE),
             position=action.position,
         )
+
+
+_ALTERABLE = (
+    "Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be altered; see"
+    " docs/differences.md."
+)
+_INSTEAD = dict.fromkeys(
+    ("FREEZE", "UNFREEZE"),
+    "SYSTEM BACKUP TO 'folder' copies a warehouse; ATTACH PARTITION … FROM shares parts with another"
+    " table.",
+)
+"""What to use instead of an action, by its first word."""
 
 
 def _action_words(action: nodes.AlterAction) -> str:

@@ -177,7 +177,7 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
             column.type.name,
             "YES" if is_nullable(column.type) else "NO",
             " ".join(key_flags),
-            column.described_default or None,
+            (column.default if column.default_kind != "EPHEMERAL" else "") or None,
             "",
         )
         rows.append((*row, None, column.comment, "") if full else row)

@@ -105,7 +105,7 @@ def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> N
         if name in _REFUSED_OPTIONS or statement.kind in _WITHOUT_OPTIONS:
             raise NotSupportedError(
                 f"EXPLAIN {statement.kind} does not take {name}.",
-                hint=f"EXPLAIN PLAN takes {', '.join(_OPTIONS)}.",
+                hint=f"EXPLAIN PLAN takes {', '.join(_OPTIONS)}; its lines are text.",
                 position=statement.position,
             )
 

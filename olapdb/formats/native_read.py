@@ -1,0 +1,223 @@
+"""Reads Native, a block at a time: values of fixed width are the bytes of the block, and where each
+text ends is found for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb import errors, types
+from olapdb.formats.base import Input, Reader, Rows, Structure
+from olapdb.formats.heads import checked_head
+from olapdb.formats.row_binary_read import byte_width, scalars_of, texts_at_start
+from olapdb.functions import parse_type
+from olapdb.functions.kernels import columns
+
+_TEXT_BYTES = 1 << 18
+"""Bytes in which the ends of texts are found at once."""
+_READ_BYTES = 1 << 20
+_VARINT_BYTES = 10
+_ROWS_MAX = 1 << 31
+"""A block has fewer rows: more is not a block of Native."""
+
+
+class _Bytes:
+    """The bytes of a stream, taken piece by piece."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._held = b""
+
+    def _fill(self, size: int) -> None:
+        """Hold so many bytes, or all there are."""
+        pieces, held = [self._held], len(self._held)
+        while held < size and (data := self._stream.read(max(size - held, _READ_BYTES))):
+            pieces.append(data)
+            held += len(data)
+        self._held = b"".join(pieces)
+
+    def is_at_end(self) -> bool:
+        """Return True if there are no more bytes."""
+        self._fill(1)
+        return not self._held
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes. Raise CannotReadAllData if there are fewer."""
+        if len(self._held) < size:
+            self._fill(size)
+        if len(self._held) < size:
+            raise errors.CannotReadAllData("The data end within a block.")
+        taken, self._held = self._held[:size], self._held[size:]
+        return taken
+
+    def number(self) -> int:
+        """Return the next number of 7 bits a byte. Raise IncorrectData for one that does not end."""
+        result = 0
+        for at in range(_VARINT_BYTES):
+            byte = self.take(1)[0]
+            result |= (byte & 0x7F) << (7 * at)
+            if byte < 0x80:
+                return result
+        raise errors.IncorrectData("The data are not Native: a number has more than 64 bits.")
+
+    def text(self) -> str:
+        """Return the next text."""
+        return self.take(self.number()).decode("utf-8", "surrogateescape")
+
+    def words(self, count: int) -> np.ndarray:
+        """Return the next numbers of 64 bits."""
+        return np.frombuffer(self.take(8 * count), "<u8").astype(np.int64)
+
+    def texts(self, count: int) -> pa.Array:
+        """Return the next texts, each behind its number of bytes."""
+        pieces: list[pa.Array] = []
+        window = _TEXT_BYTES
+        while count:
+            self._fill(window)
+            found, used = texts_at_start(self._held[:window], count)
+            if not used and len(self._held) < window:
+                raise errors.CannotReadAllData("The data end within a text.")
+            window = _TEXT_BYTES if used else 2 * window
+            self._held = self._held[used:]
+            count -= len(found)
+            pieces.append(found)
+        return pa.concat_arrays(pieces) if pieces else pa.array([], types.STRING.arrow)
+
+
+def _skip_prefix(data: _Bytes, data_type: types.DataType) -> None:
+    """Read the versions in front of the values. Raise IncorrectData for an unknown one."""
+    match data_type:
+        case types.LowCardinality():
+            if data.words(1)[0] != 1:
+                raise errors.IncorrectData("Native has LowCardinality of an unknown version.")
+        case types.Nullable(inner) | types.Array(inner):
+            _skip_prefix(data, inner)
+        case types.SimpleAggregateFunction(inner=inner):
+            _skip_prefix(data, inner)
+        case types.Map(key, value):
+            _skip_prefix(data, key)
+            _skip_prefix(data, value)
+        case types.Tuple(elements=elements):
+            for element in elements:
+                _skip_prefix(data, element)
+        case _:
+            pass
+
+
+def _values(data: _Bytes, rows: int, data_type: types.DataType) -> pa.Array:
+    """Return the next values of a type. Raise NotSupportedError for states of aggregates."""
+    match data_type:
+        case types.Nullable(inner):
+            valid = np.frombuffer(data.take(rows), np.uint8) == 0
+            values = _values(data, rows, inner)
+            return values if valid.all() else columns.scatter(values.filter(pa.array(valid)), valid)
+        case types.LowCardinality(inner):
+            return _keyed_values(data, rows, inner)
+        case types.SimpleAggregateFunction(inner=inner):
+            return _values(data, rows, inner)
+        case types.String():
+            return data.texts(rows)
+        case types.Array(inner):
+            offsets = _offsets(data, rows)
+            return columns.lists_from(offsets, _values(data, int(offsets[-1]), inner))
+        case types.Map(key, value):
+            offsets = _offsets(data, rows)
+            keys = _values(data, int(offsets[-1]), key)
+            items = _values(data, int(offsets[-1]), value)
+            return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
+        case types.Tuple(elements=elements):
+            if not elements:
+                data.take(rows)
+            parts = [_values(data, rows, element) for element in elements]
+            return columns.structs_from(parts, data_type.arrow, rows=rows)
+        case _:
+            width = byte_width(data_type, "Native")
+            read = np.frombuffer(data.take(rows * width), np.uint8).reshape(rows, width)
+            return scalars_of(read, data_type)
+
+
+def _offsets(data: _Bytes, rows: int) -> np.ndarray:
+    """Return the offsets of lists by where each ends. Raise IncorrectData where one ends before it
+    begins."""
+    offsets = np.concatenate((np.zeros(1, np.int64), data.words(rows)))
+    if (np.diff(offsets) < 0).any():
+        raise errors.IncorrectData("The data are not Native: a list ends before it begins.")
+    return offsets
+
+
+def _keyed_values(data: _Bytes, rows: int, inner: types.DataType) -> pa.Array:
+    """Return the values of LowCardinality, whose keys come first, in runs of rows."""
+    key_type = inner.inner if isinstance(inner, types.Nullable) else inner
+    pieces: list[pa.Array] = []
+    while rows:
+        kind, count = data.words(2).tolist()
+        keys = _values(data, count, key_type)
+        run = int(data.words(1)[0])
+        width = 1 << (kind & 0xFF)
+        if width > 8 or not 0 < run <= rows:
+            raise errors.IncorrectData("The data are not Native: LowCardinality has no indices.")
+        read = np.frombuffer(data.take(run * width), f"<u{width}").astype(np.int64)
+        if read.max(initial=0) >= count:
+            raise errors.IncorrectData("The data are not Native: an index has no key.")
+        mask = read == 0 if isinstance(inner, types.Nullable) else None
+        pieces.append(keys.take(pa.array(read, mask=mask)))
+        rows -= run
+    return pa.concat_arrays(pieces) if pieces else pa.array([], key_type.arrow)
+
+
+def _head(data: _Bytes) -> tuple[int, int]:
+    """Return the number of columns and of rows of the next block. Raises IncorrectData."""
+    head = data.number(), data.number()
+    if max(head) >= _ROWS_MAX:
+        raise errors.IncorrectData("The data are not Native: a block has no such number of rows.")
+    return head
+
+
+def _infer(source: Input) -> Structure:
+    """Return the columns of the first block. Raise CannotExtractTableStructure for no data."""
+    data = _Bytes(source.stream)
+    if data.is_at_end():
+        raise errors.CannotExtractTableStructure(
+            "The columns of the data cannot be found: there is no block.",
+            hint="Give the structure: file('path', 'Native', 'a UInt8, b String').",
+        )
+    found = []
+    count, rows = _head(data)
+    for _ in range(count):
+        name, data_type = data.text(), parse_type(data.text())
+        found.append((name, data_type))
+        if rows:
+            _skip_prefix(data, data_type)
+            _values(data, rows, data_type)
+    return tuple(found)
+
+
+def _read(source: Input) -> Iterator[Rows]:
+    """Yield the rows of a block at a time."""
+    data = _Bytes(source.stream)
+    while not data.is_at_end():
+        count, rows = _head(data)
+        found: list[tuple[str, types.DataType, pa.Array]] = []
+        for _ in range(count):
+            name, data_type = data.text(), parse_type(data.text())
+            if rows:
+                _skip_prefix(data, data_type)
+            values = _values(data, rows, data_type)
+            found.append((name, data_type, values))
+        names = checked_head(source, [name for name, _, _ in found], None).names
+        wanted = dict(source.structure or ())
+        kept = [
+            (name, data_type, values)
+            for name, (_, data_type, values) in zip(names, found, strict=True)
+            if not wanted or name in wanted
+        ]
+        if rows:
+            shown = tuple(zip(*kept, strict=True)) if kept else ((), (), ())
+            yield Rows(shown[0], shown[1], shown[2], rows)
+
+
+READER = Reader(_infer, _read, named=True)
+"""The reader of Native: columns of other types are converted."""
