@@ -81,6 +81,8 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("retention", (), ("Bool", "Bool", "Bool")),
     ("windowFunnel", (50,), ("UInt8", "Bool", "Bool", "Bool")),
     ("windowFunnel", (5, "strict_increase"), ("Date", "Bool", "Bool")),
+    ("sequenceNextNode", ("forward", "first_match"), ("Date", "String", "Bool", "Bool")),
+    ("sequenceNextNode", ("backward", "tail"), ("UInt8", "String", "Bool", "Bool", "Bool")),
     ("windowFunnel", (50, "strict_order"), ("UInt8", "Bool", "Bool", "Bool")),
     ("windowFunnel", (50, "strict_deduplication"), ("UInt8", "Bool", "Bool", "Bool")),
     ("windowFunnel", (50, "strict_once"), ("UInt8", "Bool", "Bool", "Bool")),
