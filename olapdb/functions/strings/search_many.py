@@ -20,10 +20,13 @@ _CASES = (("", ""), ("CaseInsensitive", ""), ("", "UTF8"), ("CaseInsensitive", "
 def pattern_of(text: bytes, ignore_case: bool = False) -> re.Pattern[str]:
     """Return a compiled regular expression in which `.` matches line breaks too.
 
+    \\w, \\d, \\s and \\b know ASCII alone, as RE2's do, unless the pattern ignores the case.
     Raises CannotCompileRegexp for an invalid pattern.
     """
+    folds = ignore_case or b"(?i" in text
     try:
-        return re.compile(text_of(text), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+        flags = re.DOTALL | (0 if folds else re.ASCII) | (re.IGNORECASE if ignore_case else 0)
+        return re.compile(text_of(text), flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise CannotCompileRegexp(f"The pattern {text_of(text)!r} is invalid: {error}.") from error
 
