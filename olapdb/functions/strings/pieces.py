@@ -177,7 +177,31 @@ def _translated(text: str, source: str, target: str) -> str:
         raise BadArguments(
             "The second and third argument of translate have as many characters, or the third fewer."
         )
-    return text.translate({ord(c): target[at : at + 1] for at, c in reversed([*enumerate(source)])})
+    return text.translate({ord(c): target[at : at + 1] for at, c in enumerate(source)})
+
+
+def _translate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Replace bytes by those at their places in the third argument: the kernel of translate."""
+
+    def replaced(texts: list[pa.Array], values: list[str]) -> pa.Array:
+        """Replace by one pair of source and target. Raises BadArguments."""
+        source, target = (np.frombuffer(bytes_of_text(value), np.uint8) for value in values)
+        if len(target) > len(source):
+            raise BadArguments(
+                "The third argument of translate has at most as many characters as the second."
+            )
+        if (source >= 0x80).any() or (target >= 0x80).any():
+            raise BadArguments("translate replaces ASCII characters.", hint="Use translateUTF8.")
+        # Of a character that stands twice in the source, the last one counts.
+        table, kept = np.arange(256, dtype=np.uint8), np.ones(256, bool)
+        kept[source] = np.arange(len(source)) < len(target)
+        table[source[: len(target)]] = target
+        offsets, data = columns.bytes_of(texts[0])
+        stays = kept[data]
+        ends = np.append(0, np.cumsum(stays))
+        return columns.strings_from(ends[offsets], table[data[stays]])
+
+    return slices.per_value([columns.text(a) for a in arrays], (1, 2), replaced)
 
 
 def _overlaid(
@@ -236,17 +260,6 @@ def _on_characters(function: Callable[..., object]) -> Callable[..., bytes]:
     return on_text(function)  # type: ignore[arg-type]
 
 
-def _on_bytes(function: Callable[..., str]) -> Callable[..., bytes]:
-    """Return a function of bytes from one of strings, where each byte is one character."""
-
-    def call(*values: object) -> bytes:
-        """Decode the texts as Latin-1, call, and encode."""
-        decoded = [v.decode("latin-1") if isinstance(v, bytes) else v for v in values]
-        return function(*decoded).encode("latin-1")
-
-    return call
-
-
 _NESTED = Array(_TEXTS)
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
@@ -287,7 +300,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     ),
     define_by_value("regexpQuoteMeta", text_rule(STRING), _quoted),
     define_by_value("substringIndexUTF8", text_rule(STRING, 2), on_text(_substring_index), count=3),
-    define_by_value("translate", text_rule(STRING, 3), _on_bytes(_translated), count=3),
+    scalar.define("translate", text_rule(STRING, 3), _translate, count=3),
     define_by_value("translateUTF8", text_rule(STRING, 3), on_text(_translated), count=3),
     define_by_value("overlay", text_rule(STRING, 2), _overlaid, count=(3, 4), insensitive=True),
     define_by_value(
