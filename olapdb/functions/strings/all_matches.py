@@ -24,7 +24,7 @@ _ANCHORS = re.compile(r"\\[AbBzZ]|[\^$]")
 
 
 @dataclass(frozen=True)
-class Matches:
+class PatternMatches:
     """The matches of all texts: the row of each, and its texts, those of the groups behind the whole."""
 
     owners: np.ndarray
@@ -37,7 +37,7 @@ class Matches:
         return np.bincount(self.owners, minlength=self.rows)
 
 
-def all_matches(array: pa.Array, pattern: str, groups: int) -> Matches | None:
+def all_matches(array: pa.Array, pattern: str, groups: int) -> PatternMatches | None:
     """Return the matches with their first `groups` groups, or None where marks cannot find them.
 
     That is a pattern that may match nothing, and texts that have nearly all control characters, of
@@ -54,12 +54,11 @@ def all_matches(array: pa.Array, pattern: str, groups: int) -> Matches | None:
         array, DOT_MATCHES_ALL + pattern, f"{begin}\\0{marked}{end}"
     )
     offsets, data = columns.bytes_of(replaced)
-    begins, inner, ends = (np.flatnonzero(data == mark) for mark in marks[:3])
-    inner = inner.reshape(len(begins), groups)
-    bounds = [begins, *inner.T, ends]
+    begins, between_groups, ends = (np.flatnonzero(data == mark) for mark in marks[:3])
+    bounds = [begins, *between_groups.reshape(len(begins), groups).T, ends]
     texts = [cut(data, bounds[at] + 1, bounds[at + 1]) for at in range(groups + 1)]
     owners = np.searchsorted(offsets, begins, "right") - 1
-    return Matches(owners, texts, len(array))
+    return PatternMatches(owners, texts, len(array))
 
 
 def _may_be_empty(pattern: str) -> bool:

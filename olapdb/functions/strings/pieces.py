@@ -21,7 +21,7 @@ from olapdb.functions.kernels.by_value import (
 )
 from olapdb.functions.kernels.nested import truncate_lists
 from olapdb.functions.scalar import with_count_errors
-from olapdb.functions.strings.all_matches import Matches, all_matches, cut
+from olapdb.functions.strings.all_matches import PatternMatches, all_matches, cut
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
 from olapdb.functions.strings.search_many import pattern_of
 from olapdb.types import STRING, Array, Boolean, DataType, Float, Integer
@@ -89,7 +89,7 @@ def _groups_across(text: bytes, pattern: bytes) -> list[list[bytes]]:
 
 
 def _with_all_groups(
-    join: Callable[[Matches], pa.Array], function: Callable[[bytes, bytes], object]
+    join: Callable[[PatternMatches], pa.Array], function: Callable[[bytes, bytes], object]
 ) -> scalar.Kernel:
     """Return a kernel that joins the groups of all matches, or calls the function with each distinct
     row where the matches are not found at once."""
@@ -111,7 +111,7 @@ def _with_all_groups(
     return kernel
 
 
-def _lists_of_matches(matches: Matches) -> pa.Array:
+def _lists_of_matches(matches: PatternMatches) -> pa.Array:
     """Return for each row the groups of each match."""
     count, groups = len(matches.owners), len(matches.texts) - 1
     order = np.arange(groups)[None, :] * count + np.arange(count)[:, None]
@@ -120,7 +120,7 @@ def _lists_of_matches(matches: Matches) -> pa.Array:
     return columns.lists_from(columns.offsets_from_counts(matches.counts), lists)
 
 
-def _lists_of_groups(matches: Matches) -> pa.Array:
+def _lists_of_groups(matches: PatternMatches) -> pa.Array:
     """Return for each row the matches of each group."""
     count, groups = len(matches.owners), len(matches.texts) - 1
     owners, places = np.tile(matches.owners, groups), np.repeat(np.arange(groups), count)
