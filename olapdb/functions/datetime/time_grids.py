@@ -58,7 +58,7 @@ def _ticks(array: pa.Array, data_type: DataType, scale: int) -> np.ndarray:
     if isinstance(data_type, Decimal):
         wide = array.cast(pa.decimal128(38, scale))
         halves = np.frombuffer(wide.buffers()[1], "<i8").reshape(-1, 2)
-        return halves[wide.offset : wide.offset + len(wide), 0]
+        return np.asarray(halves[wide.offset : wide.offset + len(wide), 0])
     digits = 3 * -(-_scale(data_type) // 3)
     ticks = columns.numpy_values(array).astype(np.int64)
     return calendar.rescaled(ticks, 10**digits, 10**scale)
