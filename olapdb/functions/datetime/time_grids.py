@@ -54,7 +54,7 @@ def _grid_type(name: str, types: Sequence[DataType]) -> DataType:
 def _ticks(array: pa.Array, data_type: DataType, scale: int) -> np.ndarray:
     """Return times, or a step, in units of 10^-scale seconds; int64."""
     if isinstance(data_type, Integer):
-        return columns.numpy_values(array).astype(np.int64) * 10**scale
+        return np.asarray(columns.numpy_values(array).astype(np.int64) * 10**scale)
     if isinstance(data_type, Decimal):
         wide = array.cast(pa.decimal128(38, scale))
         halves = np.frombuffer(wide.buffers()[1], "<i8").reshape(-1, 2)
