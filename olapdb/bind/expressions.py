@@ -393,7 +393,7 @@ class ExpressionBinder:
             return self._cast_function(node)
         if folded == "grouping":
             return bind_grouping(self.bind_all(node.arguments))
-        if folded == "arrayjoin":
+        if folded in ("arrayjoin", "unnest"):
             return self._array_join(node)
         if folded == "casewithexpression":
             return self._case(node)

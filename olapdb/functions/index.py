@@ -227,6 +227,7 @@ NAMES = {
         "fromModifiedJulianDay fromModifiedJulianDayOrNull toModifiedJulianDay "
         "toModifiedJulianDayOrNull "
     ),
+    "datetime.time_grids": ("timeSeriesFromGrid timeSeriesRange "),
     "datetime.time_windows": (
         "addDate hop hopEnd hopStart subDate timeDiff timestamp tumble tumbleEnd tumbleStart "
     ),

@@ -67,7 +67,7 @@ _REASONS = {
         structureToCapnProtoSchema structureToProtobufSchema""",
     "128-bit hashes are not there yet": "xxh3_128",
     "it is not there yet": """partitionId partitionID seriesDecomposeSTL
-        sqid sqidDecode sqidEncode timeSeriesFromGrid timeSeriesRange inIgnoreSet notInIgnoreSet
+        sqid sqidDecode sqidEncode inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",
 }

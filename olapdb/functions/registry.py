@@ -24,13 +24,14 @@ from olapdb.functions.index import CASE_INSENSITIVE, LAMBDAS, NAMES
 from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.modules import all_modules, by_name, definitions_of, table_of
 from olapdb.functions.refused import REFUSED
-from olapdb.functions.scalar import ScalarDefinition, standard_call
+from olapdb.functions.scalar import ScalarDefinition, standard_call, strict_call
 from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
 from olapdb.types import (
     UINT8,
     Boolean,
     Nothing,
+    Tuple,
     is_nullable,
     make_nullable,
     plain,
@@ -66,6 +67,28 @@ _KEEPS_LOW_CARDINALITY = frozenset(
     ]
 )
 """Functions to whose results the LowCardinality inside of an argument's type passes on."""
+_BY_NUMBER = frozenset(
+    [
+        "tupleMultiplyByNumber",
+        "tupleDivideByNumber",
+        "tupleModuloByNumber",
+        "tuplePositiveModuloByNumber",
+        "tupleIntDivByNumber",
+        "tupleIntDivOrZeroByNumber",
+    ]
+)
+"""Functions of a tuple and a number whose result is NULL for a number that is NULL."""
+_OF_TUPLES = _BY_NUMBER | frozenset(
+    [
+        *("plus", "minus", "multiply", "divide", "intDiv", "modulo", "negate", "tupleElement"),
+        *("tuplePlus", "tupleMinus", "tupleMultiply", "tupleDivide", "tupleModulo", "tupleIntDiv"),
+        *("tupleIntDivOrZero", "tupleNegate", "tupleConcat", "tupleHammingDistance", "dotProduct"),
+        *("L1Norm", "L2Norm", "L2SquaredNorm", "LinfNorm", "LpNorm"),
+        *("L1Distance", "L2Distance", "L2SquaredDistance", "LinfDistance", "LpDistance"),
+        *("L1Normalize", "L2Normalize", "LinfNormalize", "LpNormalize", "cosineDistance"),
+    ]
+)
+"""Functions of tuples whose result is NULL for a tuple that is NULL."""
 
 
 @cache
@@ -166,6 +189,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
     if definition.name not in _KEEPS_LOW_CARDINALITY:
         arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
+    if definition.name in _OF_TUPLES and _may_have_null_tuples(definition.name, arguments):
+        return strict_call(definition, name, arguments)
     try:
         return _resolved(definition, name, arguments)
     except IllegalTypeOfArgument:
@@ -176,6 +201,13 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
+
+
+def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:
+    """Return whether a tuple among the arguments may be NULL, or the number of a function of both."""
+    if name in _BY_NUMBER and any(is_nullable(a.type) for a in arguments):
+        return True
+    return any(is_nullable(a.type) and isinstance(plain(a.type), Tuple) for a in arguments)
 
 
 def _resolved(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -197,6 +197,23 @@ def standard_call(
     return ScalarCall(name, outer, run, monotonic=monotonic and len(varying) <= 1)
 
 
+def strict_call(
+    definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
+) -> ScalarCall:
+    """Return the call of a function that takes no NULL: its rows with a NULL in any argument are
+    NULL."""
+    if any(isinstance(plain(a.type), Nothing) for a in arguments):
+        return standard_call(name, arguments, NULL_TYPE, None)
+    call = definition.resolve(name, [replace(a, type=plain(a.type)) for a in arguments])
+
+    def kernel(arrays: list[Column], invocation: Invocation) -> pa.Array:
+        """Compute the rows without NULL."""
+        result = call.kernel(arrays, invocation.rows, invocation.environment)
+        return columns.as_array(result, invocation.rows)
+
+    return standard_call(name, arguments, call.type, kernel)
+
+
 def without_dictionary(call: ScalarCall) -> ScalarCall:
     """Return the call with a result that is no LowCardinality."""
     if isinstance(call.type, LowCardinality):

@@ -82,6 +82,7 @@ PARAMETERS = {
     "quantilesGK": "(10, 0.5, 0.9)",
     "sequenceCount": "('(?1)(?2)')",
     "sequenceMatch": "('(?1)(?2)')",
+    "sequenceNextNode": "('forward', 'first_match')",
     "sparkBar": "(5)",
     "sparkbar": "(5)",
     "sumMapFiltered": "([1, 2])",

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import (
-    BadArguments,
-    IllegalTypeOfArgument,
-    NotSupportedError,
-    NumberOfArgumentsDoesntMatch,
-)
+from olapdb.errors import BadArguments, BadGet, IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates.group_kernels import drop_null_rows, element_groups, sum_floats
 from olapdb.functions.aggregates.group_kernels import sum_integers as sum_of_integers
 from olapdb.functions.aggregates.signatures import (
@@ -22,11 +17,13 @@ from olapdb.functions.aggregates.signatures import (
     require_no_parameters,
     state_type_of,
 )
+from olapdb.functions.aggregates.strict_funnels import FunnelModes, StrictFunnel
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import (
     INT64,
     UINT8,
+    UINT32,
     Array,
     Boolean,
     DataType,
@@ -39,8 +36,15 @@ from olapdb.types import (
 )
 
 _CONDITIONS_MAX = 32
-_MODES = ("strict_deduplication", "strict_order", "strict_increase", "strict_once", "allow_reentry")
-"""The modes of windowFunnel that ClickHouse has."""
+_MODES = {
+    "strict_deduplication": "deduplication",
+    "strict_order": "order",
+    "strict_increase": "increase",
+    "strict_once": "once",
+    "allow_reentry": "reentry",
+}
+"""The modes of windowFunnel, and their names in FunnelModes."""
+_WINDOW_MAX = 2**62
 
 
 def _check_conditions(name: str, types: Sequence[DataType]) -> None:
@@ -181,32 +185,49 @@ def window_funnel(
 ) -> Aggregate:
     """Resolve windowFunnel(window[, mode])(time, condition, …).
 
-    Raises BadArguments, NotSupportedError, NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
+    Raises BadGet, BadArguments, NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
     if not parameters:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} has a window: {name}(3600)(time, c1, c2)."
         )
-    window = parameters[0]
-    if not isinstance(window, int) or isinstance(window, bool) or window < 0:
-        raise BadArguments(f"Aggregate function {name} has a window: {name}(3600)(time, c1, c2).")
-    modes = parameters[1:]
-    for mode in modes:
-        if mode not in _MODES:
-            raise BadArguments(f"{name} has no mode {mode!r}.", hint=f"It has {', '.join(_MODES)}.")
-        if mode != "strict_increase":
-            raise NotSupportedError(f"The mode {mode!r} of {name} is not supported.")
+    modes = _modes(name, parameters)
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name} takes a time and conditions."
         )
-    if not isinstance(plain(types[0]), Integer | Date | DateTime):
-        raise illegal_argument(name, types[0], "a Date, DateTime or integer")
+    if len(types) > _CONDITIONS_MAX + 1:
+        raise NumberOfArgumentsDoesntMatch(f"{name} takes up to {_CONDITIONS_MAX} conditions.")
     _check_conditions(name, types[1:])
+    time = plain(types[0])
+    if not isinstance(time, Integer | Date | DateTime) or (
+        isinstance(time, Integer) and time.signed
+    ):
+        raise illegal_argument(name, types[0], "a Date, DateTime or unsigned integer")
+    if modes.order or modes.deduplication or modes.once:
+        rows = Array(Tuple((INT64, UINT32), ("time", "held")))
+        state = state_type_of(name, parameters, types, rows)
+        return StrictFunnel(name, parameters, types, UINT8, state, modes=modes)
     events = Array(Tuple((INT64, UINT8), ("time", "event")))
     state = state_type_of(name, parameters, types, events)
     return WindowFunnel(
-        name, parameters, types, UINT8, state, window=window, strict_increase=bool(modes)
+        name, parameters, types, UINT8, state, window=modes.window, strict_increase=modes.increase
     )
+
+
+def _modes(name: str, parameters: tuple[object, ...]) -> FunnelModes:
+    """Return the window and the modes that the parameters name. Raises BadGet and BadArguments."""
+    window = parameters[0]
+    if not isinstance(window, int) or isinstance(window, bool) or window < 0:
+        raise BadGet(f"Aggregate function {name} has a window: {name}(3600)(time, c1, c2).")
+    modes = parameters[1:]
+    for mode in modes:
+        if not isinstance(mode, str):
+            raise BadGet(f"A mode of {name} is a String, not {mode!r}.")
+        if mode not in _MODES:
+            raise BadArguments(f"{name} has no mode {mode!r}.", hint=f"It has {', '.join(_MODES)}.")
+    if "allow_reentry" in modes and "strict_order" not in modes:
+        raise BadArguments(f"The mode 'allow_reentry' of {name} needs 'strict_order'.")
+    return FunnelModes(min(window, _WINDOW_MAX), **{_MODES[str(mode)]: True for mode in modes})
 
 
 @dataclass(frozen=True)

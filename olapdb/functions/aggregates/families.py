@@ -25,6 +25,7 @@ _gini = deferred("inequality.gini")
 _information_value = deferred("inequality.information_value")
 _covariance_matrix = deferred("matrices.covariance_matrix")
 _mean_test = deferred("mean_tests.mean_test")
+_sequence_next_node = deferred("next_nodes.sequence_next_node")
 _exponential_moving_average = deferred("moving_average.exponential_moving_average")
 _array_sample = deferred("placed_arrays.array_sample")
 _insert_at = deferred("placed_arrays.insert_at")
@@ -64,6 +65,7 @@ FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         **dict.fromkeys(("groupBitmapAnd", "groupBitmapOr", "groupBitmapXor"), _bitmap_operation),
         "groupArrayIntersect": _array_intersection,
         **dict.fromkeys(("sequenceMatch", "sequenceCount"), _sequence_match),
+        "sequenceNextNode": _sequence_next_node,
         **dict.fromkeys(("argAndMin", "argAndMax"), _arg_and_extreme),
         "groupArrayInsertAt": _insert_at,
         "groupArraySample": _array_sample,

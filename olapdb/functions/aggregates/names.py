@@ -143,7 +143,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
                 "quantilePrometheusHistogram",
                 "quantilesPrometheusHistogram",
                 "sequenceMatchEvents",
-                "sequenceNextNode",
             ),
             "it is not there yet",
         ),

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch, SizesOfArraysDoNotMatch
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
-from olapdb.functions.kernels.supertypes import common_type
-from olapdb.types import NOTHING, Array, DataType, Map, Tuple, is_nullable, plain
+from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
+from olapdb.types import NOTHING, Array, DataType, Map, Nothing, Tuple, is_nullable, plain
 from olapdb.types.arrow_values import from_numpy
 
 
@@ -110,8 +110,10 @@ def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve arrayConcat(…), and concat(…) of arrays: join each row's arrays, in their common
-    type.
+    type. A bare NULL among them makes it NULL.
     """
+    if any(isinstance(plain(a.type), Nothing) for a in arguments):
+        return scalar.standard_call(name, arguments, NULL_TYPE, None)
     result = common_type([plain(a.type) for a in arguments])
     if not isinstance(result, Array):
         raise scalar.illegal(name, arguments[0].type, "an Array")
@@ -140,12 +142,12 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     result = Map(keys.inner, values.inner)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Build maps; raise BadArguments if any row's arrays differ in size."""
+        """Build maps; raise SizesOfArraysDoNotMatch if any row's arrays differ in size."""
         (key_offsets, key), (value_offsets, value) = (
             _list_elements(a, t) for a, t in zip(arrays, types, strict=True)
         )
         if not np.array_equal(key_offsets, value_offsets):
-            raise BadArguments(f"The arrays of {name} have different sizes.")
+            raise SizesOfArraysDoNotMatch(f"The arrays of {name} have different sizes.")
         return map_from(key_offsets, key, value, result)
 
     return scalar.standard_call(name, arguments, result, kernel)

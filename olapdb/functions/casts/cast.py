@@ -190,14 +190,17 @@ def _cast_or_null(
         target, types.Time | types.Time64
     ):
         return clocks.parse_or_null(columns.unpadded(array), target)
-    try:
-        return _cast_strictly(array, source, target, environment)
-    except errors.DataError:
-        if not isinstance(source, types.String | types.FixedString):
-            return _cast_by_halves(array, source, target, environment)
+    of_text = isinstance(source, types.String | types.FixedString)
+    to_date = isinstance(target, types.Date | types.Date32)
+    if not (of_text and to_date) or parse_dates.look_like_dates(columns.unpadded(array)).all():
+        try:
+            return _cast_strictly(array, source, target, environment)
+        except errors.DataError:
+            if not of_text:
+                return _cast_by_halves(array, source, target, environment)
     encoded = array.dictionary_encode()
     texts = columns.unpadded(encoded.dictionary)
-    if isinstance(target, types.Date | types.Date32):
+    if to_date:
         plausible = parse_dates.may_be_dates(texts)
     else:
         plausible = parsing.may_parse(texts, target)

@@ -10,11 +10,15 @@ from olapdb import types
 from olapdb.errors import CannotConvertType, CannotParse, CannotParseDate
 from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.kernels import calendar, columns
+from olapdb.types.arrow_values import from_numpy
 
 _DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?P<rest>(?:[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?)$"
 
 
 _TIME_OF_DAY = r"[ T].*[1-9]"
+
+
+_SHORTEST = len("2024-1-5")
 
 
 _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
@@ -28,9 +32,8 @@ def parse_dates(
     As in ClickHouse a day beyond the end of its month counts into the next, and a month beyond 12
     gives 1970-01-01. `exact` refuses both, times other than 00:00:00, and days out of range.
     """
-    try:  # Arrow parses existing days of the form YYYY-MM-DD
-        days = columns.numpy_values(array.cast(pa.date32()))
-    except pa.ArrowInvalid:
+    days = _existing_days(array)
+    if days is None:
         days = _any_dates(array, target, exact)
     limits = (0, calendar.DATE_MAX) if isinstance(target, types.Date) else calendar.DATE32_RANGE
     clipped = np.clip(days, *limits)
@@ -40,14 +43,28 @@ def parse_dates(
     return columns.from_values(clipped, target.arrow)
 
 
+def _existing_days(array: pa.Array) -> np.ndarray | None:
+    """Return days since 1970-01-01 if Arrow can parse the texts, which are YYYY-MM-DD and exist.
+
+    It takes long over texts that it cannot parse, so those of another length are not tried."""
+    if (np.diff(columns.offsets_of(array)) != len("2024-01-05")).any():
+        return None
+    try:
+        return columns.numpy_values(array.cast(pa.date32()))
+    except pa.ArrowInvalid:
+        return None
+
+
 def _any_dates(array: pa.Array, target: types.Date | types.Date32, exact: bool) -> np.ndarray:
     """Return days since 1970-01-01 of texts in every form that `parse_dates` accepts."""
     digits = fixed_digits(array, 10, (4, 7), "--")
+    if digits is None:
+        digits = fixed_digits(array, 19, (4, 7, 10, 13, 16), "-- ::")
     if digits is not None:
         year, month, day = (
             digits[:, :4] @ POWERS[4],
             digits[:, 5:7] @ POWERS[2],
-            digits[:, 8:] @ POWERS[2],
+            digits[:, 8:10] @ POWERS[2],
         )
     else:
         year, month, day = _scanned_dates(array, target)
@@ -106,7 +123,8 @@ def fixed_digits(
 ) -> np.ndarray | None:
     """Return the digits of texts that all have one layout, shape (rows, width), or None.
 
-    `marks` are the required characters at the positions `separators`, where the digit is 0.
+    `marks` are the required characters at the positions `separators`, where the digit is 0. The
+    digits are of type uint8: multiply them by POWERS.
     """
     offsets, data = columns.bytes_of(array)
     if not len(array) or (np.diff(offsets) != width).any():
@@ -115,12 +133,25 @@ def fixed_digits(
     for at, mark in zip(separators, marks, strict=True):
         if (matrix[:, at] != ord(mark)).any():
             return None
-    digits = matrix.astype(np.int64) - ord("0")
+    digits = matrix - np.uint8(ord("0"))  # what is below "0" becomes large
     digits[:, list(separators)] = 0
-    return None if ((digits < 0) | (digits > 9)).any() else digits
+    return None if (digits > 9).any() else digits
+
+
+def look_like_dates(array: pa.Array) -> np.ndarray:
+    """Return for each text False if its length or its first character show that it is no date."""
+    offsets, data = columns.bytes_of(array)
+    plausible = np.diff(offsets) >= _SHORTEST
+    plausible[plausible] = data[offsets[:-1][plausible]] - np.uint8(ord("0")) <= 9
+    return plausible
 
 
 def may_be_dates(array: pa.Array) -> np.ndarray:
     """Return for each text False if it surely is no date, else True."""
-    matches = [np.asarray(pc.match_substring_regex(array, p)) for p in (_DATE, _PACKED)]
-    return np.asarray(np.logical_or.reduce(matches))
+    plausible = look_like_dates(array)
+    rows = np.flatnonzero(plausible)
+    if len(rows):
+        texts = array.take(from_numpy(rows))
+        matches = [np.asarray(pc.match_substring_regex(texts, p)) for p in (_DATE, _PACKED)]
+        plausible[rows] = np.logical_or.reduce(matches)
+    return plausible

@@ -17,6 +17,7 @@ MODULES = (
     "interval_rounding",
     "interval_tuples",
     "julian_days",
+    "time_grids",
     "time_windows",
     "zone_functions",
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -154,15 +155,29 @@ def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
     )
 
 
-_NAMES = {
-    "year": "%Y",
-    "month": "%B",
-    "day": "%d",
-    "hour": "%H",
-    "minute": "%M",
-    "second": "%S",
-    "weekday": "%A",
-}
+_NUMBERS: Mapping[str, Callable[[pa.Array], pa.Array]] = MappingProxyType(
+    {
+        "year": pc.year,
+        "quarter": pc.quarter,
+        "dayofyear": pc.day_of_year,
+        "day": pc.day,
+        "week": pc.iso_week,
+        "hour": pc.hour,
+        "minute": pc.minute,
+        "second": pc.second,
+    }
+)
+"""The parts of a time that dateName shows as numbers."""
+_MONTHS = "January February March April May June July August September October November December"
+_WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+_NAMES = MappingProxyType({"month": tuple(_MONTHS.split()), "weekday": tuple(_WEEKDAYS.split())})
+"""The parts that it shows by their English names."""
+
+
+def _named(wall: pa.Array, part: str) -> pa.Array:
+    """Return the names of each time's month or weekday."""
+    numbers = pc.subtract(pc.month(wall), 1) if part == "month" else pc.day_of_week(wall)
+    return pa.array(_NAMES[part], pa.string()).take(numbers)
 
 
 def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -171,24 +186,16 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     Raises BadArguments."""
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     part = scalar.constant_text(name, arguments, 0, "the part").lower()
-    if part not in (*_NAMES, "quarter", "dayofyear", "week"):
+    if part not in _NAMES and part not in _NUMBERS:
         raise BadArguments(f"{name} does not know the part {part!r}.")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return the part as text, without a leading zero for days and times."""
         seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone, zone)
         wall = columns.from_values(seconds, pa.timestamp("s"))
-        if part == "quarter":
-            return pc.quarter(wall).cast(pa.string())
-        if part == "dayofyear":
-            return pc.day_of_year(wall).cast(pa.string())
-        if part == "week":
-            return pc.iso_week(wall).cast(pa.string())
-        shown = pc.strftime(wall, format=_NAMES[part])
-        trimmed = (
-            pc.utf8_ltrim(shown, "0") if part in ("day", "hour", "minute", "second") else shown
-        )
-        return pc.if_else(pc.equal(trimmed, ""), "0", trimmed)
+        if part in _NAMES:
+            return _named(wall, part)
+        return _NUMBERS[part](wall).cast(pa.string())
 
     scalar.require(name, [plain(arguments[1].type)], DATES, "a Date or DateTime")
     return scalar.standard_call(name, arguments, STRING, kernel)
@@ -197,7 +204,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the English name of each month: the kernel of monthName."""
     wall = columns.from_values(seconds_of(arrays[0], call), pa.timestamp("s"))
-    return pc.strftime(wall, format="%B")
+    return _named(wall, "month")
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (

@@ -429,7 +429,9 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
         Other values give the default, or stay if there is none.
         """
-        is_constant = isinstance(columns_given[0], pa.Scalar)
+        fallback_column = columns_given[3] if len(columns_given) > 3 else columns_given[0]
+        varying = (columns_given[0], fallback_column)
+        is_constant = all(isinstance(column, pa.Scalar) for column in varying)
         array = columns.as_array(columns_given[0], 1 if is_constant else rows)
         lookup_keys = _unified(found_keys, key_type.inner, make_nullable(compared), environment)
         array = _unified(array, subject.type, make_nullable(compared), environment)
@@ -439,7 +441,6 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         mapped = cast_column(
             found_values, value_type.inner, result, environment, strict=False
         ).take(places)
-        fallback_column = columns_given[3] if len(columns_given) > 3 else columns_given[0]
         fallback = cast_column(fallback_column, otherwise.type, result, environment, strict=False)
         chosen = choose([places.is_valid()], [mapped, fallback], len(array))
         return chosen[0] if is_constant else chosen

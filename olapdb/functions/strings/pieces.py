@@ -5,14 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import pyarrow as pa
+
 from olapdb.errors import ArgumentOutOfBound, BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, on_text, text_of
+from olapdb.functions.kernels import columns, slices
+from olapdb.functions.kernels.by_value import (
+    bytes_of_text,
+    define_by_value,
+    on_text,
+    text_of,
+    values_by_row,
+)
+from olapdb.functions.kernels.nested import truncate_lists
 from olapdb.functions.scalar import with_count_errors
+from olapdb.functions.strings.all_matches import PatternMatches, all_matches, cut
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
 from olapdb.functions.strings.search_many import pattern_of
 from olapdb.types import STRING, Array, Boolean, DataType, Float, Integer
+from olapdb.types.arrow_values import from_numpy
 
 _TEXTS = Array(STRING)
 
@@ -22,18 +35,37 @@ def _encoded(texts: Sequence[str | None]) -> list[bytes]:
     return [bytes_of_text(text or "") for text in texts]
 
 
-def _ngrams(text: bytes, size: int) -> list[bytes]:
+def _ngrams(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the pieces of `size` characters; raise BadArguments unless it is above 0."""
-    if size < 1:
+    offsets, data = columns.bytes_of(columns.text(arrays[0]))
+    sizes = columns.numpy_values(arrays[1]).astype(np.int64)
+    if (sizes < 1).any():
         raise BadArguments("The length of ngrams is at least 1.")
-    characters = text_of(text)
-    return _encoded([characters[at : at + size] for at in range(len(characters) - size + 1)])
+    heads = np.flatnonzero((data & 0xC0) != 0x80)
+    firsts, lasts = (np.searchsorted(heads, side) for side in (offsets[:-1], offsets[1:]))
+    list_offsets = columns.offsets_from_counts(np.maximum(lasts - firsts - sizes + 1, 0))
+    owners = columns.parents_of(list_offsets)
+    starts = firsts[owners] + np.arange(len(owners)) - list_offsets[owners]
+    ends = starts + sizes[owners]
+    inside = ends < lasts[owners]
+    stops = np.where(inside, heads[np.where(inside, ends, 0)], offsets[1:][owners])
+    return columns.lists_from(list_offsets, cut(data, heads[starts], stops))
 
 
-def _alpha_tokens(text: bytes, limit: int = 0) -> list[bytes]:
+def _alpha_tokens(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the runs of ASCII letters, at most `limit` if it is above 0."""
-    words = re.findall(rb"[A-Za-z]+", text)
-    return words[:limit] if limit > 0 else words
+    offsets, data = columns.bytes_of(columns.text(arrays[0]))
+    is_letter = np.zeros(len(data) + 1, bool)
+    is_letter[:-1] = (data | 0x20) - np.uint8(ord("a")) < 26
+    at_bound = np.zeros(len(data) + 1, bool)
+    at_bound[offsets] = True
+    before = np.append(False, is_letter[:-1])
+    starts = np.flatnonzero(is_letter & (at_bound | ~before))
+    ends = np.flatnonzero(before & (at_bound | ~is_letter))
+    counts = np.bincount(np.searchsorted(offsets, starts, "right") - 1, minlength=len(arrays[0]))
+    lists = columns.lists_from(columns.offsets_from_counts(counts), cut(data, starts, ends))
+    limit = call.constant(1) if len(arrays) > 1 else 0
+    return truncate_lists(lists, limit) if isinstance(limit, int) and limit > 0 else lists
 
 
 def _groups_of(pattern: bytes) -> re.Pattern[str]:
@@ -54,6 +86,50 @@ def _groups_across(text: bytes, pattern: bytes) -> list[list[bytes]]:
     """Return the matches of each group: one list a group."""
     matches = _all_groups(text, pattern)
     return [[match[at] for match in matches] for at in range(_groups_of(pattern).groups)]
+
+
+def _with_all_groups(
+    join: Callable[[PatternMatches], pa.Array], function: Callable[[bytes, bytes], object]
+) -> scalar.Kernel:
+    """Return a kernel that joins the groups of all matches, or calls the function with each distinct
+    row where the matches are not found at once."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Find the matches in the texts of each distinct pattern together."""
+
+        def of_pattern(texts: list[pa.Array], values: list[str]) -> pa.Array:
+            """Return the groups of one pattern. Raises BadArguments for a pattern without groups."""
+            pattern = bytes_of_text(values[0])
+            matches = all_matches(texts[0], values[0], _groups_of(pattern).groups)
+            if matches is not None:
+                return join(matches)
+            rows = [texts[0], columns.as_array(pa.scalar(pattern), len(texts[0]))]
+            return values_by_row(rows, function, call.result.arrow)
+
+        return slices.per_value([columns.text(a) for a in arrays], (1,), of_pattern)
+
+    return kernel
+
+
+def _lists_of_matches(matches: PatternMatches) -> pa.Array:
+    """Return for each row the groups of each match."""
+    count, groups = len(matches.owners), len(matches.texts) - 1
+    order = np.arange(groups)[None, :] * count + np.arange(count)[:, None]
+    values = pa.concat_arrays(matches.texts[1:]).take(from_numpy(order.reshape(-1)))
+    lists = columns.lists_from(np.arange(count + 1) * groups, values)
+    return columns.lists_from(columns.offsets_from_counts(matches.counts), lists)
+
+
+def _lists_of_groups(matches: PatternMatches) -> pa.Array:
+    """Return for each row the matches of each group."""
+    count, groups = len(matches.owners), len(matches.texts) - 1
+    owners, places = np.tile(matches.owners, groups), np.repeat(np.arange(groups), count)
+    order = np.lexsort((places, owners))  # keeps the order of matches
+    values = pa.concat_arrays(matches.texts[1:]).take(from_numpy(order))
+    inner = columns.offsets_from_counts(np.repeat(matches.counts, groups))
+    return columns.lists_from(
+        np.arange(matches.rows + 1) * groups, columns.lists_from(inner, values)
+    )
 
 
 def _first_groups(text: bytes, pattern: bytes) -> list[bytes]:
@@ -101,7 +177,31 @@ def _translated(text: str, source: str, target: str) -> str:
         raise BadArguments(
             "The second and third argument of translate have as many characters, or the third fewer."
         )
-    return text.translate({ord(c): target[at : at + 1] for at, c in reversed([*enumerate(source)])})
+    return text.translate({ord(c): target[at : at + 1] for at, c in enumerate(source)})
+
+
+def _translate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Replace bytes by those at their places in the third argument: the kernel of translate."""
+
+    def replaced(texts: list[pa.Array], values: list[str]) -> pa.Array:
+        """Replace by one pair of source and target. Raises BadArguments."""
+        source, target = (np.frombuffer(bytes_of_text(value), np.uint8) for value in values)
+        if len(target) > len(source):
+            raise BadArguments(
+                "The third argument of translate has at most as many characters as the second."
+            )
+        if (source >= 0x80).any() or (target >= 0x80).any():
+            raise BadArguments("translate replaces ASCII characters.", hint="Use translateUTF8.")
+        # Of a character that stands twice in the source, the last one counts.
+        table, kept = np.arange(256, dtype=np.uint8), np.ones(256, bool)
+        kept[source] = np.arange(len(source)) < len(target)
+        table[source[: len(target)]] = target
+        offsets, data = columns.bytes_of(texts[0])
+        stays = kept[data]
+        ends = np.append(0, np.cumsum(stays))
+        return columns.strings_from(ends[offsets], table[data[stays]])
+
+    return slices.per_value([columns.text(a) for a in arrays], (1, 2), replaced)
 
 
 def _overlaid(
@@ -160,32 +260,26 @@ def _on_characters(function: Callable[..., object]) -> Callable[..., bytes]:
     return on_text(function)  # type: ignore[arg-type]
 
 
-def _on_bytes(function: Callable[..., str]) -> Callable[..., bytes]:
-    """Return a function of bytes from one of strings, where each byte is one character."""
-
-    def call(*values: object) -> bytes:
-        """Decode the texts as Latin-1, call, and encode."""
-        decoded = [v.decode("latin-1") if isinstance(v, bytes) else v for v in values]
-        return function(*decoded).encode("latin-1")
-
-    return call
-
-
 _NESTED = Array(_TEXTS)
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    define_by_value("ngrams", text_rule(_TEXTS), _ngrams, count=2),
-    define_by_value(
+    scalar.define("ngrams", text_rule(_TEXTS), _ngrams, count=2),
+    scalar.define(
         "alphaTokens", text_rule(_TEXTS), _alpha_tokens, count=(1, 2), aliases=("splitByAlpha",)
     ),
-    define_by_value(
+    scalar.define(
         "extractAllGroupsVertical",
         text_rule(_NESTED, 2),
-        _all_groups,
+        _with_all_groups(_lists_of_matches, _all_groups),
         count=2,
         aliases=("extractAllGroups",),
     ),
-    define_by_value("extractAllGroupsHorizontal", text_rule(_NESTED, 2), _groups_across, count=2),
+    scalar.define(
+        "extractAllGroupsHorizontal",
+        text_rule(_NESTED, 2),
+        _with_all_groups(_lists_of_groups, _groups_across),
+        count=2,
+    ),
     define_by_value("extractGroups", text_rule(_TEXTS, 2), _first_groups, count=2),
     define_by_value(
         "regexpExtract",
@@ -206,7 +300,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     ),
     define_by_value("regexpQuoteMeta", text_rule(STRING), _quoted),
     define_by_value("substringIndexUTF8", text_rule(STRING, 2), on_text(_substring_index), count=3),
-    define_by_value("translate", text_rule(STRING, 3), _on_bytes(_translated), count=3),
+    scalar.define("translate", text_rule(STRING, 3), _translate, count=3),
     define_by_value("translateUTF8", text_rule(STRING, 3), on_text(_translated), count=3),
     define_by_value("overlay", text_rule(STRING, 2), _overlaid, count=(3, 4), insensitive=True),
     define_by_value(

@@ -6,11 +6,21 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+import pyarrow as pa
+
 from olapdb.errors import CannotCompileRegexp
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, text_of
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
+from olapdb.functions.strings.search_at_once import (
+    all_positions,
+    any_match,
+    first_index,
+    first_position,
+    of_constant_needles,
+    searching,
+)
 from olapdb.types import UINT8, UINT64, Array, DataType, Integer, String
 
 _CASES = (("", ""), ("CaseInsensitive", ""), ("", "UTF8"), ("CaseInsensitive", "UTF8"))
@@ -20,10 +30,13 @@ _CASES = (("", ""), ("CaseInsensitive", ""), ("", "UTF8"), ("CaseInsensitive", "
 def pattern_of(text: bytes, ignore_case: bool = False) -> re.Pattern[str]:
     """Return a compiled regular expression in which `.` matches line breaks too.
 
+    \\w, \\d, \\s and \\b know ASCII alone, as RE2's do, unless the pattern ignores the case.
     Raises CannotCompileRegexp for an invalid pattern.
     """
+    folds = ignore_case or b"(?i" in text
     try:
-        return re.compile(text_of(text), re.DOTALL | (re.IGNORECASE if ignore_case else 0))
+        flags = re.DOTALL | (0 if folds else re.ASCII) | (re.IGNORECASE if ignore_case else 0)
+        return re.compile(text_of(text), flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise CannotCompileRegexp(f"The pattern {text_of(text)!r} is invalid: {error}.") from error
 
@@ -56,7 +69,9 @@ def _positions(case: str, utf8: str) -> Callable[[bytes, list[bytes]], list[int]
     """Return the function that finds each needle's first position, from 1, or 0."""
 
     def positions(haystack: bytes, needles: list[bytes]) -> list[int]:
-        """Search for all needles; positions count characters with `utf8`."""
+        """Search for all needles; positions count characters with `utf8`. Nothing is in an empty text."""
+        if not haystack:
+            return [0] * len(needles)
         text = _folded(haystack, case, utf8)
         places = [text.find(_folded(needle, case, utf8)) for needle in needles]
         if utf8:
@@ -177,22 +192,37 @@ def _first_of(found: Callable[..., list[int]]) -> Callable[..., int]:
     return lambda *values: next(iter(found(*values)), 0)
 
 
+def _any_match(texts: pa.Array, patterns: list[str]) -> pa.Array:
+    """Return whether any pattern matches each text. Raises CannotCompileRegexp for an invalid one."""
+    for pattern in patterns:
+        pattern_of(bytes_of_text(pattern))
+    return any_match(texts, patterns)
+
+
 _INDICES = Array(UINT64)
 _TWO_TEXTS = text_rule(UINT8, 2)
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(
-        define_by_value(
-            f"multiSearch{kind}{case}{utf8}", _list_rule(result), make(case, utf8), count=2
+        scalar.define(
+            f"multiSearch{kind}{case}{utf8}",
+            _list_rule(result),
+            of_constant_needles(searching(case, utf8, join), make(case, utf8)),
+            count=2,
         )
-        for kind, result, make in (
-            ("AllPositions", _INDICES, _positions),
-            ("FirstPosition", UINT64, _first_position),
-            ("FirstIndex", UINT64, _first_index),
+        for kind, result, make, join in (
+            ("AllPositions", _INDICES, _positions, all_positions),
+            ("FirstPosition", UINT64, _first_position, first_position),
+            ("FirstIndex", UINT64, _first_index, first_index),
         )
         for case, utf8 in _CASES
     ),
-    define_by_value("multiMatchAny", _list_rule(UINT8), _any_of(_matching), count=2),
+    scalar.define(
+        "multiMatchAny",
+        _list_rule(UINT8),
+        of_constant_needles(_any_match, _any_of(_matching)),
+        count=2,
+    ),
     define_by_value("multiMatchAnyIndex", _list_rule(UINT64), _first_of(_matching), count=2),
     define_by_value("multiMatchAllIndices", _list_rule(_INDICES), _matching, count=2),
     define_by_value("multiFuzzyMatchAny", _list_rule(UINT8, True), _any_of(_fuzzy), count=3),

@@ -15,6 +15,7 @@ from olapdb.functions.kernels import columns, slices
 from olapdb.functions.kernels.nested import filter_elements, truncate_lists
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
 from olapdb.functions.strings import rendering
+from olapdb.functions.strings.all_matches import all_matches
 from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TEXT_TYPES
 from olapdb.types import STRING, Array, DataType, Integer, is_nullable
 
@@ -205,6 +206,9 @@ def _extract(*, every: bool) -> Kernel:
             ) from None
         if not every:
             return _first_match(array, pattern, groups)
+        found = all_matches(array, pattern, min(groups, 1))
+        if found is not None:
+            return columns.lists_from(columns.offsets_from_counts(found.counts), found.texts[-1])
         # Arrow finds one match at a time: cut the matched part off until no text has another match.
         matches: list[pa.Array] = []
         owners: list[np.ndarray] = []
