@@ -85,8 +85,10 @@ def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[s
 @lru_cache(maxsize=1_024)
 def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
     """Return the columns that SummingMergeTree adds up: the named ones, or else every number outside
-    both keys."""
+    both keys. Other engines add up none."""
     table = layout.table
+    if table.engine.name != "SummingMergeTree":
+        return ()
     in_keys = layout.sorting_columns | layout.partition_columns
     arguments = table.engine.arguments
     return tuple(

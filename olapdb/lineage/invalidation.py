@@ -22,8 +22,8 @@ from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of
 from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.changes import Change, Invalidate
-from olapdb.model.contributions import SharedBlocks, contributed_blocks, overlaps_any, wrote_rows
-from olapdb.model.part import BlockRange, Part, subtract_ranges
+from olapdb.model.contributions import SharedBlocks, contributed_blocks, wrote_rows
+from olapdb.model.part import BlockRange, Part, overlaps_any, subtract_ranges
 from olapdb.model.requirements import NotCovered, Requirement, ViewsOnTableAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot

@@ -16,7 +16,9 @@ Rows that leave by retention must not come back: the slice is frozen, and its bl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -28,7 +30,8 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import RetainedRows
 from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION, layout_of, placeholder_part
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.invalidation import invalidate, partitions_moved_above
+from olapdb.lineage.gap_search import GapSearch, NamedSlices
+from olapdb.lineage.invalidation import invalidate
 from olapdb.lineage.part_lookup import PartLookup
 from olapdb.lineage.retention import (
     DISCARD_HINT,
@@ -48,14 +51,8 @@ from olapdb.model.changes import (
     RemoveParts,
     Retain,
 )
-from olapdb.model.contributions import (
-    BlocksRemoved,
-    SharedBlocks,
-    contributed_blocks,
-    overlaps_any,
-    wrote_rows,
-)
-from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
+from olapdb.model.contributions import BlocksRemoved, contributed_blocks, wrote_rows
+from olapdb.model.part import BlockRange, Contribution, Part, new_part_id
 from olapdb.model.requirements import (
     DataVersionIs,
     PartsLive,
@@ -170,30 +167,35 @@ class TargetRows:
         """Return the source blocks that become the view's gap, since everything that it wrote for
         them is in `own`; add the view's other changes and the requirements to `effects`."""
         partitions = dict.fromkeys(part.partition_id for part in own)
-        empty = [p for p in partitions if self._empties_partition(view, p)]
+        kept = self._partitions_kept(view)
+        emptied = [p for p in partitions if p not in kept]
         if self._stale_frozen:
             effects.change(*frozen_keys_stale(view, self.snapshot, self._stale_frozen))
         if self.discard_retained:
-            effects.change(*(ReleaseRetained(view.id, p, self.snapshot.number) for p in empty))
+            effects.change(*(ReleaseRetained(view.id, p, self.snapshot.number) for p in emptied))
+        traced = self._traced_slices(view)
         effects.change(
             *(
                 ClearInvalidations(view.id, p, self.snapshot.number)
-                for p in empty
-                if self._only_removed_rows(view, p)
+                for p in emptied
+                if p not in traced
             )
         )
-        gaps, stale, read = self._gaps_and_stale(view, own)
+        gaps, stale, read = self._gaps_and_stale(view, own, frozenset(emptied))
         effects.require(*read)
         live = {part.partition_id for part in self.snapshot.parts(view.source_id) if part.rows}
         lost = BlocksRemoved(gaps, live)
         if gaps and lost.count_added(view.id, self._target_parts) > CONTRIBUTIONS_MAX:
             gaps, lost, stale = {}, BlocksRemoved({}, live), list(partitions)
-        for partition, blocks in gaps.items():
-            effects.change(RemoveCoverage(view.id, partition, blocks))
-            effects.require(PartsWithinRanges(view.source_id, partition, blocks))
-        for partition in stale:
-            rows = sum(self._rows[part.id] for part in own if part.partition_id == partition)
-            effects.change(invalidate(origin, view.id, partition, "TARGET CHANGED", rows))
+        if gaps:
+            effects.change(RemoveCoverage(view.id, tuple(gaps.items())))
+        effects.require(
+            *(PartsWithinRanges(view.source_id, p, blocks) for p, blocks in gaps.items())
+        )
+        rows = Counter[str]()
+        for part in own:
+            rows[part.partition_id] += self._rows[part.id]
+        effects.change(*(invalidate(origin, view.id, p, "TARGET CHANGED", rows[p]) for p in stale))
         return lost
 
     @property
@@ -201,32 +203,30 @@ class TargetRows:
         """Return all parts of the target at the snapshot."""
         return self.snapshot.parts(self.table.id)
 
-    def _only_removed_rows(self, view: MaterializedView, partition: str) -> bool:
-        """Return whether all invalidations of the slice are about removed source rows, so that
-        they are void once the whole slice is a gap. Any other one may be the only trace of rows
-        that no part here names."""
-        return all(
-            one.cause in REMOVAL_CAUSES
+    def _traced_slices(self, view: MaterializedView) -> set[str | None]:
+        """Return the slices with an invalidation that is not about removed source rows. It may be
+        the only trace of rows that no part here names; the others are void once the whole slice is
+        a gap."""
+        return {
+            one.target_partition
             for one in self.snapshot.invalidations(view.id)
-            if one.target_partition == partition
-        )
+            if one.cause not in REMOVAL_CAUSES
+        }
 
     def _is_removed(self, part: Part) -> bool:
         """Return whether the commit removes the part with all its rows."""
         return self._rows.get(part.id) == part.rows
 
-    def _empties_partition(self, view: MaterializedView, partition: str) -> bool:
-        """Return whether the commit removes all rows that the view wrote to the partition."""
-        return all(
-            self._is_removed(part)
+    def _partitions_kept(self, view: MaterializedView) -> set[str]:
+        """Return the partitions in which rows that the view wrote remain."""
+        return {
+            part.partition_id
             for part in self._target_parts
-            if part.rows and part.partition_id == partition and part.written_by({view.id})
-        )
-
-    # --- gap or stale
+            if part.rows and part.written_by({view.id}) and not self._is_removed(part)
+        }
 
     def _gaps_and_stale(
-        self, view: MaterializedView, own: Sequence[Part]
+        self, view: MaterializedView, own: Sequence[Part], emptied: AbstractSet[str]
     ) -> tuple[dict[str, tuple[BlockRange, ...]], list[str], list[Requirement]]:
         """Return (blocks by source partition that become a gap, partitions of the target that
         become stale, requirements on what was read to decide it)."""
@@ -236,57 +236,26 @@ class TargetRows:
         if any(_of_another_source(view, part) for part in own):
             # They name blocks of the source before: only the replay that is due makes them again.
             return {}, sorted({part.partition_id for part in own}), []
-        emptied = [
-            p
-            for p in dict.fromkeys(x.partition_id for x in own)
-            if self._empties_partition(view, p)
-        ]
-        stale = {part.partition_id for part in own} - set(emptied)
+        kept = {part.partition_id for part in own} - emptied
         if not emptied:
-            return {}, sorted(stale), []
-        left = contributed_blocks(
-            view.id,
-            (p for p in self._target_parts if p.rows and not self._is_emptied(p, emptied)),
-            view.source_id,
+            return {}, sorted(kept), []
+        left = [
+            part
+            for part in self._target_parts
+            if part.rows and not (part.partition_id in emptied and self._is_removed(part))
+        ]
+        search = GapSearch(
+            view,
+            source,
+            self.table,
+            PartLookup(view, source, self.context),
+            left=contributed_blocks(view.id, left, view.source_id),
+            cancelled=contributed_blocks(view.id, self._cancelled_parts(), view.source_id),
+            named=NamedSlices.of(view.id, (part for part in own if part.partition_id in emptied)),
+            retired=self._retained_partitions(view, emptied),
         )
-        cancelled = contributed_blocks(view.id, self._cancelled_parts(), view.source_id)
-        names = {
-            p: contributed_blocks(view.id, (x for x in own if x.partition_id == p)) for p in emptied
-        }
-        coverage = self.snapshot.coverage(view.id)
-        retired = self._retained_partitions(view, emptied)
-        asked = PartLookup(view, source, self.context)
-        gaps: dict[str, list[BlockRange]] = {}
-        ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
-        live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
-        shared = SharedBlocks(live) if self.table.engine.drops_keys else None
-        moved = partitions_moved_above(view, self.snapshot, list(names.values()))
-        for part in live:
-            one, blocks = part.partition_id, part.block_range
-            if not coverage.covers(one, blocks):
-                continue
-            if one not in ranges:
-                ranges[one] = (left.ranges(one), {p: n.ranges(one) for p, n in names.items()})
-            elsewhere, by_slice = ranges[one]
-            reached = [p for p, named in by_slice.items() if overlaps_any(named, blocks)]
-            cancels = overlaps_any(cancelled.ranges(one), blocks)
-            if not reached and not cancels and one not in moved:
-                continue
-            asks = bool(retired) or cancels or overlaps_any(elsewhere, blocks) or not reached
-            asks = asks or (shared is not None and shared.holds(part))
-            there = asked.reached(part) if asks else frozenset(reached)
-            if there is None:
-                stale.update(reached or emptied)
-            elif there and there <= set(emptied) - retired:
-                gaps.setdefault(one, []).append(blocks)
-            else:
-                stale.update(there.intersection(emptied))
-        found = {p: union_ranges(some) for p, some in gaps.items()}
-        return found, sorted(stale), asked.requirements
-
-    def _is_emptied(self, part: Part, emptied: Sequence[str]) -> bool:
-        """Return whether the commit removes all rows of the part, of a partition in `emptied`."""
-        return self._is_removed(part) and part.partition_id in emptied
+        gaps, stale = search.run()
+        return gaps, sorted(kept | stale), search.asked.requirements
 
     def _cancelled_parts(self) -> Iterator[Part]:
         """Yield the parts whose rows combined to nothing."""

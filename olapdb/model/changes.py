@@ -76,12 +76,11 @@ class AddCoverage:
 
 @dataclass(frozen=True, slots=True)
 class RemoveCoverage:
-    """Removes a view's coverage: all of it, of one `partition`, or of some `blocks` of it, which
-    become its gap."""
+    """Removes a view's coverage: some `blocks` by source partition, which become its gap, or, without
+    any, all of it."""
 
     view_id: str
-    partition: str | None = None
-    blocks: tuple[BlockRange, ...] = ()
+    blocks: tuple[tuple[str, tuple[BlockRange, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

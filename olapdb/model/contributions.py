@@ -3,11 +3,18 @@ contributions."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from olapdb.model.part import BlockRange, Contribution, Part, subtract_ranges, union_ranges
+from olapdb.model.part import (
+    BlockRange,
+    Contribution,
+    Part,
+    covers,
+    overlaps_any,
+    subtract_ranges,
+    union_ranges,
+)
 from olapdb.model.view_state import Coverage
 
 
@@ -59,24 +66,32 @@ class SharedBlocks:
         self._ranges = {
             partition: union_ranges(ranges) for partition, ranges in by_partition.items()
         }
+        self._shared = _in_several(self._ranges.values())
 
     def holds(self, part: Part) -> bool:
         """Return whether any other partition has rows of the part's blocks."""
+        if covers(self._ranges.get(part.partition_id, ()), part.block_range):
+            return overlaps_any(self._shared, part.block_range)
         return any(
             partition != part.partition_id and overlaps_any(ranges, part.block_range)
             for partition, ranges in self._ranges.items()
         )
 
 
+def _in_several(lists: Iterable[Sequence[BlockRange]]) -> tuple[BlockRange, ...]:
+    """Return the blocks that are in two or more of the lists, each of disjoint ranges."""
+    shared: list[BlockRange] = []
+    last = 0  # of the blocks that a list met so far has
+    for blocks in sorted(blocks for ranges in lists for blocks in ranges):
+        if blocks.first <= last:
+            shared.append(BlockRange(blocks.first, min(blocks.last, last)))
+        last = max(last, blocks.last)
+    return union_ranges(shared)
+
+
 def named_ranges(contribution: Contribution) -> list[BlockRange]:
     """Return the block ranges of a contribution, without new blocks that have no number yet."""
     return [blocks for blocks in contribution.blocks if isinstance(blocks, BlockRange)]
-
-
-def overlaps_any(ranges: Sequence[BlockRange], blocks: BlockRange) -> bool:
-    """Return whether one of the joined, sorted ranges overlaps `blocks`."""
-    at = bisect_left(ranges, blocks.first, key=lambda r: r.last)
-    return at < len(ranges) and ranges[at].first <= blocks.last
 
 
 class BlocksRemoved:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -78,15 +79,19 @@ def subtract_ranges(
     """Return the blocks of `ranges` that are not in `without`, joined: {1..9} - {3..4, 7..7} ->
     {1..2, 5..6, 8..9}."""
     remaining: list[BlockRange] = []
-    removed = union_ranges(without)
+    holes = union_ranges(without)
+    at = 0  # of the first hole that does not end before the range: both are sorted
     for blocks in union_ranges(ranges):
         first = blocks.first
-        for hole in removed:
-            if hole.last < first or hole.first > blocks.last:
-                continue
+        while at < len(holes) and holes[at].last < first:
+            at += 1
+        next_hole = at
+        while next_hole < len(holes) and holes[next_hole].first <= blocks.last:
+            hole = holes[next_hole]
             if hole.first > first:
                 remaining.append(BlockRange(first, hole.first - 1))
             first = hole.last + 1
+            next_hole += 1
         if first <= blocks.last:
             remaining.append(BlockRange(first, blocks.last))
     return tuple(remaining)
@@ -106,9 +111,16 @@ def is_detached(table_id: str) -> bool:
 _DETACHED = "/detached"
 
 
-def covers(ranges: Iterable[BlockRange], inner: BlockRange) -> bool:
-    """Return whether one of the ranges contains `inner`. The caller has joined the ranges."""
-    return any(blocks.contains(inner) for blocks in ranges)
+def covers(ranges: Sequence[BlockRange], inner: BlockRange) -> bool:
+    """Return whether one of the joined, sorted ranges contains `inner`."""
+    at = bisect_left(ranges, inner.first, key=lambda r: r.last)
+    return at < len(ranges) and ranges[at].contains(inner)
+
+
+def overlaps_any(ranges: Sequence[BlockRange], blocks: BlockRange) -> bool:
+    """Return whether one of the joined, sorted ranges overlaps `blocks`."""
+    at = bisect_left(ranges, blocks.first, key=lambda r: r.last)
+    return at < len(ranges) and ranges[at].first <= blocks.last
 
 
 @dataclass(frozen=True, slots=True)

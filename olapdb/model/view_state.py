@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from olapdb.model.part import BlockRange, Blocks, covers, union_ranges
+from olapdb.model.part import BlockRange, Blocks, covers, overlaps_any, union_ranges
 
 Cause: TypeAlias = Literal[
     "DELETE",
@@ -57,6 +57,8 @@ class Coverage:
 
     def ranges(self, partition: str) -> tuple[BlockRange, ...]:
         """Return all covered ranges of the partition, joined."""
+        if partition not in self.by_partition:
+            return self.everywhere
         return union_ranges((*self.everywhere, *self.by_partition.get(partition, ())))
 
     def covers(self, partition: str, blocks: BlockRange) -> bool:
@@ -65,7 +67,9 @@ class Coverage:
 
     def touches(self, partition: str, blocks: BlockRange) -> bool:
         """Return whether any of these blocks of the partition is covered."""
-        return any(covered.overlaps(blocks) for covered in self.ranges(partition))
+        return overlaps_any(self.everywhere, blocks) or overlaps_any(
+            self.by_partition.get(partition, ()), blocks
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Gives drawn tables types, engines and clauses that the grammar alone does not draw, from a random
 source of their own: the other seeds keep their scripts.
 
-Types: wide integers, Enum, IPv4, IPv6, Time. Engines: CoalescingMergeTree, and Join and Set for
+Columns: a plain number of an AggregatingMergeTree. Types: wide integers, Enum, IPv4, IPv6, Time. Engines: CoalescingMergeTree, and Join and Set for
 dimensions. Clauses: projections, text indexes, TTL of a column, TTL … GROUP BY.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tests.definitions.tables import Field, TableDraft
+from tests.definitions.tables import Field, TableDraft, value_type
 
 KEYS = {
     "Int128": ("-1", "0", "1", "170141183460469231731687303715884105727"),
@@ -35,6 +35,7 @@ class Later:
         self.chance = random.Random(f"later {seed}")
         self.used = self.lot(0.33)
         self.key_type = self.chance.choice(list(KEYS)) if self.lot(0.6) else ""
+        self.of_plain_columns = random.Random(f"plain columns {seed}")
 
     def lot(self, share: float) -> bool:
         """Return True with the given probability."""
@@ -42,6 +43,8 @@ class Later:
 
     def table(self, table: TableDraft, is_dimension: bool = False) -> TableDraft:
         """Return the table with some of its parts in later forms; mostly the table itself."""
+        if table.engine == "AggregatingMergeTree" and self.of_plain_columns.random() < 0.4:
+            table = _with_plain_number(table)
         if not self.used:
             return table
         table = table.copy()
@@ -93,3 +96,14 @@ class Later:
                 f" TTL {times[0].name} + INTERVAL 1 YEAR GROUP BY {by}"
                 f" SET {numbers[0]} = max({numbers[0]})"
             )
+
+
+def _with_plain_number(table: TableDraft) -> TableDraft:
+    """Return the table with its first merged number as a plain one, of which a merge keeps one row's
+    value."""
+    table = table.copy()
+    merged = [f for f in table.fields if f.type.startswith("SimpleAggregateFunction")]
+    if merged:
+        plain = replace(merged[0], type=value_type(merged[0].type))
+        table.fields = [plain if f is merged[0] else f for f in table.fields]
+    return table

@@ -237,11 +237,20 @@ _MOVES = r"(?i)interval|fromUnix|to(Date|DateTime)\w*\(|add[A-Z]|subtract|plus|m
 _FLAT = r"(?:[^()\[]|\[[^\]]*\])*"
 """Arguments that call no function, with the types of columns in brackets."""
 _MOVED_DATE = r"(plus|minus|add[A-Z]\w+|subtract[A-Z]\w+)\(+to(Date|DateTime)\("
+_MOVED_FIRST_DAY = r"(plus|minus|add[A-Z]\w+|subtract[A-Z]\w+)\(+toDate(Time)?\('1970-01-0"
+"""A date of the first days of its type, moved: it may be moved before the first one, and on."""
 _FLOATING = r"(sin|cos|tan|log|sqrt|divide|exp|pow|hypot|Float)"
 _NANS = rf"{_FLOATING}.* IN \(SELECT|IN \(SELECT.*{_FLOATING}"
 RULES = (
     # ClickHouse refuses
     Rule("no Variant", "accepted", r"Variant"),
+    Rule(
+        "no Variant",
+        "accepted",
+        r"requires at least one argument of type Map",
+        statement=r"\b(if|multiIf)\(.*\bmap",
+    ),
+    Rule("NOT is a function in BETWEEN", "accepted", r"Syntax error", statement=r"BETWEEN not\("),
     Rule(
         "a condition may be any number",
         "accepted",
@@ -348,6 +357,12 @@ RULES = (
         "different",
         statement=rf"minus\(.*{_MOVED_DATE}",
         answers=r"-655[0-3]\d",
+    ),
+    Rule("moments stop at the ends of their type", "different", statement=_MOVED_FIRST_DAY),
+    Rule(
+        "moments stop at the ends of their type",
+        "different",
+        statement=r"toUnixTimestamp64\w+\(+fromUnixTimestamp64",
     ),
     Rule(
         "least and greatest of Decimals do not overflow",

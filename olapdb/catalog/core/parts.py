@@ -63,6 +63,15 @@ live_parts_of = CoreStatement(
         t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
     ).where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
 )
+live_parts_in = CoreStatement(
+    lambda: sa.select(
+        t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
+    ).where(
+        t.parts.c.table_id == P("of_table"),
+        t.parts.c.partition_id == P("partition"),
+        t.parts.c.dropped_commit.is_(None),
+    )
+)
 live_parts_named = CoreStatement(
     lambda: sa.select(
         t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block

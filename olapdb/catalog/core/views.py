@@ -30,6 +30,18 @@ coverage_at = CoreStatement(
         t.coverage.c.last_block,
     ).where(t.coverage.c.view_id == P("of_view"), alive(t.coverage))
 )
+coverage_of_partition = CoreStatement(
+    lambda: sa.select(
+        t.coverage.c.row_id,
+        t.coverage.c.partition_id,
+        t.coverage.c.first_block,
+        t.coverage.c.last_block,
+    ).where(
+        t.coverage.c.view_id == P("of_view"),
+        sa.or_(t.coverage.c.partition_id.is_(None), t.coverage.c.partition_id == P("partition")),
+        alive(t.coverage),
+    )
+)
 drop_coverage = CoreStatement(
     lambda: (
         sa.update(t.coverage)

@@ -105,12 +105,12 @@ class CommitApplier:
                 self._ledger.add_coverage(
                     row.view_id, row.partition, self._range(row.blocks), grown=grown
                 )
-            case changes.RemoveCoverage(view_id, partition, blocks):
-                if partition is None:
+            case changes.RemoveCoverage(view_id, blocks):
+                if not blocks:
                     self._ledger.drop_coverage(view_id)
                 else:
                     source_id = self._object(view_id).source_id
-                    self._ledger.remove_coverage(view_id, source_id, partition, blocks)
+                    self._ledger.remove_coverage(view_id, source_id, dict(blocks))
             case changes.CoverSource(view_id):
                 self._cover_source(view_id)
             case changes.Retain(retained):

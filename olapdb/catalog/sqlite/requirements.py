@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
@@ -22,6 +23,9 @@ from olapdb.model.view_state import Coverage
 
 LivePart: TypeAlias = tuple[str, int, int]
 """(part id, first block, last block)"""
+PARTITIONS_ASKED_MAX = 4
+"""The most partitions of a table or view that a commit asks about one by one. A chunk of a backfill
+asks about one of thousands; a commit of many chunks asks about them all."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class Current:
     _live: dict[str, dict[str, list[LivePart]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    _coverage: dict[str, Coverage] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _asked: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def live_parts(self, table_id: str) -> Mapping[str, Sequence[LivePart]]:
         """Return the table's live parts by partition, cached: a commit checks all requirements
@@ -46,6 +54,45 @@ class Current:
             ):
                 by_partition.setdefault(partition, []).append((part_id, first, last))
         return by_partition
+
+    def ranges_in(self, table_id: str, partition: str) -> list[BlockRange]:
+        """Return the block ranges of the table's live parts in one partition."""
+        live: Iterable[LivePart]
+        if table_id in self._live or self._asks_often(table_id):
+            live = self.live_parts(table_id).get(partition, ())
+        else:
+            rows = sql.live_parts_in(self.connection, of_table=table_id, partition=partition)
+            live = ((part_id, first, last) for part_id, _, first, last in rows)
+        return [BlockRange(first, last) for _, first, last in live]
+
+    def coverage(self, view_id: str) -> Coverage:
+        """Return the view's coverage, cached."""
+        if view_id not in self._coverage:
+            rows = sql.coverage_at(self.connection, of_view=view_id, number=self.number)
+            self._coverage[view_id] = coverage_of_rows(view_id, _ranges_of(rows), None)
+        return self._coverage[view_id]
+
+    def coverage_in(self, view_id: str, partition: str) -> Coverage:
+        """Return a coverage of the view that tells all about this partition."""
+        if view_id in self._coverage or self._asks_often(view_id):
+            return self.coverage(view_id)
+        rows = sql.coverage_of_partition(
+            self.connection, of_view=view_id, partition=partition, number=self.number
+        )
+        return coverage_of_rows(view_id, _ranges_of(rows), None)
+
+    def _asks_often(self, object_id: str) -> bool:
+        """Count the questions about single partitions of the object. Return whether there are so
+        many that one answer about all of them costs less."""
+        self._asked[object_id] += 1
+        return self._asked[object_id] > PARTITIONS_ASKED_MAX
+
+
+def _ranges_of(
+    rows: Iterable[tuple[int, str | None, int, int]],
+) -> Iterator[tuple[str | None, int, int]]:
+    """Yield (partition, first, last) of rows of the coverage."""
+    return ((partition, first, last) for _, partition, first, last in rows)
 
 
 def check_all(current: Current, requirements: Iterable[required.Requirement]) -> None:
@@ -105,16 +152,16 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
             reading = {(v.id, v.version) for v in schema.views_joining.get(table_id, ())}
             return reading == set(views)
         case required.NothingCovered(view_id):
-            seen = coverage(current, view_id)
+            seen = current.coverage(view_id)
             return not seen.everywhere and not any(seen.by_partition.values())
         case required.SeenUpTo(view_id, block):
-            seen = coverage(current, view_id)
+            seen = current.coverage(view_id)
             ranges = (*seen.everywhere, *(r for own in seen.by_partition.values() for r in own))
             return all(one.last <= block for one in ranges)
         case required.PartsWithinRanges(table_id, partition_id, blocks):
             return all(
                 one.contains(part) or not one.overlaps(part)
-                for part in _ranges_in(current, table_id, partition_id)
+                for part in current.ranges_in(table_id, partition_id)
                 for one in blocks
             )
         case required.ViewIs(view_id, version):
@@ -144,7 +191,7 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
         case required.NoGap(view_id):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and has_no_gap(
-                connection, current.number, view.source_id, coverage(current, view_id)
+                connection, current.number, view.source_id, current.coverage(view_id)
             )
         case required.NothingStale(view_id):
             return has_no_stale_slice(connection, current.number, view_id)
@@ -169,10 +216,10 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
         case required.PartsOfPartitionAre():
             return _parts_of_partition_are(current, requirement)
         case required.NotCovered(view_id, partition_id, blocks):
-            seen = coverage(current, view_id)
+            seen = current.coverage_in(view_id, partition_id)
             return not any(seen.touches(partition_id, one) for one in blocks)
         case required.Covered(view_id, partition_id, blocks):
-            seen = coverage(current, view_id)
+            seen = current.coverage_in(view_id, partition_id)
             return all(seen.touches(partition_id, one) for one in blocks)
         case required.CoverageCommon():
             return _coverage_common(current, requirement)
@@ -194,12 +241,6 @@ def data_version(current: Current, table_id: str, partition_id: str) -> int:
     return version or 0
 
 
-def coverage(current: Current, view_id: str) -> Coverage:
-    """Return the view's coverage at the current commit."""
-    rows = sql.coverage_at(current.connection, of_view=view_id, number=current.number)
-    return coverage_of_rows(view_id, ((p, a, b) for _, p, a, b in rows), None)
-
-
 def _check_token(current: Current, requirement: required.TokenIsNew) -> None:
     """Raise DuplicateInsert if a commit has recorded the token."""
     commit = sql.token_commit.value(
@@ -209,12 +250,6 @@ def _check_token(current: Current, requirement: required.TokenIsNew) -> None:
         raise DuplicateInsert(
             f"An INSERT with the token {requirement.token!r} was committed before (commit {commit})."
         )
-
-
-def _ranges_in(current: Current, table_id: str, partition_id: str) -> list[BlockRange]:
-    """Return the block ranges of the live parts in one partition."""
-    live = current.live_parts(table_id).get(partition_id, ())
-    return [BlockRange(first, last) for _, first, last in live]
 
 
 def _parts_of_partition_are(current: Current, requirement: required.PartsOfPartitionAre) -> bool:
@@ -240,7 +275,7 @@ def _coverage_common(current: Current, requirement: required.CoverageCommon) -> 
         _live_rows(current.connection, requirement.table_id, requirement.part_ids)
     )
     for view in views:
-        seen = coverage(current, view.id)
+        seen = current.coverage(view.id)
         for partition, hull in hulls.items():
             if seen.touches(partition, hull) and not seen.covers(partition, hull):
                 return False

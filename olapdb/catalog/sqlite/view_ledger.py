@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from olapdb.catalog.sqlite import statements as sql
@@ -16,7 +16,7 @@ from olapdb.catalog.sqlite.retained_rows import (
 )
 from olapdb.model.changes import ClearInvalidations, ReleaseRetained
 from olapdb.model.encoding import dumps
-from olapdb.model.part import BlockRange, subtract_ranges, union_ranges
+from olapdb.model.part import BlockRange, overlaps_any, subtract_ranges, union_ranges
 from olapdb.model.view_state import Invalidation, Retained
 
 
@@ -43,7 +43,7 @@ class ViewLedger:
             self._insert_coverage(view_id, None, blocks)
             return
         joined, replaced = [blocks], []
-        for row_id, own, first, last in self._coverage_rows(view_id):
+        for row_id, own, first, last in self._coverage_rows(view_id, partition):
             if own == partition and first <= blocks.last + 1 and blocks.first <= last + 1:
                 joined.append(BlockRange(first, last))
                 replaced.append(row_id)
@@ -56,49 +56,33 @@ class ViewLedger:
         self._drop_coverage([row_id for row_id, *_ in self._coverage_rows(view_id)])
 
     def remove_coverage(
-        self, view_id: str, source_id: str, partition: str, blocks: Sequence[BlockRange] = ()
+        self, view_id: str, source_id: str, removed: Mapping[str, Sequence[BlockRange]]
     ) -> None:
-        """Remove these blocks of the partition from the view's coverage; without blocks the whole
-        partition."""
-        rows = self._coverage_rows(view_id)
-        if blocks:
-            self._remove_blocks(view_id, source_id, partition, blocks, rows)
-            return
-        # "All partitions except one" is stored as "each of the others": existing blocks never
-        # get a new partition.
-        others = self._partitions(source_id) - {partition}
-        everywhere = [(a, b) for _, p, a, b in rows if p is None]
-        self._drop_coverage([row_id for row_id, p, *_ in rows if p is None or p == partition])
-        for other in sorted(others):
-            for first, last in everywhere:
-                self._insert_coverage(view_id, other, BlockRange(first, last))
+        """Remove blocks, by source partition, from the view's coverage.
 
-    def _remove_blocks(
-        self,
-        view_id: str,
-        source_id: str,
-        partition: str,
-        blocks: Sequence[BlockRange],
-        rows: Sequence[tuple[int, str | None, int, int]],
-    ) -> None:
-        """Remove some blocks of one partition from the coverage `rows` (row id, partition, first,
-        last). Rows of all partitions (None) lose them too; each other partition then gets them
-        back."""
-        others = sorted(self._partitions(source_id) - {partition})
-        for row_id, covered_partition, first, last in rows:
+        Rows of all partitions (None) lose what any partition loses; each partition then gets back
+        what it keeps: existing blocks never get a new partition.
+
+            (all: 1..9) without a: 3..4, b: 4..5   ->   (all: 1..2, 6..9) (a: 5) (b: 3) (c: 3..5)
+        """
+        anywhere = union_ranges(blocks for ranges in removed.values() for blocks in ranges)
+        in_all: list[BlockRange] = []
+        for row_id, partition, first, last in self._coverage_rows(view_id):
             whole = BlockRange(first, last)
-            if covered_partition not in (None, partition) or not any(
-                kept_blocks.overlaps(whole) for kept_blocks in blocks
-            ):
+            leaving = anywhere if partition is None else union_ranges(removed.get(partition, ()))
+            if not overlaps_any(leaving, whole):
                 continue
             self._drop_coverage([row_id])
-            remaining = subtract_ranges((whole,), blocks)
-            for kept_blocks in remaining:
-                self._insert_coverage(view_id, covered_partition, kept_blocks)
-            if covered_partition is None:
-                for removed_blocks in subtract_ranges((whole,), remaining):
-                    for other in others:
-                        self._insert_coverage(view_id, other, removed_blocks)
+            remaining = subtract_ranges((whole,), leaving)
+            for blocks in remaining:
+                self._insert_coverage(view_id, partition, blocks)
+            if partition is None:
+                in_all += subtract_ranges((whole,), remaining)
+        if not in_all:
+            return
+        for partition in sorted(self._partitions(source_id)):
+            for blocks in subtract_ranges(in_all, removed.get(partition, ())):
+                self._insert_coverage(view_id, partition, blocks)
 
     def retain(self, retained: Retained) -> None:
         """Record rows removed by retention; merge them with an existing row of the same view, side
@@ -161,10 +145,18 @@ class ViewLedger:
         """Mark retained rows as dropped by this commit."""
         sql.drop_retained(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 
-    def _coverage_rows(self, view_id: str) -> list[tuple[int, str | None, int, int]]:
+    def _coverage_rows(
+        self, view_id: str, partition: str | None = None
+    ) -> list[tuple[int, str | None, int, int]]:
         """Return (row id, source partition or None for all, first block, last block) of the view's
-        live coverage."""
-        return sql.coverage_at(self._connection, of_view=view_id, number=self._number).fetchall()
+        live coverage; with `partition` only the rows that tell about it."""
+        if partition is None:
+            rows = sql.coverage_at(self._connection, of_view=view_id, number=self._number)
+        else:
+            rows = sql.coverage_of_partition(
+                self._connection, of_view=view_id, partition=partition, number=self._number
+            )
+        return rows.fetchall()
 
     def _partitions(self, table_id: str) -> set[str]:
         """Return the ids of partitions in which the table has live parts."""

@@ -59,8 +59,6 @@ def keeps_equal_values(layout: TableLayout, column: Column, *, grouped: bool) ->
         return False
     if isinstance(column.type, SimpleAggregateFunction):
         return grouped and column.type.function in _IDEMPOTENT
-    if layout.table.engine.name != "SummingMergeTree":
-        return True
     return column.name not in {summed.name for summed in summed_columns(layout)}
 
 

@@ -246,8 +246,6 @@ class _InputJudge:
                 f"PARTITION BY columns of the ORDER BY of {full_name(table)} only.",
             )
         summed_names = {summed.name for summed in summed_columns(layout)}
-        if table.engine.name != "SummingMergeTree":
-            summed_names = set()
         for column in table.stored_columns:
             has_state = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
             if column.name in layout.sorting_columns or column.name in summed_names:

@@ -280,7 +280,7 @@ def test_coverage_removed_from_one_partition_stays_in_others(
     create_all(catalog)
     for partition in "ppq":
         insert(catalog, lease, part=make_part("s", partition_id=partition))
-    apply(catalog, RemoveCoverage("v", "p"))
+    apply(catalog, RemoveCoverage("v", (("p", (BlockRange(1, 3),)),)))
     found = catalog.snapshot().coverage("v")
     assert found.everywhere == ()
     assert found.by_partition == {"q": (BlockRange(1, 3),)}

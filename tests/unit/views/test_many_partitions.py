@@ -171,3 +171,28 @@ def test_all_rows_of_a_target_may_leave_at_once(connection: Connection) -> None:
     connection.execute("SYSTEM BACKFILL VIEW v")
     found = dicts(connection, "SYSTEM RECONCILE VIEW v")
     assert {row["verdict"] for row in found} == {"equal"}
+
+
+def test_a_chunk_of_a_backfill_does_not_look_at_all_partitions(connection: Connection) -> None:
+    for statement in (
+        "CREATE TABLE u AS t",
+        "CREATE MATERIALIZED VIEW w TO u AS SELECT p, k % 2 AS k, sum(v) AS v FROM s GROUP BY p, k",
+    ):
+        connection.execute(statement)
+    assert calls(connection, "SYSTEM BACKFILL VIEW w", "union_ranges") < 20 * PARTITIONS
+    found = dicts(connection, "SYSTEM RECONCILE VIEW w")
+    assert {row["verdict"] for row in found} == {"equal"}
+
+
+@pytest.mark.parametrize("condition", ["1", "p % 2 = 0"])
+def test_removed_slices_are_not_compared_with_each_source_partition(
+    connection: Connection, condition: str
+) -> None:
+    for function in ("overlaps_any", "union_ranges", "covers", "_is_removed"):
+        called = calls(connection, f"DELETE FROM t WHERE {condition}", function)
+        assert called < 20 * PARTITIONS, function
+        connection.execute("SYSTEM REPLAY VIEW v")
+    connection.execute(f"DELETE FROM t WHERE {condition}")
+    connection.execute("SYSTEM BACKFILL VIEW v")
+    found = dicts(connection, "SYSTEM RECONCILE VIEW v")
+    assert {row["verdict"] for row in found} == {"equal"}

@@ -56,6 +56,12 @@ live_parts_of = CatalogStatement(
     "WHERE parts.table_id = ? AND parts.dropped_commit IS NULL",
     ("of_table",),
 )
+live_parts_in = CatalogStatement(
+    "SELECT parts.id, parts.partition_id, parts.first_block, parts.last_block  "
+    "FROM parts  "
+    "WHERE parts.table_id = ? AND parts.partition_id = ? AND parts.dropped_commit IS NULL",
+    ("of_table", "partition"),
+)
 live_parts_named = CatalogStatement(
     "SELECT parts.id, parts.partition_id, parts.first_block, parts.last_block  "
     "FROM parts  "

@@ -19,6 +19,12 @@ coverage_at = CatalogStatement(
     "WHERE coverage.view_id = ? AND coverage.created_commit <= ? AND (coverage.dropped_commit IS NULL OR coverage.dropped_commit > ?)",
     ("of_view", "number", "number"),
 )
+coverage_of_partition = CatalogStatement(
+    "SELECT coverage.row_id, coverage.partition_id, coverage.first_block, coverage.last_block  "
+    "FROM coverage  "
+    "WHERE coverage.view_id = ? AND (coverage.partition_id IS NULL OR coverage.partition_id = ?) AND coverage.created_commit <= ? AND (coverage.dropped_commit IS NULL OR coverage.dropped_commit > ?)",
+    ("of_view", "partition", "number", "number"),
+)
 drop_coverage = CatalogStatement(
     "UPDATE coverage SET dropped_commit=? WHERE coverage.row_id IN (SELECT anon_1.value  "
     "FROM json_each(?) AS anon_1)",
