@@ -18,7 +18,16 @@ from itertools import count
 from olapdb.config import tuning
 from olapdb.optimize.cardinality import Estimator
 from olapdb.plan import nodes
-from olapdb.plan.expressions import ColumnRef, Expression, transform
+from olapdb.plan.conditions import conjuncts
+from olapdb.plan.expressions import (
+    Call,
+    ColumnRef,
+    Constant,
+    Expression,
+    transform,
+    walk,
+    with_children,
+)
 from olapdb.plan.fingerprint import fingerprint
 from olapdb.plan.tree import (
     all_nodes,
@@ -111,7 +120,8 @@ def _is_inner(node: nodes.Node) -> bool:
 
 
 def _shape(join: nodes.Join) -> Hashable | None:
-    """Return what inner joins compute, whichever columns they return; None where they may differ each time."""
+    """Return what inner joins compute, whichever columns they return and in whichever order their conditions are
+    written; None where they may differ each time."""
     places = {
         unique: f"{number}.{column}"
         for number, scan in enumerate(_scans(join))
@@ -119,24 +129,61 @@ def _shape(join: nodes.Join) -> Hashable | None:
     }
     used: list[str] = []  # a fingerprint has no names, so they are compared beside it
 
-    def noted(e: Expression) -> Expression | None:
-        """Note which column of which table an expression reads, and leave it as it is."""
-        if isinstance(e, ColumnRef):
-            used.append(places.get(e.name, e.name))
-        return None
+    def placed(expression: Expression) -> Expression:
+        """Return an expression with the place of each column as its name."""
+
+        def change(e: Expression) -> Expression | None:
+            """Return a column under its place, None for any other expression."""
+            return (
+                ColumnRef(e.type, places.get(e.name, e.name)) if isinstance(e, ColumnRef) else None
+            )
+
+        return transform(expression, change)
+
+    def filtered(node: nodes.Node, condition: Expression | None) -> nodes.Node:
+        """Return a node under all conditions, each a Filter, in an order that does not depend on how they are
+        written; note the columns that they read."""
+        for e in sorted((_constant_last(placed(e)) for e in conjuncts(condition)), key=repr):
+            node = nodes.Filter(node, e)
+            used.extend(_columns_in(node))
+        return node
 
     def without_columns(node: nodes.Node) -> nodes.Node:
         """Return inner joins that return no column, and note the columns that they read."""
-        for expression in expressions_of(node):
-            transform(expression, noted)
         if isinstance(node, nodes.Scan):
-            return replace(node, columns=(), types=(), predicate_columns=())
+            bare = replace(
+                node, columns=(), types=(), predicate_columns=(), predicate=None, prewhere=None
+            )
+            return filtered(filtered(bare, node.prewhere), node.predicate)
         assert isinstance(node, nodes.Join)
+        joined = replace(
+            node,
+            left_keys=tuple(map(placed, node.left_keys)),
+            right_keys=tuple(map(placed, node.right_keys)),
+            residual=None,
+            fields=(),
+        )
+        used.extend(_columns_in(joined))
         left, right = without_columns(node.left), without_columns(node.right)
-        return replace(node, left=left, right=right, fields=())
+        return filtered(replace(joined, left=left, right=right), node.residual)
 
     key = fingerprint(without_columns(join))
     return None if key is None else (key, tuple(used))
+
+
+def _columns_in(node: nodes.Node) -> Iterator[str]:
+    """Yield the names of columns in a node's own expressions, in their order."""
+    for expression in expressions_of(node):
+        yield from (e.name for e in walk(expression) if isinstance(e, ColumnRef))
+
+
+def _constant_last(condition: Expression) -> Expression:
+    """Return a comparison for equality with its constant on the right; any other condition as it is."""
+    match condition:
+        case Call(name="equals" | "notEquals", arguments=(Constant() as left, right)):
+            return with_children(condition, (right, left))
+        case _:
+            return condition
 
 
 def _names_of(scan: nodes.Scan) -> Iterator[tuple[str, str]]:
@@ -162,16 +209,23 @@ class _Alignment:
         """Let joins of one shape, those within aligned ones left out, read the columns of all of them."""
         group = [join for join in group if id(join) not in self._inside]
         scans = [_scans(join) for join in group]
-        if len({tuple(tuple(c for _, c in scan.columns) for scan in place) for place in scans}) < 2:
-            return
+        if len({fingerprint(join) for join in group}) < 2:
+            return  # the same in all places
         columns = [_union(same) for same in zip(*scans, strict=True)]
-        for join in group:
-            wide = self._widened(join, iter(columns))
-            own = tuple((f.name, ColumnRef(f.type, f.name)) for f in join.schema)
-            self.aligned[id(join)] = nodes.Project(wide, own)
+        wide = self._widened(group[0], iter(columns))
+        names = [{column: unique for unique, column in scan.columns} for scan in _scans(wide)]
+        for join, place in zip(group, scans, strict=True):
+            own = {
+                unique: names[number][column]
+                for number, scan in enumerate(place)
+                for unique, column in scan.columns
+            }
+            read = tuple((f.name, ColumnRef(f.type, own[f.name])) for f in join.schema)
+            # A copy, since an object that stands in several places counts as one.
+            self.aligned[id(join)] = nodes.Project(replace(wide), read)
             self._inside |= {id(node) for node in all_nodes(join)}
 
-    def _widened(self, node: nodes.Node, columns: Iterator[_Columns]) -> nodes.Node:
+    def _widened(self, node: nodes.Node, columns: Iterator[_Columns]) -> nodes.Join | nodes.Scan:
         """Return inner joins whose tables, in their order, return these columns."""
         if isinstance(node, nodes.Join):
             left, right = self._widened(node.left, columns), self._widened(node.right, columns)

@@ -55,6 +55,9 @@ ALIGNED = {
     "three tables, in both of two joins": "SELECT a.m, b.n FROM (SELECT max(cost) AS m FROM"
     f" {JOINED} JOIN suppliers AS q ON q.id = s.part) AS a CROSS JOIN (SELECT min(q.nation) AS n"
     f" FROM {JOINED} JOIN suppliers AS q ON q.id = s.part) AS b",
+    "conditions in another order": f"SELECT sum(cost) FROM {JOINED} WHERE note = 'n3' AND part > 5"
+    f" AND nation != 't0' UNION ALL SELECT sum(balance) FROM {JOINED} WHERE 't0' != nation AND"
+    " part > 5 AND 'n3' = note",
     "joins without keys": "SELECT sum(cost) FROM supplies CROSS JOIN suppliers UNION ALL"
     " SELECT sum(balance) FROM supplies CROSS JOIN suppliers",
 }
