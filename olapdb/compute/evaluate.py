@@ -311,8 +311,8 @@ def _in_subquery(
         raise MemoryLimitExceeded(
             "Memory limit for the query exceeded by the set of an IN;"
             f" max_memory_usage is {members.limit_bytes:,}.",
-            hint="A set spills in WHERE, PREWHERE, HAVING, SELECT and GROUP BY; elsewhere raise the limit, or"
-            " write a JOIN.",
+            hint="A set spills in WHERE, PREWHERE, HAVING, SELECT and GROUP BY without TOTALS;"
+            " elsewhere raise the limit, or write a JOIN.",
         )
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")

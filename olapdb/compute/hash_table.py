@@ -195,6 +195,13 @@ class Lookup:
         numbers = NumberSet.of(values.drop_null() if values.null_count else values)
         return None if numbers is None else numbers.members()
 
+    @cached_property
+    def value_counts(self) -> Sequence[int]:
+        """Return how many values each column has; `count`, which none exceeds, where counting would take long."""
+        if len(self._columns) == 1:
+            return [self.count]
+        return [self.count if one is None else one.count for one in self._members]
+
     @property
     def is_quick(self) -> bool:
         """Return whether a bit for each integer rules out most rows that the set lacks."""

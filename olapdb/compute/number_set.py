@@ -7,6 +7,7 @@ set it is: a number for each.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -83,10 +84,15 @@ class Members:
     numbers: NumberSet
     bits: np.ndarray
 
+    @cached_property
+    def count(self) -> int:
+        """Return how many numbers the set has."""
+        return int(np.bitwise_count(self.bits).sum())
+
     @property
     def share(self) -> float:
-        """Return about which part of the span's numbers the set has; more where values are there twice."""
-        return len(self.numbers.values) / self.numbers.span
+        """Return which part of the span's numbers the set has."""
+        return self.count / self.numbers.span
 
     def find(self, column: pa.Array) -> pa.BooleanArray:
         """Return whether the set has each value of a column of the set's type; false for NULL."""

@@ -98,8 +98,9 @@ class JoinFilter:
         rows = estimator.rows(join.left)
         if tuning.LEFT_FIRST_FACTOR * rows > estimator.rows(join.right):
             return False
+        key_counts = [estimator.distinct(key, join.left) for key in join.left_keys]
         return any(
-            scan.table.id not in context.blocks and self._pays(scan, below, rows, "left")
+            scan.table.id not in context.blocks and self._pays(scan, below, key_counts, "left")
             for scan, below in targets
         )
 
@@ -163,7 +164,9 @@ class JoinFilter:
     ) -> nodes.Scan | None:
         """Return the scan with the condition; None where that does not pay."""
         context = self._context
-        if scan.table.id in context.blocks or not self._pays(scan, condition, lookup.count, side):
+        if scan.table.id in context.blocks or not self._pays(
+            scan, condition, lookup.value_counts, side
+        ):
             return None
         goes_first = False
         if not scan.final and scan.prewhere is None:
@@ -192,25 +195,36 @@ class JoinFilter:
         if others is None or not lookup.is_quick or not cannot_fail(others, context):
             return False
         estimator = estimator_of(context)
-        whole = replace(scan, predicate=None)
-        distinct = max(estimator.distinct(key, whole) for key in condition.arguments)
-        passing = min(1.0, lookup.count / distinct)
+        passing = self._passing(replace(scan, predicate=None), condition, lookup.value_counts)
         kept = estimator.rows(scan) / estimator.table_rows(scan)
         return passing * tuning.ROWS_PER_LATE_ROW_MIN <= 1 and passing < kept
 
-    def _pays(self, scan: nodes.Scan, condition: InSubquery, keys: float, side: Side) -> bool:
-        """Return whether the condition of so many keys is expected to drop enough rows of a scan that is large
-        enough."""
+    def _pays(
+        self, scan: nodes.Scan, condition: InSubquery, key_counts: Sequence[float], side: Side
+    ) -> bool:
+        """Return whether the condition is expected to drop enough rows of a scan that is large enough. The columns
+        of its keys have so many values each."""
         whole = replace(scan, predicate=None, prewhere=None)
         estimator = estimator_of(self._context)
         if estimator.table_rows(whole) < tuning.JOIN_FILTER_ROWS_MIN:
             return False
-        distinct = max(estimator.distinct(key, whole) for key in condition.arguments)
         # A row that is not held saves more than one that is not looked up.
         percent_max = tuning.JOIN_FILTER_PASS_PERCENT_MAX
         if side == "left":
             percent_max = max(percent_max, tuning.LEFT_FIRST_PASS_PERCENT_MAX)
-        return 100 * keys <= percent_max * distinct
+        return 100 * self._passing(whole, condition, key_counts) <= percent_max
+
+    def _passing(
+        self, scan: nodes.Scan, condition: InSubquery, key_counts: Sequence[float]
+    ) -> float:
+        """Return the part of a scan's rows that is expected to meet the condition: at most what any of its columns,
+        of which so many values are known each, lets pass by itself."""
+        estimator = estimator_of(self._context)
+        shares = (
+            count / estimator.distinct(key, scan)
+            for count, key in zip(key_counts, condition.arguments, strict=True)
+        )
+        return min(1.0, *shares)
 
 
 def _columns(keys: Sequence[Expression]) -> list[ColumnRef]:

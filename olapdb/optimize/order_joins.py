@@ -26,9 +26,9 @@ from olapdb.plan.tree import all_nodes, bottom_up, map_subqueries, with_inputs
 
 DYNAMIC_MAX = 12
 """Relations; trying every order of more takes too long."""
-GAIN_MIN = 0.97
-"""An order must cost at most this part of the written one to replace it: with a smaller part, the time of
-a query would depend on how it is written."""
+GAIN_MIN = 0.999
+"""An order must cost at most this part of the written one to replace it. With a smaller part the time of
+a query would depend on how it is written: a large table is most of the cost of all orders."""
 _HASH_COST = 2.0
 """The cost of holding and hashing a row, over that of looking one up."""
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
+from olapdb.optimize.align_columns import align_columns
+from olapdb.optimize.cardinality import Estimator
 from olapdb.plan import nodes
 from olapdb.plan.fingerprint import fingerprint
 from olapdb.plan.tree import all_nodes, map_subqueries, subqueries_of, with_inputs
@@ -29,14 +31,16 @@ _COSTLY = (
 )
 
 
-def share_subplans(plan: nodes.Plan) -> nodes.Plan:
-    """Return the plan with a `Shared` node wherever the same costly subplan occurs again."""
+def share_subplans(plan: nodes.Plan, estimator: Estimator | None = None) -> nodes.Plan:
+    """Return the plan with a `Shared` node wherever the same costly subplan occurs again. With estimates joins that
+    differ in their columns alone are the same (`align_columns`)."""
     if not _may_repeat(plan.root):
         return plan
-    occurrences = _Occurrences(plan.root)
+    root = plan.root if estimator is None else align_columns(plan.root, estimator)
+    occurrences = _Occurrences(root)
     if not occurrences.choose():
         return plan
-    return replace(plan, root=occurrences.rebuilt(plan.root))
+    return replace(plan, root=occurrences.rebuilt(root))
 
 
 def _may_repeat(root: nodes.Node) -> bool:

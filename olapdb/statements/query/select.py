@@ -23,6 +23,7 @@ from olapdb.lazy import LazyModule
 from olapdb.model.session_snapshot import temporary_ids
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
+from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
@@ -135,7 +136,7 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
         if known is not None and known[0] is plan:
             return known[1]
     estimator = estimator_of(context.execution(snapshot))
-    ordered = _shared(order_joins(plan, estimator, limit), context)
+    ordered = _shared(order_joins(plan, estimator, limit), context, estimator)
     if key is not None:
         context.engine.plans.put((key, sizes), (plan, ordered))
     return ordered
@@ -184,9 +185,11 @@ def _join_order_limit(plan: Plan, context: StatementContext) -> int:
     return context.settings.integer("query_plan_optimize_join_order_limit")
 
 
-def _shared(plan: Plan, context: StatementContext) -> Plan:
+def _shared(plan: Plan, context: StatementContext, estimator: Estimator | None = None) -> Plan:
     """Return the plan whose common subplans run once, unless the setting is off."""
-    return share_subplans(plan) if context.settings.boolean("share_common_subplans") else plan
+    if not context.settings.boolean("share_common_subplans"):
+        return plan
+    return share_subplans(plan, estimator)
 
 
 def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, DataType], ...]:

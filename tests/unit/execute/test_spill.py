@@ -359,8 +359,14 @@ def test_rows_in_order_over_a_large_set_are_counted(connection: Connection) -> N
     assert answers[0] == answers[1]
 
 
-def test_a_large_set_where_no_join_reaches_it_is_refused(connection: Connection) -> None:
-    sql = "SELECT arrayFilter(x -> x IN (SELECT n * 2 FROM t), [n, 3]) FROM t"
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT arrayFilter(x -> x IN (SELECT n * 2 FROM t), [n, 3]) FROM t",
+        "SELECT n IN (SELECT n * 2 FROM t) AS g, count() FROM t GROUP BY g WITH TOTALS",
+    ],
+)
+def test_a_large_set_where_no_join_reaches_it_is_refused(connection: Connection, sql: str) -> None:
     with pytest.raises(MemoryLimitExceeded, match="set of an IN"):
         run(connection, sql, SPILLING)
     run(connection, sql, IN_MEMORY)

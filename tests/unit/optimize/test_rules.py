@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 
 import pytest
 
-from olapdb.optimize import RULES, optimize
+from olapdb.optimize import RULES, optimize, optimizer
 from olapdb.plan.explain import explain
-from olapdb.plan.nodes import Limit, Scan, Sort, Values
+from olapdb.plan.nodes import Limit, Node, Scan, Sort, Values
 from olapdb.plan.tree import walk_nodes
 from tests.unit.bind.warehouse import bind
 
@@ -372,3 +373,23 @@ def test_optimizing_again_changes_nothing() -> None:
     for query, _ in CASES.values():
         once = optimize(bind(query))
         assert optimize(once) == once
+
+
+PAIRED = [query for query, _ in CASES.values()] + [
+    "SELECT name FROM system.tables WHERE database = 'default'",
+    "SELECT number FROM numbers(1000000000000) WHERE number < 5",
+    "SELECT delay FROM flights ORDER BY delay LIMIT 3",
+]
+
+
+@pytest.mark.parametrize(
+    "rule", sorted(set(RULES), key=RULES.index), ids=lambda rule: rule.__name__
+)
+def test_each_rule_changes_some_plan(
+    rule: Callable[[Node], Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [optimize(bind(query)).root for query in PAIRED]
+    assert whole == [optimize(bind(query)).root for query in PAIRED]
+    monkeypatch.setattr(optimizer, "RULES", [one for one in RULES if one is not rule])
+    without = [optimize(bind(query)).root for query in PAIRED]
+    assert whole != without
