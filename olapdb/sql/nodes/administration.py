@@ -160,11 +160,11 @@ class SetSettings(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Kill(Statement):
-    """KILL QUERY | MUTATION WHERE …; with TEST nothing is ended."""
+    """KILL QUERY | MUTATION WHERE …; with TEST nothing is ended, with SYNC it is waited for."""
 
     kind: Lit["QUERY", "MUTATION", "PART_MOVE_TO_SHARD"]
     where: Expression
-    test: bool = False
+    mode: Lit["ASYNC", "SYNC", "TEST"] = "ASYNC"
 
 
 @dataclass(frozen=True, slots=True)

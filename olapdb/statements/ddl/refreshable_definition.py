@@ -117,7 +117,7 @@ def _refuse_target(
     snapshot: Snapshot,
 ) -> None:
     """Raise BadArguments for a table that a view other than `replaced` writes, whose rows a refresh
-    would remove, and for an engine that cannot exchange its rows."""
+    would remove or add others to, and for an engine that cannot exchange its rows."""
     position = None if statement.target is None else statement.target.position
     if not target.engine.is_merge_tree:
         raise errors.BadArguments(
@@ -132,9 +132,14 @@ def _refuse_target(
     writers = [item for item in writers if replaced is None or item.id != replaced.id]
     if writers:
         name = f"{writers[0].database}.{writers[0].name}"
+        appends = statement.refresh is not None and statement.refresh.append
+        harm = (
+            "a refresh would add rows to those of its query"
+            if appends
+            else "whose rows a refresh would remove"
+        )
         raise errors.BadArguments(
-            f"Table {target.database}.{target.name} is already the target of {name}, whose rows a"
-            " refresh would remove.",
+            f"Table {target.database}.{target.name} is already the target of {name}, {harm}.",
             hint="Give the view a table of its own.",
             position=position,
         )

@@ -79,7 +79,10 @@ def test_the_log_of_parts(connection: Connection) -> None:
     assert [(row[0], row[3]) for row in log[3:]] == [("MutatePart", 149)]
 
 
-def test_a_running_statement_is_seen_and_killed(connection: Connection) -> None:
+@pytest.mark.parametrize(("mode", "status"), [("", "waiting"), (" SYNC", "finished")])
+def test_a_running_statement_is_seen_and_killed(
+    connection: Connection, mode: str, status: str
+) -> None:
     raised: list[olapdb.Error] = []
     query = "SELECT sum(number % 7) FROM numbers(100000000000)"
 
@@ -94,8 +97,10 @@ def test_a_running_statement_is_seen_and_killed(connection: Connection) -> None:
     other = f"query_kind = 'Select' AND query = '{query}'"
     while not ask(connection, f"SELECT query_id FROM system.processes WHERE {other}"):
         assert thread.is_alive()
-    told = ask(connection, f"KILL QUERY WHERE {other}")
-    assert [(status, text) for status, _, text in told] == [("waiting", query)]
+    told = ask(connection, f"KILL QUERY WHERE {other}{mode}")
+    assert [(row[0], row[2]) for row in told] == [(status, query)]
+    if mode:
+        assert not ask(connection, f"SELECT query_id FROM system.processes WHERE {other}")
     thread.join(60)
     assert not thread.is_alive()
     assert isinstance(raised[0], QueryWasCancelled)
