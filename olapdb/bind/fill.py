@@ -57,6 +57,10 @@ def with_fill(
             hint="Fill keys that stand beside each other.",
             position=select.position,
         )
+    if len({keys[at][0].expression for at in filled}) < len(filled):
+        raise InvalidWithFillExpression(
+            "Two keys WITH FILL are the same expression.", position=select.position
+        )
     ordered = {k.expression.name for k, _ in keys if isinstance(k.expression, ColumnRef)}
     interpolated = _interpolated(select, binder, outputs, ordered)
     clauses = {at: _Clause(binder, fill, key) for at, (key, fill) in enumerate(keys) if fill}

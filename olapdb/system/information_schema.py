@@ -244,9 +244,10 @@ _TABLES = (
     SystemTable(
         "views",
         """table_catalog String, table_schema String, table_name String, view_definition String,
-        check_option String, is_updatable String, is_insertable_into String,
-        is_trigger_updatable String, is_trigger_deletable String,
-        is_trigger_insertable_into String""",
+        check_option String, is_updatable Enum8('NO' = 0, 'YES' = 1),
+        is_insertable_into Enum8('NO' = 0, 'YES' = 1), is_trigger_updatable Enum8('NO' = 0, 'YES' = 1),
+        is_trigger_deletable Enum8('NO' = 0, 'YES' = 1),
+        is_trigger_insertable_into Enum8('NO' = 0, 'YES' = 1)""",
         _views,
     ),
     SystemTable(
