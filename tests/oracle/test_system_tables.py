@@ -113,10 +113,12 @@ def test_information_schema_tells_tables_and_columns(connection: Connection) -> 
         ("note", 5, "1", None, None, 8, ""),
     ]
     views = connection.execute(
-        "SELECT table_name, view_definition, is_insertable_into, toTypeName(is_updatable) FROM information_schema.views "
+        "SELECT table_name, view_definition, is_insertable_into, toTypeName(is_updatable)"
+        " FROM information_schema.views "
         "WHERE table_schema = 'shop'"
     ).fetchall()
-    assert [(name, inserts) for name, _, inserts in views] == [("seen", "NO")]
+    enum = "Enum8('NO' = 0, 'YES' = 1)"
+    assert [(row[0], row[2], row[3]) for row in views] == [("seen", "NO", enum)]
     assert "sales" in str(views[0][1])
 
 
