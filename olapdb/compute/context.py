@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -213,8 +214,6 @@ class ExecutionContext:
     def __post_init__(self) -> None:
         self._started = self.clock()
         self._process_id = os.getpid()
-        self.is_alone = False
-        """Whether one thread works on the first rows, to see how long the others will take."""
         self.rows_at_once = sys.maxsize
         """How many rows of a task to work on at once, so that a query ends soon after it is cancelled."""
         self._pool: ThreadPool | None = None
@@ -363,7 +362,7 @@ class ExecutionContext:
         self, work: Callable[[Item], Answer], items: Sequence[Item], rows: Sequence[int]
     ) -> Iterator[Answer]:
         """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
-        take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first one. `rows` has the rows of each.
+        take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first ones. `rows` has the rows of each.
 
         Threads take turns in the interpreter, and each turn wakes one that sleeps. The first item also tells how
         many rows are worked on at once."""
@@ -371,24 +370,26 @@ class ExecutionContext:
             yield from self.parallel(work, items)
             return
         alone = work if self.profile is None else self.profile.task(work)
-        self.check()
-        started = time.perf_counter()
-        self.is_alone = self.threads > 1
-        try:
-            first = alone(items[0])
-        finally:
-            self.is_alone = False
-        seconds = time.perf_counter() - started
-        row_microseconds = (1e6 * seconds - tuning.TASK_MICROSECONDS) / max(rows[0], 1)
-        if row_microseconds > 0:
+        # What the first of many small items computes for all of them, as of a dictionary, counts once.
+        judged = 2 if rows[1] <= 2 * rows[0] else 1
+        row_microseconds = math.inf
+        for item, item_rows in zip(items[:judged], rows, strict=False):
+            self.check()
+            started = time.perf_counter()
+            answer = alone(item)
+            microseconds = 1e6 * (time.perf_counter() - started)
+            own_microseconds = max(microseconds - tuning.TASK_MICROSECONDS, 0.0)
+            row_microseconds = min(row_microseconds, own_microseconds / max(item_rows, 1))
+            yield answer
+        if row_microseconds:
             self.rows_at_once = int(tuning.BATCH_MICROSECONDS / row_microseconds)
-        yield first
-        expected = row_microseconds * sum(rows[1:])
-        shortest = tuning.ALONE_TASK_MICROSECONDS * (len(items) - 1)
+        others = items[judged:]
+        expected = row_microseconds * sum(rows[judged:])
+        shortest = tuning.ALONE_TASK_MICROSECONDS * len(others)
         if self.threads > 1 and expected > max(tuning.ALONE_MICROSECONDS, shortest):
-            yield from self.parallel(work, items[1:])
+            yield from self.parallel(work, others)
             return
-        for item in items[1:]:
+        for item in others:
             self.check()
             yield alone(item)
 

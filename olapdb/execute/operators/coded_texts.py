@@ -102,8 +102,6 @@ class TextValues:
                 return True
             count = computed.count
             has_codes_of_all = int(missing.max()) < count <= _TEXTS_PER_ROW_MAX * len(numbers)
-            if self._context.is_alone:  # further threads will help
-                has_codes_of_all = False
             if computed.whole is None and has_codes_of_all and not len(computed.values):
                 computed.whole = _Whole(count, self._context.threads)
             whole = computed.whole
@@ -151,12 +149,9 @@ class TextValues:
             if identity not in self._known and len(self._known) >= _DICTIONARIES_MAX:
                 self._known.clear()
             by_expression = self._known.setdefault(identity, {})
-            known = by_expression.get(expression)
-            if known is None or (known.begun_alone and not self._context.is_alone):
-                # What one thread computed of the first rows is little of what the others need.
-                known = _Computed(texts, expression, begun_alone=self._context.is_alone)
-                by_expression[expression] = known
-            return known
+            if expression not in by_expression:
+                by_expression[expression] = _Computed(texts, expression)
+            return by_expression[expression]
 
 
 class _Whole:
@@ -200,8 +195,7 @@ class _Computed:
     code is that of NULL. What is known stays: a thread may read `positions`, then `values`, while another
     one adds to them."""
 
-    def __init__(self, texts: pa.Array, expression: Expression, *, begun_alone: bool) -> None:
-        self.begun_alone = begun_alone
+    def __init__(self, texts: pa.Array, expression: Expression) -> None:
         self.texts = texts  # keeps the addresses that identify the dictionary from being used again
         columns = (one for one in walk(expression) if isinstance(one, ColumnRef))
         self.count = len(texts) + any(is_nullable(column.type) for column in columns)

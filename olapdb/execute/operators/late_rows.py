@@ -41,6 +41,10 @@ TASK_BITS = 32
 """The bits of an address below the task's number: the position in the task."""
 
 
+LATER_SHARE = 4
+"""The part of a later task's time that a bound of the rows so far is expected to leave."""
+
+
 def late_top_batches(node: Sort, context: ExecutionContext) -> Iterator[pa.RecordBatch] | None:
     """Return the batches of ORDER BY … LIMIT over a stored table, or over a projection of one. None
     for other plans, and where the limit is too large."""
@@ -123,9 +127,13 @@ def _limited_rows(node: Limit, scan: Scan, context: ExecutionContext) -> Iterato
 def _run(
     reader: _AddressReader, numbers: Sequence[int], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what the reader keeps of the tasks with these numbers."""
+    """Yield what the reader keeps of the tasks with these numbers. Later ones are expected to take little: their
+    rows are compared with the best so far."""
     rows = [sum(piece.rows for piece in reader.tasks[number]) for number in numbers]
-    return context.parallel_if_long(reader.read, numbers, rows)
+    later = (
+        [count // LATER_SHARE for count in rows[1:]] if isinstance(reader, _TopReader) else rows[1:]
+    )
+    return context.parallel_if_long(reader.read, numbers, [*rows[:1], *later])
 
 
 def _addressed(scan: Scan, used: frozenset[str], context: ExecutionContext) -> Scan:

@@ -103,8 +103,8 @@ def parse_kill(cursor: TokenCursor) -> nodes.Kill:
     clauses.refuse_on_cluster(cursor)
     cursor.expect("WHERE")
     where = expressions.parse_expression(cursor)
-    mode = cursor.take_one_of("SYNC", "ASYNC", "TEST") or "ASYNC"
-    return nodes.Kill(kind, where, mode, position=position)
+    mode: Literal["SYNC", "ASYNC", "TEST", ""] = cursor.take_one_of("SYNC", "ASYNC", "TEST")
+    return nodes.Kill(kind, where, mode or "ASYNC", position=position)
 
 
 def parse_check(cursor: TokenCursor) -> nodes.CheckTable:
