@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +28,14 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import bytes_of_text, text_of
-from olapdb.functions.strings.search_many import pattern_of
-from olapdb.functions.strings.sparse_grams import sparse_grams
+from olapdb.lazy import lazy_modules
+
+if TYPE_CHECKING:
+    from olapdb.functions.strings import search_many, sparse_grams
+else:
+    search_many, sparse_grams = lazy_modules(
+        "olapdb.functions.strings", "search_many", "sparse_grams"
+    )
 
 NAMES = {
     "splitByNonAlpha": "splitByNonAlpha",
@@ -157,7 +164,7 @@ class Tokenizer:
                 grams = (characters[at : at + size] for at in range(len(characters) - size + 1))
                 return [bytes_of_text(gram) for gram in grams]
             case "sparseGrams":
-                return sparse_grams(text, *self.parameters)  # type: ignore[arg-type]
+                return sparse_grams.sparse_grams(text, *self.parameters)  # type: ignore[arg-type]
         return [text]
 
     def of_fragment(self, text: bytes, *, from_start: bool, to_end: bool) -> list[bytes]:
@@ -223,7 +230,7 @@ class Tokenizer:
         """Return what lies between matches of the pattern, or the matches (their first group)."""
         pattern, matches_count = self.parameters
         assert isinstance(pattern, bytes)
-        found = pattern_of(pattern).finditer(text)
+        found = search_many.pattern_of(pattern).finditer(text)
         matches = list(takewhile(lambda match: match.end() > match.start(), found))
         if matches_count:
             groups = ((m.group(1) if m.re.groups else m.group()) for m in matches)
@@ -316,11 +323,11 @@ def _regexp(arguments: Sequence[object]) -> tuple[bytes, bool]:
             "Tokenizer splitByRegexp requires a regular expression that is not empty."
         )
     matches_count = len(arguments) > 1 and bool(arguments[1])
-    if matches_count and pattern_of(pattern).search(""):
+    if matches_count and search_many.pattern_of(pattern).search(""):
         raise BadArguments(
             f"Tokenizer splitByRegexp: {text_of(pattern)!r} can match an empty text, which is no token."
         )
-    pattern_of(pattern)
+    search_many.pattern_of(pattern)
     return pattern, matches_count
 
 
