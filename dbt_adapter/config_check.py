@@ -198,14 +198,16 @@ def _article(materialized: str) -> str:
 
 
 def inherited_keys(
-    tree: Mapping[str, Any], fqn: Iterable[str]
+    tree: Mapping[str, Any], fqn: Iterable[str], materialized: str
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return the keys that dbt_project.yml sets for a node; `tree` is its section, as `models`.
 
     The first are all of them. The second are those that are set where, or below where, the section
-    sets `materialized`: they are meant for that materialization and no other."""
+    sets `materialized`: they are meant for that materialization and no other. There are none where
+    the node is something else than the section says, as its properties file may say."""
     keys: set[str] = set()
     meant: set[str] | None = None
+    said: object = materialized
     level: object = tree
     for part in ("", *fqn):
         level = level.get(part) if part and isinstance(level, Mapping) else level
@@ -218,10 +220,11 @@ def inherited_keys(
         }
         if "materialized" in here:
             meant = set()
+            said = level.get("+materialized", level.get("materialized"))
         if meant is not None:
             meant |= here
         keys |= here
-    return frozenset(keys), frozenset(meant or ())
+    return frozenset(keys), frozenset((meant or ()) if said == materialized else ())
 
 
 # --- names

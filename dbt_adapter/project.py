@@ -35,7 +35,7 @@ def node_config(node: Any, config: Any) -> NodeConfig:
     own = frozenset(getattr(node, "config_call_dict", None) or {})
     tree = getattr(config, _SECTIONS[str(node.resource_type)], None) or {}
     unrendered = frozenset(getattr(node, "unrendered_config", None) or {})
-    inherited, meant = inherited_keys(tree, node.fqn)
+    inherited, meant = inherited_keys(tree, node.fqn, str(node.config.materialized))
     # A model that says what it is may stand in a folder for models that are something else.
     given = own | (unrendered - inherited)
     if "materialized" in given:

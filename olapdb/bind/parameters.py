@@ -189,7 +189,8 @@ def python_array(
 
 def _texts(values: Sequence[object]) -> pa.Array:
     """Return texts and bytes as a String array: bytes may be any, as in ClickHouse."""
-    encoded = [v.encode() if isinstance(v, str) else bytes(known_value(v)) for v in values]  # type: ignore[call-overload]
+    plain_values = map(known_value, values)
+    encoded = [v.encode() if isinstance(v, str) else bytes(v) for v in plain_values]  # type: ignore[call-overload]
     return pa.array(encoded, pa.binary()).view(pa.string())
 
 

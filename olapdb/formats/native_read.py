@@ -18,6 +18,7 @@ from olapdb.functions.kernels import columns
 
 _TEXT_BYTES = 1 << 18
 """Bytes in which the ends of texts are found at once."""
+_READ_BYTES_MAX = 1 << 26
 _READ_BYTES = 1 << 20
 _VARINT_BYTES = 10
 _ROWS_MAX = 1 << 31
@@ -32,9 +33,11 @@ class _Bytes:
         self._held = b""
 
     def _fill(self, size: int) -> None:
-        """Hold so many bytes, or all there are."""
+        """Hold so many bytes, or all there are. No size in damaged data allocates more than they have."""
         pieces, held = [self._held], len(self._held)
-        while held < size and (data := self._stream.read(max(size - held, _READ_BYTES))):
+        while held < size and (
+            data := self._stream.read(min(max(size - held, _READ_BYTES), _READ_BYTES_MAX))
+        ):
             pieces.append(data)
             held += len(data)
         self._held = b"".join(pieces)
@@ -59,7 +62,7 @@ class _Bytes:
         for at in range(_VARINT_BYTES):
             byte = self.take(1)[0]
             result |= (byte & 0x7F) << (7 * at)
-            if byte < 0x80:
+            if byte < 0x80 and result < 1 << 64:
                 return result
         raise errors.IncorrectData("The data are not Native: a number has more than 64 bits.")
 
@@ -112,6 +115,9 @@ def _values(data: _Bytes, rows: int, data_type: types.DataType) -> pa.Array:
     match data_type:
         case types.Nullable(inner):
             valid = np.frombuffer(data.take(rows), np.uint8) == 0
+            if isinstance(inner, types.Enum):  # behind a NULL is any number
+                read = _fixed(data, rows, inner)
+                return columns.scatter(scalars_of(read[valid], inner), valid)
             values = _values(data, rows, inner)
             return values if valid.all() else columns.scatter(values.filter(pa.array(valid)), valid)
         case types.LowCardinality(inner):
@@ -134,17 +140,25 @@ def _values(data: _Bytes, rows: int, data_type: types.DataType) -> pa.Array:
             parts = [_values(data, rows, element) for element in elements]
             return columns.structs_from(parts, data_type.arrow, rows=rows)
         case _:
-            width = byte_width(data_type, "Native")
-            read = np.frombuffer(data.take(rows * width), np.uint8).reshape(rows, width)
-            return scalars_of(read, data_type)
+            return scalars_of(_fixed(data, rows, data_type), data_type)
+
+
+def _fixed(data: _Bytes, rows: int, data_type: types.DataType) -> np.ndarray:
+    """Return the bytes of the next values of fixed width, shape (rows, width)."""
+    width = byte_width(data_type, "Native")
+    return np.frombuffer(data.take(rows * width), np.uint8).reshape(rows, width)
 
 
 def _offsets(data: _Bytes, rows: int) -> np.ndarray:
     """Return the offsets of lists by where each ends. Raise IncorrectData where one ends before it
-    begins."""
+    begins, and for more elements than Arrow's lists take."""
     offsets = np.concatenate((np.zeros(1, np.int64), data.words(rows)))
     if (np.diff(offsets) < 0).any():
         raise errors.IncorrectData("The data are not Native: a list ends before it begins.")
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise errors.IncorrectData(
+            "A block of the data has lists of more than 2147483647 elements."
+        )
     return offsets
 
 
@@ -154,13 +168,15 @@ def _keyed_values(data: _Bytes, rows: int, inner: types.DataType) -> pa.Array:
     pieces: list[pa.Array] = []
     while rows:
         kind, count = data.words(2).tolist()
+        if not 0 <= count < _ROWS_MAX:
+            raise errors.IncorrectData("The data are not Native: LowCardinality has no keys.")
         keys = _values(data, count, key_type)
         run = int(data.words(1)[0])
         width = 1 << (kind & 0xFF)
         if width > 8 or not 0 < run <= rows:
             raise errors.IncorrectData("The data are not Native: LowCardinality has no indices.")
         read = np.frombuffer(data.take(run * width), f"<u{width}").astype(np.int64)
-        if read.max(initial=0) >= count:
+        if read.max(initial=0) >= count or read.min(initial=0) < 0:
             raise errors.IncorrectData("The data are not Native: an index has no key.")
         mask = read == 0 if isinstance(inner, types.Nullable) else None
         pieces.append(keys.take(pa.array(read, mask=mask)))
@@ -171,7 +187,7 @@ def _keyed_values(data: _Bytes, rows: int, inner: types.DataType) -> pa.Array:
 def _head(data: _Bytes) -> tuple[int, int]:
     """Return the number of columns and of rows of the next block. Raises IncorrectData."""
     head = data.number(), data.number()
-    if max(head) >= _ROWS_MAX:
+    if max(head) >= _ROWS_MAX or (head[1] and not head[0]):
         raise errors.IncorrectData("The data are not Native: a block has no such number of rows.")
     return head
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -19,6 +20,9 @@ from olapdb.functions.kernels import columns
 _MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64
 """The header of a file is a multiple of so many bytes."""
+_HEAD_BYTES_MAX = 1 << 20
+_EMPTY_ROWS_MAX = 1 << 31
+"""Rows of empty arrays, of which a file has no byte."""
 _COLUMN = "array"
 _READ_BYTES = 1 << 23
 _TYPES = {
@@ -111,15 +115,22 @@ def _head(descriptor: str, shape: list[int]) -> bytes:
 def _read_head(stream: BinaryIO) -> tuple[np.dtype, tuple[int, ...]]:
     """Return the type of the values and the shape. Raise IncorrectData for what is no such file."""
     start = stream.read(len(_MAGIC) + 2)
-    if not start.startswith(_MAGIC):
+    if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + 2:
         raise errors.IncorrectData("The data are no array of NumPy.")
     size = int.from_bytes(stream.read(2 if start[len(_MAGIC)] == 1 else 4), "little")
+    if size > _HEAD_BYTES_MAX:
+        raise errors.IncorrectData(f"The data have no header of NumPy: it has {size} bytes.")
     try:
         head = ast.literal_eval(stream.read(size).decode("latin-1").strip())
         kind, shape = np.dtype(head["descr"]), tuple(head["shape"])
         is_fortran = head["fortran_order"]
-    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+    except (ValueError, KeyError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise errors.IncorrectData(f"The data have no header of NumPy: {error}.") from None
+    if not all(type(length) is int and length >= 0 for length in shape) or not kind.itemsize:
+        raise errors.IncorrectData(f"The data have no header of NumPy: the shape is {shape}.")
+    row_bytes = kind.itemsize * math.prod(shape[1:])
+    if row_bytes >= 1 << 63 or (shape and not row_bytes and shape[0] > _EMPTY_ROWS_MAX):
+        raise errors.IncorrectData(f"The data have no header of NumPy: the shape is {shape}.")
     if is_fortran and len(shape) > 1:
         raise errors.BadArguments("Npy with the order of Fortran is not read.")
     if not shape:
@@ -155,7 +166,7 @@ def _read(source: Input) -> Iterator[Rows]:
     name = source.structure[0][0] if source.structure else _COLUMN
     if source.structure and len(source.structure) != 1:
         raise errors.TooManyColumns(f"Npy holds one column, not {len(source.structure)}.")
-    row_bytes = kind.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+    row_bytes = kind.itemsize * math.prod(shape[1:])
     at_once = max(1, _READ_BYTES // max(row_bytes, 1))
     for start in range(0, shape[0], at_once):
         rows = min(at_once, shape[0] - start)
@@ -174,7 +185,7 @@ def _values(read: np.ndarray, data_type: types.DataType) -> pa.Array:
     while isinstance(data_type, types.Array):
         data_type = data_type.inner
     if isinstance(data_type, types.String):
-        return pa.array(read, pa.binary()).cast(data_type.arrow)
+        return pa.array(read, pa.binary()).view(data_type.arrow)  # a String may have any bytes
     plain = read.astype(np.float32) if read.dtype.itemsize == 2 and read.dtype.kind == "f" else read
     native = plain.astype(plain.dtype.newbyteorder("="))
     return pa.array(native.view(np.int8) if native.dtype == np.bool_ else native, data_type.arrow)

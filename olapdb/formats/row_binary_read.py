@@ -214,13 +214,19 @@ def _extended(rows: np.ndarray, width: int, *, signed: bool) -> np.ndarray:
 
 
 def scalars_of(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
-    """Return values of fixed width by their bytes, shape (rows, width)."""
+    """Return values of fixed width by their bytes, shape (rows, width). Raises UnknownElementOfEnum."""
     arrow = data_type.arrow
     match data_type:
         case types.Boolean():
             return pa.array(rows[:, 0] != 0)
         case types.Nothing():
             return pa.nulls(len(rows), arrow)
+        case types.Enum(bits=bits):
+            numbers = rows.view(f"<i{bits // 8}")[:, 0]
+            unknown = ~np.isin(numbers, list(data_type.texts))
+            if unknown.any():
+                number = numbers[np.argmax(unknown)]
+                raise errors.UnknownElementOfEnum(f"{data_type} has no element {number}.")
         case types.Date():
             return columns.from_values(rows.view("<u2")[:, 0].astype(np.int32), arrow, None)
         case types.DateTime():

@@ -204,7 +204,11 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:
-    """Return whether a tuple among the arguments may be NULL, or the number of a function of both."""
+    """Return whether a tuple among the arguments may be NULL, or the number of a function of both.
+
+    An element that a tuple lacks has its default, also for a tuple that is NULL."""
+    if name == "tupleElement" and len(arguments) == 3:
+        return False
     if name in _BY_NUMBER and any(is_nullable(a.type) for a in arguments):
         return True
     return any(is_nullable(a.type) and isinstance(plain(a.type), Tuple) for a in arguments)

@@ -65,6 +65,12 @@ class Tuple(DataType):
             inner = ", ".join(t.name for t in self.elements)
         return f"Tuple({inner})"
 
+    def goes_by_name(self, target: Tuple) -> bool:
+        """Return whether a conversion to `target` finds each element by its name: both have names, which
+        differ, or differ in order, and at least one is in both. Else elements go by place."""
+        common = set(self.names).intersection(target.names)
+        return bool(common) and self.names != target.names
+
     @property
     def field_names(self) -> tuple[str, ...]:
         """The names of the Arrow fields."""

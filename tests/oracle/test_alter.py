@@ -32,6 +32,15 @@ SCRIPTS: dict[str, str] = {
         OPTIMIZE TABLE T FINAL
         SELECT * FROM T ORDER BY k
     """,
+    "named tuples": """
+        CREATE TABLE T (k UInt8, x Tuple(a UInt8, b String), y Array(Tuple(a UInt8, b String))) ENGINE = MergeTree ORDER BY k
+        INSERT INTO T VALUES (1, (1, 'one'), [(1, 'one')])
+        ALTER TABLE T MODIFY COLUMN x Tuple(c UInt8, d String)
+        ALTER TABLE T MODIFY COLUMN y Array(Tuple(c UInt8, d String))
+        SELECT * FROM T
+        ALTER TABLE T MODIFY COLUMN x Tuple(d String, c UInt16)
+        SELECT * FROM T
+    """,
     "defaults": """
         CREATE TABLE T (k UInt32, v Int64) ENGINE = MergeTree ORDER BY k
         INSERT INTO T VALUES (1, 10)

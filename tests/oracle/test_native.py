@@ -91,3 +91,76 @@ def test_insert_converts_and_takes_columns_by_name(tmp_path: Path) -> None:
         connection.execute(f"INSERT INTO t FROM INFILE '{tmp_path}/x.native' FORMAT Native")
         rows = connection.execute("SELECT * FROM t ORDER BY n").fetchall()
     assert [tuple(row) for row in rows] == [("v", 0, 7), ("v", 1, 7)]
+
+
+def _word(number: int) -> bytes:
+    """Return a number as eight bytes, the lowest first."""
+    return (number % (1 << 64)).to_bytes(8, "little")
+
+
+_KEYED = b"\1\2\1a\x16LowCardinality(String)" + _word(1)
+_DAMAGED = {
+    "a negative index": _KEYED + _word(0x603) + _word(2) + b"\0\1x" + _word(2) + _word(-1) * 2,
+    "a negative number of keys": _KEYED + _word(0x600) + _word(-1) + b"\0\1x" + _word(2) + b"\0\1",
+    "a number without an end": b"\1\2" + b"\x80" * 9 + b"\x20",
+    "a list without an end": b"\1\1\1a\x0cArray(UInt8)" + _word(1 << 62),
+    "rows without columns": b"\0\x80\x80\x80\x08",
+}
+
+
+@pytest.mark.parametrize("name", _DAMAGED)
+def test_damaged_data_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "x.native").write_bytes(_DAMAGED[name])
+    with (
+        olapdb.connect(":memory:", settings={"user_files_path": str(tmp_path)}) as connection,
+        pytest.raises(olapdb.errors.IncorrectData),
+    ):
+        connection.execute("SELECT * FROM file('x.native', 'Native', 'a String')").fetchall()
+
+
+def test_an_enum_has_no_unknown_number(tmp_path: Path) -> None:
+    name = b"Enum8('a' = 1)"
+    data = b"\1\2\1e" + bytes([len(name)]) + name + b"\1\5"
+    (tmp_path / "x.native").write_bytes(data)
+    with olapdb.connect(":memory:", settings={"user_files_path": str(tmp_path)}) as connection:
+        with pytest.raises(olapdb.errors.UnknownElementOfEnum):
+            connection.execute(
+                "SELECT * FROM file('x.native', 'Native', 'e Enum8(\\'a\\' = 1)')"
+            ).fetchall()
+        nulls = "SELECT if(number = 1, NULL, 'a')::Nullable(Enum8('a' = 1)) AS e FROM numbers(3)"
+        connection.execute(f"INSERT INTO FUNCTION file('y.native', 'Native') {nulls}")
+        read = connection.execute("SELECT * FROM file('y.native', 'Native')").fetchall()
+        assert read == [("a",), (None,), ("a",)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        ("<i4", "(3, 1099511627776, 1099511627776)"),
+        ("<i4", "(-1,)"),
+        ("<i4", "(1000000000000, 0)"),
+        ("|S0", "(3,)"),
+        ("<i4", "(2, -1)"),
+        ("<i4", "('a',)"),
+    ],
+)
+def test_a_shape_that_no_array_of_numpy_has_is_refused(
+    kind: str, shape: str, tmp_path: Path
+) -> None:
+    head = f"{{'descr':'{kind}','fortran_order':False,'shape':{shape},}}".encode()
+    data = b"\x93NUMPY\3\0" + len(head).to_bytes(4, "little") + head
+    (tmp_path / "x.npy").write_bytes(data)
+    with (
+        olapdb.connect(":memory:", settings={"user_files_path": str(tmp_path)}) as connection,
+        pytest.raises(olapdb.errors.IncorrectData),
+    ):
+        connection.execute("SELECT * FROM file('x.npy', 'Npy', 'a Int32')").fetchall()
+
+
+def test_bytes_of_numpy_may_be_any(tmp_path: Path) -> None:
+    head = b"{'descr':'|S2','fortran_order':False,'shape':(2,),}"
+    data = b"\x93NUMPY\3\0" + len(head).to_bytes(4, "little") + head + b"a\xff\xfe\0"
+    (tmp_path / "x.npy").write_bytes(data)
+    with olapdb.connect(":memory:", settings={"user_files_path": str(tmp_path)}) as connection:
+        read = connection.execute("SELECT hex(array) FROM file('x.npy', 'Npy')").fetchall()
+    assert read == [("61FF",), ("FE",)]

@@ -104,7 +104,7 @@ class TextValues:
             has_codes_of_all = int(missing.max()) < count <= _TEXTS_PER_ROW_MAX * len(numbers)
             if computed.whole is None and has_codes_of_all and not len(computed.values):
                 computed.whole = _Whole(count, self._context.threads)
-            whole = computed.whole
+            whole = computed.whole if int(missing.max()) < count else None
         if whole is not None:
             values = whole.values(
                 lambda start, stop: self._values(expression, computed.texts, np.arange(start, stop))

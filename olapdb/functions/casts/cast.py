@@ -451,10 +451,7 @@ def _cast_nested(
 
             values, parsed = nested_texts.parse_nested(array, target, convert)
             return _cast_nested(values, parsed, target, environment, rule)
-        case (types.Tuple(), types.Tuple()) if source.names and target.names not in (
-            (),
-            source.names,
-        ):
+        case (types.Tuple(), types.Tuple()) if source.goes_by_name(target):
             return _cast_by_names(array, source, target, environment, rule)
         case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
             fields = zip(

@@ -40,8 +40,8 @@ def _grid_type(name: str, types: Sequence[DataType]) -> DataType:
     for data_type in types[:2]:
         if not isinstance(data_type, DateTime | DateTime64) and data_type != UINT32:
             raise scalar.illegal(name, data_type, "a DateTime64, DateTime or UInt32")
-    if not isinstance(types[2], Integer | Decimal | DateTime64):
-        raise scalar.illegal(name, types[2], "an integer or a Decimal")
+    if not _is_narrow(types[2]):
+        raise scalar.illegal(name, types[2], "an integer of 64 bits or a Decimal of 18 digits")
     scale = max(_scale(data_type) for data_type in types[:3])
     times = [t for t in types[:2] if isinstance(t, DateTime | DateTime64)]
     if not times and not scale:
@@ -51,10 +51,19 @@ def _grid_type(name: str, types: Sequence[DataType]) -> DataType:
     return DateTime64(scale, zone) if fine else DateTime(zone)
 
 
+def _is_narrow(step: DataType) -> bool:
+    """Return whether a step has a type that a grid takes: numbers of 64 bits."""
+    if isinstance(step, Integer):
+        return step.bits <= 64
+    return isinstance(step, DateTime64) or (isinstance(step, Decimal) and step.precision <= 18)
+
+
 def _ticks(array: pa.Array, data_type: DataType, scale: int) -> np.ndarray:
     """Return times, or a step, in units of 10^-scale seconds; int64."""
     if isinstance(data_type, Integer):
-        return np.asarray(columns.numpy_values(array).astype(np.int64) * 10**scale)
+        values, most = columns.numpy_values(array), np.iinfo(np.int64).max // 10**scale
+        bounded = np.minimum(values, values.dtype.type(min(most, np.iinfo(values.dtype).max)))
+        return np.asarray(np.maximum(bounded.astype(np.int64), -1) * 10**scale)
     if isinstance(data_type, Decimal):
         wide = array.cast(pa.decimal128(38, scale))
         halves = np.frombuffer(wide.buffers()[1], "<i8").reshape(-1, 2)
@@ -76,6 +85,7 @@ def _points(
         raise BadArguments(f"The end of a grid of {name} is before its start.")
     if ((step <= 0) & (end > start)).any():
         raise BadArguments(f"The step of {name} must be above 0.")
+    step = np.minimum(step, end - start + 1)  # a larger one would overflow
     counts = (end - start) // np.maximum(step, 1) + 1
     require_list_size(name, counts)
     offsets = columns.offsets_from_counts(counts)

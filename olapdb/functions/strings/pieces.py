@@ -35,12 +35,34 @@ def _encoded(texts: Sequence[str | None]) -> list[bytes]:
     return [bytes_of_text(text or "") for text in texts]
 
 
+def _is_utf8(texts: pa.Array) -> bool:
+    """Return whether all bytes of the texts are of characters of UTF-8."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _ngrams_of(text: bytes, size: int) -> list[bytes]:
+    """Return the pieces of `size` characters of one text."""
+    characters = text_of(text)
+    return _encoded([characters[at : at + size] for at in range(len(characters) - size + 1)])
+
+
 def _ngrams(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Return the pieces of `size` characters; raise BadArguments unless it is above 0."""
-    offsets, data = columns.bytes_of(columns.text(arrays[0]))
-    sizes = columns.numpy_values(arrays[1]).astype(np.int64)
+    """Return the pieces of `size` characters; raise BadArguments unless it is above 0.
+
+    A byte that belongs to no character of UTF-8 is a character of its own."""
+    texts = columns.text(arrays[0])
+    offsets, data = columns.bytes_of(texts)
+    sizes = columns.numpy_values(arrays[1])
     if (sizes < 1).any():
         raise BadArguments("The length of ngrams is at least 1.")
+    if not _is_utf8(texts):
+        return values_by_row(arrays, _ngrams_of, call.result.arrow)
+    sizes = np.minimum(sizes, sizes.dtype.type(min(len(data) + 1, np.iinfo(sizes.dtype).max)))
+    sizes = sizes.astype(np.int64)
     heads = np.flatnonzero((data & 0xC0) != 0x80)
     firsts, lasts = (np.searchsorted(heads, side) for side in (offsets[:-1], offsets[1:]))
     list_offsets = columns.offsets_from_counts(np.maximum(lasts - firsts - sizes + 1, 0))

@@ -209,7 +209,7 @@ def _inner_pairs(
         case (types.Map(), types.Map()):
             return [(source.key, target.key), (source.value, target.value)]
         case (types.Tuple(), types.Tuple()) if _have_one_form(source, target):
-            if _goes_by_name(source, target):
+            if source.goes_by_name(target):
                 kinds = dict(zip(source.names, source.elements, strict=True))
                 return [(kinds[n], t) for n, t in zip(target.names, target.elements, strict=True)]
             return list(zip(source.elements, target.elements, strict=True))
@@ -217,14 +217,9 @@ def _inner_pairs(
             return None
 
 
-def _goes_by_name(source: types.Tuple, target: types.Tuple) -> bool:
-    """Return whether elements find each other by their names, which differ or differ in order."""
-    return bool(source.names) and target.names not in ((), source.names)
-
-
 def _have_one_form(source: types.Tuple, target: types.Tuple) -> bool:
     """Return whether each element has a partner: by place, or by name where both have other names."""
-    if _goes_by_name(source, target):
+    if source.goes_by_name(target):
         return set(source.names) == set(target.names)
     return len(source.elements) == len(target.elements)
 
@@ -262,7 +257,7 @@ def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
     if (
         isinstance(plain_source, types.Tuple)
         and isinstance(plain_target, types.Tuple)
-        and _goes_by_name(plain_source, plain_target)
+        and plain_source.goes_by_name(plain_target)
     ):
         return False
     if pairs is not None:

@@ -124,3 +124,8 @@ def test_fewer_than_no_rows_cannot_be_fetched(connection: Connection) -> None:
 def test_an_unknown_durability_is_refused(path: str | None) -> None:
     with pytest.raises(olapdb.ProgrammingError, match="durability is"):
         olapdb.connect(path, durability="x")  # type: ignore[arg-type]
+
+
+def test_texts_of_arrow_are_texts(connection: Connection) -> None:
+    for value in (pa.scalar("x"), pa.scalar("x", pa.large_string())):
+        assert connection.execute("SELECT ?", [value]).fetchall() == [("x",)]

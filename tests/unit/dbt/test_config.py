@@ -147,11 +147,13 @@ def test_a_text_of_several_expressions_is_a_list(value: object, expected: str) -
 
 def test_keys_of_a_folder() -> None:
     tree = {"+a": 1, "p": {"b": 2, "marts": {"+c": {"x": 1}, "deep": {"d": 3}}}, "other": {"e": 1}}
-    assert inherited_keys(tree, ["p", "marts", "m"]) == ({"a", "b", "c"}, set())
+    assert inherited_keys(tree, ["p", "marts", "m"], "table") == ({"a", "b", "c"}, set())
     tree["p"]["marts"]["+materialized"] = "table"  # type: ignore[index]
-    keys, meant = inherited_keys(tree, ["p", "marts", "deep", "m"])
+    keys, meant = inherited_keys(tree, ["p", "marts", "deep", "m"], "table")
     assert meant == {"materialized", "c", "d"}
     assert keys == meant | {"a", "b"}
+    # A properties file of the model says that it is something else than its folder.
+    assert inherited_keys(tree, ["p", "marts", "deep", "m"], "view") == (keys, frozenset())
 
 
 def test_an_interval_of_nothing_keeps_nothing() -> None:
