@@ -386,7 +386,7 @@ FAULTS: Mapping[str, Fault] = {
         ),
         lost("8.parts_live", "OPTIMIZE", required.PartsLive, patches=_UNCHECKED),
         lost("8.coverage_common", "OPTIMIZE", required.CoverageCommon),
-        rewritten("8.contributions", "OPTIMIZE", "a merged part is nobody's", _of_nobody),
+        rewritten("8.contributions", "OPTIMIZE", "a merged part belongs to no view", _of_nobody),
         Fault(
             "9.stale",
             "a verdict about a stale slice counts",
