@@ -205,11 +205,11 @@ def _source_size(
     if source is None:
         return 0, 0
     rows = warehouse.rows(
-        "SELECT uniqExactIf(partition_id, rows > 0) AS chunks, sum(rows) AS rows FROM system.parts "
+        "SELECT uniqExactIf(partition_id, rows > 0) AS chunks, sum(rows) AS total FROM system.parts "
         f"WHERE active AND database = {string_literal(source.database or model.names.database)} "
         f"AND table = {string_literal(source.name)}"
     )
-    return int(rows[0]["chunks"]), int(rows[0]["rows"])
+    return int(rows[0]["chunks"]), int(rows[0]["total"])
 
 
 def _ddl(model: Model, definition: ModelDefinition) -> list[str]:
