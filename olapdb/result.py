@@ -246,7 +246,7 @@ class Result:
                 raise bug from error
             raise
         finally:
-            _close_iterator(source)
+            close_iterator(source)
             self._finish()
 
     def reader(self) -> pa.RecordBatchReader:
@@ -272,7 +272,7 @@ class Result:
         """Stop the query if it still runs, and call the callbacks. Idempotent."""
         source, self._source = self._source, None
         if source is not None:
-            _close_iterator(source)
+            close_iterator(source)
         self._finish()
 
     def _finish(self) -> None:
@@ -309,13 +309,13 @@ def _chain(
     try:
         yield from derived
     finally:
-        _close_iterator(derived)
-        _close_iterator(source)
+        close_iterator(derived)
+        close_iterator(source)
 
 
-def _close_iterator(source: Iterator[pa.RecordBatch]) -> None:
-    """Close a generator, so that its `finally` blocks run; other iterators have nothing to
-    close."""
+def close_iterator(source: object) -> None:
+    """Close a generator, or what can be closed like one, so that its `finally` blocks run; other
+    iterators have nothing to close."""
     close = getattr(source, "close", None)
     if close is not None:
         close()

@@ -23,7 +23,7 @@ from olapdb.config import SESSION_SETTINGS, Settings, tuning
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
-from olapdb.result import QueryStatistics
+from olapdb.result import QueryStatistics, close_iterator
 from olapdb.storage.column_cache import process_columns
 from olapdb.threads import ThreadPool
 
@@ -354,9 +354,7 @@ class ExecutionContext:
         finally:
             for future in futures:
                 future.cancel()
-            close = getattr(source, "close", None)
-            if close is not None:
-                close()
+            close_iterator(source)
 
     def parallel_if_long(
         self, work: Callable[[Item], Answer], items: Sequence[Item], rows: Sequence[int]

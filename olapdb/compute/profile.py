@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from olapdb.observation import Counts, counting
 from olapdb.plan.nodes import Node
+from olapdb.result import close_iterator
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -89,9 +90,7 @@ class QueryProfile:
                 profile.batches += 1
                 yield batch
         finally:
-            close = getattr(batches, "close", None)
-            if close is not None:
-                close()
+            close_iterator(batches)
 
     def _next(
         self, batches: Iterator[pa.RecordBatch], profile: NodeProfile

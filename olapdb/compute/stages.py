@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from olapdb.compute.batches import cut
 from olapdb.errors import InternalError
+from olapdb.result import close_iterator
 
 if TYPE_CHECKING:
     from olapdb.compute.context import ExecutionContext
@@ -87,7 +88,7 @@ class Stage(Iterator[pa.RecordBatch]):
 
     def close(self) -> None:
         """End the work on further items."""
-        close_rows(self._items if self._batches is None else self._batches)
+        close_iterator(self._items if self._batches is None else self._batches)
 
     def checked(self, node: Node) -> Stage:
         """Return the stage with each batch checked to be of a node's schema."""
@@ -145,7 +146,7 @@ class Deferred(Iterator[pa.RecordBatch]):
     def close(self) -> None:
         """Clean up, if anything was begun."""
         if self._batches is not None:
-            close_rows(self._batches)
+            close_iterator(self._batches)
 
     def begun(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
         """Do what comes first; return the batches, which are there until the stack ends."""
@@ -177,6 +178,12 @@ def begun(rows: Iterable[Any], stack: ExitStack) -> Iterable[Any]:
     return rows
 
 
+def chain_of(rows: Iterable[Any], stack: ExitStack) -> Chain[Iterable[pa.RecordBatch]]:
+    """Return the chain that makes the rows; of rows that no stage makes, each batch by itself."""
+    rows = begun(rows, stack)
+    return rows.chain(stack) if isinstance(rows, Stage) else Chain(rows, lambda batch: (batch,))
+
+
 def checked(batches: Iterator[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
     """Return the batches; one whose schema is not the node's raises InternalError."""
     if isinstance(batches, Stage | Deferred):
@@ -191,10 +198,3 @@ def has_schema(batch: pa.RecordBatch, node: Node) -> pa.RecordBatch:
             f"{type(node).__name__} made a batch of {batch.schema}, its schema is {node.arrow_schema}."
         )
     return batch
-
-
-def close_rows(rows: object) -> None:
-    """Close an iterator, if it can be closed."""
-    close = getattr(rows, "close", None)
-    if close is not None:
-        close()

@@ -41,7 +41,7 @@ from olapdb.plan import nodes
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.totals import totals_plan
 from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
-from olapdb.result import Result
+from olapdb.result import Result, close_iterator
 from olapdb.types import String, plain
 
 if TYPE_CHECKING:
@@ -343,9 +343,7 @@ def _output(
         for batch in rest:
             yield _select(batch, fields)
     finally:
-        close = getattr(rest, "close", None)
-        if close is not None:
-            close()
+        close_iterator(rest)
 
 
 def _select(batch: pa.RecordBatch, fields: list[str]) -> pa.RecordBatch:

@@ -41,10 +41,6 @@ TASK_BITS = 32
 """The bits of an address below the task's number: the position in the task."""
 
 
-LATER_SHARE = 4
-"""The part of a later task's time that a bound of the rows so far is expected to leave."""
-
-
 def late_top_batches(node: Sort, context: ExecutionContext) -> Iterator[pa.RecordBatch] | None:
     """Return the batches of ORDER BY … LIMIT over a stored table, or over a projection of one. None
     for other plans, and where the limit is too large."""
@@ -107,7 +103,9 @@ def _top_rows(
     top = _TopReader(addressed, tuple(keys), limit, tasks, context)
     address = SortKey(ColumnRef(UINT64, TASK_ROW))
     sort = Sort(addressed, (*keys, address), limit)
-    batches = sort_batches(sort, _run(top, list(top.task_order()), context), context)
+    batches = sort_batches(
+        sort, _run(top, top.task_order(), context, tuning.BOUNDED_TASK_SHARE), context
+    )
     yield from _completed(list(batches), addressed, scan, top.tasks, context)
 
 
@@ -125,15 +123,13 @@ def _limited_rows(node: Limit, scan: Scan, context: ExecutionContext) -> Iterato
 
 
 def _run(
-    reader: _AddressReader, numbers: Sequence[int], context: ExecutionContext
+    reader: _AddressReader, numbers: Sequence[int], context: ExecutionContext, share: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what the reader keeps of the tasks with these numbers. Later ones are expected to take little: their
-    rows are compared with the best so far."""
+    """Yield what the reader keeps of the tasks with these numbers. One in `share` rows of all tasks but the first
+    is expected to count."""
     rows = [sum(piece.rows for piece in reader.tasks[number]) for number in numbers]
-    later = (
-        [count // LATER_SHARE for count in rows[1:]] if isinstance(reader, _TopReader) else rows[1:]
-    )
-    return context.parallel_if_long(reader.read, numbers, [*rows[:1], *later])
+    rows[1:] = [count // share for count in rows[1:]]
+    return context.parallel_if_long(reader.read, numbers, rows)
 
 
 def _addressed(scan: Scan, used: frozenset[str], context: ExecutionContext) -> Scan:

@@ -92,30 +92,28 @@ def _merged(
 ) -> list[pa.Array]:
     """Return the merged states of each call: several calls at a time where there are many states, and several
     ranges of groups where the states are large."""
-    if threads == 1 or len(groups.codes) < tuning.MERGED_ROWS_MIN:
-        merged = []
-        for call, column in zip(calls, states, strict=True):
-            ranges = _ranges(column, groups, threads)
-            if len(ranges) == 1:
-                merged.append(single_chunk(call.aggregate.merge(column, groups)))
-                continue
-            arguments = [(call, column, groups, *one) for one in ranges]
-            merged.append(pa.concat_arrays(in_threads(_merged_range, arguments, threads)))
-        return merged
-    if len(calls) > 1:
-        _ = groups.kernel_codes  # computed once, for all threads
+    arguments = list(zip(calls, states, strict=True))
+    if len(groups.codes) < tuning.MERGED_ROWS_MIN:
+        return [_merged_call(call, column, groups, threads) for call, column in arguments]
     return in_threads(
-        lambda call, column: single_chunk(call.aggregate.merge(column, groups)),
-        list(zip(calls, states, strict=True)),
-        threads,
+        lambda call, column: _merged_call(call, column, groups, 1), arguments, threads
     )
+
+
+def _merged_call(call: AggregateCall, states: pa.Array, groups: Groups, threads: int) -> pa.Array:
+    """Return the merged states of one call, several ranges of groups at a time where that pays."""
+    ranges = _ranges(states, groups, threads)
+    if len(ranges) == 1:
+        return single_chunk(call.aggregate.merge(states, groups))
+    arguments = [(call, states, groups, *bounds) for bounds in ranges]
+    return pa.concat_arrays(in_threads(_merged_range, arguments, threads))
 
 
 def _ranges(states: pa.Array, groups: Groups, threads: int) -> list[tuple[int, int]]:
     """Return ranges of groups whose states are merged at the same time: more than one only for lists of many
     elements, about as many of them in each range."""
-    elements = _elements(states)
-    if threads == 1 or elements is None or elements.sum() < tuning.MERGED_ELEMENTS_MIN:
+    elements = _elements(states) if threads > 1 else None
+    if elements is None or elements.sum() < tuning.MERGED_ELEMENTS_MIN:
         return [(0, groups.count)]
     ends = np.cumsum(np.bincount(groups.codes, elements, groups.count))
     shares = np.arange(1, threads * _RANGES_PER_THREAD) / (threads * _RANGES_PER_THREAD)

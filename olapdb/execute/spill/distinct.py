@@ -18,7 +18,7 @@ from olapdb.compute.seen_rows import SeenRows
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.files import joined
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
-from olapdb.compute.stages import Stage, begun
+from olapdb.compute.stages import chain_of
 from olapdb.execute.operators.compact_columns import decoded
 from olapdb.types.arrow_values import from_numpy
 
@@ -46,13 +46,9 @@ def distinct_rows(
 
     repeats = _Repeats(key_columns)
     with ExitStack() as stack:
-        rows = begun(batches, stack)
         # batches lose their repeats in threads, so that one thread looks up few rows
-        if isinstance(rows, Stage):
-            dropped = rows.chain(stack).then(lambda batches: [*map(repeats.dropped, batches)])
-            few: Iterator[pa.RecordBatch] = chain.from_iterable(dropped.run(context))
-        else:
-            few = context.parallel(repeats.dropped, rows)
+        dropped = chain_of(batches, stack).then(lambda rows: [*map(repeats.dropped, rows)])
+        few = chain.from_iterable(dropped.run(context))
         items = ((False, piece) for batch in few for piece in cut(batch, context.batch_rows))
         yield from _distinct(items, key_columns, context, level, repeats)
 

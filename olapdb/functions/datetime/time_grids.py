@@ -85,8 +85,12 @@ def _points(
         raise BadArguments(f"The end of a grid of {name} is before its start.")
     if ((step <= 0) & (end > start)).any():
         raise BadArguments(f"The step of {name} must be above 0.")
-    step = np.minimum(step, end - start + 1)  # a larger one would overflow
-    counts = (end - start) // np.maximum(step, 1) + 1
+    # Spans need 64 bits without a sign; points of a wrapped start and a larger step would overflow.
+    spans = end.view(np.uint64) - start.view(np.uint64)
+    step = np.minimum(np.maximum(step, 1).astype(np.uint64), spans + np.uint64(1)).astype(np.int64)
+    counts = (
+        np.minimum(spans // step.view(np.uint64), np.iinfo(np.int64).max - 1).astype(np.int64) + 1
+    )
     require_list_size(name, counts)
     offsets = columns.offsets_from_counts(counts)
     owners = columns.parents_of(offsets)
