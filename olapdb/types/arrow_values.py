@@ -28,6 +28,9 @@ _FORMATS = {
     pa.uint64(): "Q",
 }
 """The format of an integer in `struct`, by Arrow type."""
+_UNIT_MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
 _TEXTS = {pa.string(): "i", pa.binary(): "i", pa.large_string(): "q", pa.large_binary(): "q"}
 """The format of an offset, by Arrow type."""
 _NUMBERS: dict[np.dtype, pa.DataType] = {
@@ -109,11 +112,13 @@ def _of_one_kind(values: Sequence[object], kind: type, arrow: pa.DataType) -> pa
 def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[bytes] | None:
     """Return the values of a fixed-width type as they lie in memory; None as `_of_one_kind`."""
     count = len(values)
-    if kind is int and arrow in _FORMATS:
+    if kind is int and (integer := _integer_format(arrow)):
         try:
-            return (struct.pack(f"={count}{_FORMATS[arrow]}", *(v or 0 for v in values)),)
+            return (struct.pack(f"={count}{integer}", *(v or 0 for v in values)),)
         except struct.error:
             return None
+    if kind is datetime.datetime and pa.types.is_timestamp(arrow):
+        return _timestamps(values, arrow)
     if kind is float and arrow == pa.float64():
         return (struct.pack(f"={count}d", *(0.0 if v is None else v for v in values)),)
     if kind is bool and arrow == pa.bool_():
@@ -122,6 +127,37 @@ def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[by
         days = (v.toordinal() - _EPOCH_DAY if isinstance(v, datetime.date) else 0 for v in values)
         return (struct.pack(f"={count}i", *days),)
     return None
+
+
+def _integer_format(arrow: pa.DataType) -> str | None:
+    """Return the format in `struct` of the integers that `pa.array` stores as they are: numbers, and
+    times that are counts of their unit; None for other types."""
+    if arrow in _FORMATS:
+        return _FORMATS[arrow]
+    if arrow == pa.date32():
+        return "i"
+    return "q" if pa.types.is_timestamp(arrow) or pa.types.is_duration(arrow) else None
+
+
+def _timestamps(values: Sequence[object], arrow: pa.TimestampType) -> tuple[bytes] | None:
+    """Return the counts of the unit since 1970 in UTC; None for nanoseconds, times that are no whole
+    count, and times with a zone in a type without one. A time without a zone is UTC's."""
+    unit = _UNIT_MICROSECONDS.get(arrow.unit)
+    moments = [
+        v if isinstance(v, datetime.datetime) else _EPOCH.replace(tzinfo=None) for v in values
+    ]
+    zoned = any(moment.tzinfo is not None for moment in moments)
+    if unit is None or (zoned and arrow.tz is None):
+        return None
+    counts = []
+    for moment in moments:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        count, rest = divmod((moment - _EPOCH) // _MICROSECOND, unit)
+        if rest:
+            return None
+        counts.append(count)
+    return (struct.pack(f"={len(counts)}q", *counts),)
 
 
 def _texts(

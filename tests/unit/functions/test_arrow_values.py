@@ -18,7 +18,13 @@ TYPES = (
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
     *(pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary(), pa.date32()),
     *(pa.large_string(), pa.large_binary(), pa.timestamp("s"), pa.binary(2), pa.list_(pa.int8())),
-    pa.decimal128(9, 2),
+    *(
+        pa.timestamp("s", "UTC"),
+        pa.timestamp("us", "Europe/Berlin"),
+        pa.timestamp("ns"),
+        pa.date64(),
+    ),
+    *(pa.duration("ms"), pa.time32("s"), pa.time64("us"), pa.decimal128(9, 2)),
 )
 VALUES = st.one_of(
     st.none(),
@@ -31,6 +37,8 @@ VALUES = st.one_of(
     st.binary(max_size=3),
     st.dates(),
     st.datetimes(),
+    st.datetimes().map(lambda moment: moment.replace(microsecond=0)),
+    st.datetimes(timezones=st.just(datetime.UTC)),
 )
 
 
@@ -58,6 +66,10 @@ def test_any_values(values: list[object], arrow: pa.DataType) -> None:
         ([b"a", None, b"\xff"], pa.large_binary()),
         ([1.5, None, float("-inf")], pa.float64()),
         ([datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)], pa.date32()),
+        ([-719162, None, 2932896], pa.date32()),
+        ([-1, None, 2**40], pa.timestamp("s", "UTC")),
+        ([datetime.datetime(1969, 12, 31, 23, 59, 59), None], pa.timestamp("s")),
+        ([datetime.datetime(2020, 1, 1, 0, 0, 0, 1, datetime.UTC)], pa.timestamp("us", "UTC")),
         (list(range(VALUES_MAX + 1)), pa.int32()),
     ],
 )
@@ -72,6 +84,8 @@ def test_pandas_is_not_imported() -> None:
         "from olapdb.types.arrow_values import array_of\n"
         "for values, arrow in ([1, None], pa.int8()), (['a'], pa.string()), ([2.0], pa.float64()):\n"
         "    array_of(values, arrow)\n"
+        "for arrow in pa.date32(), pa.timestamp('s', 'UTC'):\n"
+        "    array_of([1, None], arrow)\n"
         "assert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
