@@ -23,6 +23,7 @@ from olapdb.plan.expressions import (
     LambdaParameter,
 )
 from olapdb.sql import nodes as sql
+from olapdb.types.arrow_values import scalar_of
 
 COMPARISONS = frozenset(
     {"equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals"}
@@ -40,12 +41,12 @@ def literal(node: sql.Literal) -> Constant:
 
 def null() -> Constant:
     """Return NULL of type Nullable(Nothing)."""
-    return Constant(types.Nullable(types.NOTHING), pa.scalar(None, pa.null()))
+    return Constant(types.Nullable(types.NOTHING), pa.nulls(1)[0])
 
 
 def string(value: str) -> Constant:
     """Return a String constant."""
-    return Constant(types.String(), pa.scalar(value, pa.string()))
+    return Constant(types.String(), scalar_of(value, pa.string()))
 
 
 def unsigned_byte(value: int) -> Constant:

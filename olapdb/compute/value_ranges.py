@@ -34,6 +34,7 @@ from olapdb.types import (
     Integer,
     plain,
 )
+from olapdb.types.arrow_values import array_of, to_numpy
 
 _MIRRORED = {
     "equals": "equals",
@@ -211,8 +212,8 @@ def _probed_range(
     probes = range(nearest - _PROBED, nearest + _PROBED + 2)
     values = [Number(probe).scaleb(-kind.scale) for probe in probes]
     try:
-        rows = pa.RecordBatch.from_arrays([pa.array(values, kind.arrow)], [column])
-        kept = np.flatnonzero(evaluate_predicate(condition, rows, environment).to_numpy(False))
+        rows = pa.RecordBatch.from_arrays([array_of(values, kind.arrow)], [column])
+        kept = np.flatnonzero(to_numpy(evaluate_predicate(condition, rows, environment)))
     except (Error, pa.ArrowException):
         return None
     if not len(kept) or len(kept) == len(probes) or kept[-1] - kept[0] + 1 != len(kept):

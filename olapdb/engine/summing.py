@@ -11,7 +11,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.errors import DecimalOverflow
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.decimal_width import decimal_bits, decimal_within_bits, with_precision
-from olapdb.types.arrow_values import from_numpy, to_numpy
+from olapdb.types.arrow_values import from_numpy, scalar_of, to_numpy
 
 
 def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
@@ -55,7 +55,7 @@ def is_zero(column: pa.Array) -> np.ndarray:
 
 def _zero(arrow: pa.DataType) -> pa.Scalar:
     """Return the zero of the type: false for a boolean."""
-    return pa.scalar(False) if pa.types.is_boolean(arrow) else pa.scalar(0, arrow)
+    return scalar_of(False if pa.types.is_boolean(arrow) else 0, arrow)
 
 
 def _narrowed(sums: pa.Array, arrow: pa.DataType) -> pa.Array:

@@ -17,6 +17,7 @@ from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.storage.codec import DEFAULT_CODEC
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import DataType, Date, DateTime, Decimal, Float, Integer, plain
+from olapdb.types.arrow_values import array_of
 
 
 class PartitionTexts:
@@ -54,12 +55,12 @@ def _display(value: object, data_type: DataType, *, quoted: bool) -> str:
         return "NULL"
     arrow = plain(data_type).arrow
     if pa.types.is_date32(arrow):
-        array = pa.array([value], pa.int32()).view(arrow)
+        array = array_of([value], pa.int32()).view(arrow)
     elif pa.types.is_timestamp(arrow):
-        array = pa.array([value], pa.int64()).view(arrow)
+        array = array_of([value], pa.int64()).view(arrow)
     else:
         try:
-            array = pa.array([value], arrow)
+            array = array_of([value], arrow)
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             return str(value)
     (text,) = display(array, plain(data_type))

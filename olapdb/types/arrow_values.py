@@ -8,15 +8,17 @@ For the same reason numpy's values are taken and given here, not by `pa.array` a
 from __future__ import annotations
 
 import datetime
+import decimal
 import struct
+import sys
 from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 
-VALUES_MAX = 1_000
-"""The longest sequence that is made here: pandas is loaded sooner than many values are packed."""
+VALUES_MAX = 50_000
+"""The longest sequence that is made here: pandas is loaded sooner than more values are packed."""
 _FORMATS = {
     pa.int8(): "b",
     pa.int16(): "h",
@@ -43,15 +45,21 @@ _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 def array_of(values: Sequence[object], arrow: pa.DataType) -> pa.Array:
     """Return an array of Python values, as `pa.array(values, arrow)` makes it. Raises what that
     raises."""
-    if not 0 < len(values) <= VALUES_MAX:
-        return pa.nulls(0, arrow) if not len(values) else pa.array(values, arrow)
+    if len(values) > VALUES_MAX or "pandas" in sys.modules:
+        return pa.array(values, arrow)
+    array = packed(values, arrow)
+    return pa.array(values, arrow) if array is None else array
+
+
+def packed(values: Sequence[object], arrow: pa.DataType) -> pa.Array | None:
+    """Return an array made of buffers, equal to `pa.array(values, arrow)`; None for values of several
+    classes, types that are not made here, and values that do not fit."""
     present = [value for value in values if value is not None]
     if not present:
         return pa.nulls(len(values), arrow)
     kinds = set(map(type, present))
     kind = kinds.pop()
-    array = None if kinds else _of_one_kind(values, kind, arrow)
-    return pa.array(values, arrow) if array is None else array
+    return None if kinds else _of_one_kind(values, kind, arrow)
 
 
 def scalar_of(value: object, arrow: pa.DataType) -> pa.Scalar:
@@ -99,6 +107,8 @@ def _of_one_kind(values: Sequence[object], kind: type, arrow: pa.DataType) -> pa
     """Return an array of values that have one class or are None; return None for types that are
     not made here, and values that do not fit."""
     valid = np.array([value is not None for value in values])
+    if kind in (list, tuple) and pa.types.is_list(arrow):
+        return _lists(values, valid, arrow)
     buffers = _fixed(values, kind, arrow) or _texts(values, kind, arrow)  # type: ignore[arg-type]
     if buffers is None:
         return None
@@ -119,8 +129,12 @@ def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[by
             return None
     if kind is datetime.datetime and pa.types.is_timestamp(arrow):
         return _timestamps(values, arrow)
-    if kind is float and arrow == pa.float64():
-        return (struct.pack(f"={count}d", *(0.0 if v is None else v for v in values)),)
+    if kind is float and arrow in (pa.float64(), pa.float32()):
+        floats = np.array([0.0 if v is None else v for v in values])
+        with np.errstate(over="ignore"):
+            return (floats.astype(arrow.to_pandas_dtype()).tobytes(),)
+    if kind is decimal.Decimal and pa.types.is_decimal(arrow):
+        return _decimals(values, arrow)
     if kind is bool and arrow == pa.bool_():
         return (np.packbits([v is True for v in values], bitorder="little").tobytes(),)
     if kind is datetime.date and arrow == pa.date32():
@@ -140,8 +154,8 @@ def _integer_format(arrow: pa.DataType) -> str | None:
 
 
 def _timestamps(values: Sequence[object], arrow: pa.TimestampType) -> tuple[bytes] | None:
-    """Return the counts of the unit since 1970 in UTC; None for nanoseconds, times that are no whole
-    count, and times with a zone in a type without one. A time without a zone is UTC's."""
+    """Return the counts of the unit since 1970 in UTC, rounded down; None for nanoseconds, and for times
+    with a zone in a type without one. A time without a zone is UTC's."""
     unit = _UNIT_MICROSECONDS.get(arrow.unit)
     moments = [
         v if isinstance(v, datetime.datetime) else _EPOCH.replace(tzinfo=None) for v in values
@@ -153,11 +167,40 @@ def _timestamps(values: Sequence[object], arrow: pa.TimestampType) -> tuple[byte
     for moment in moments:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=datetime.UTC)
-        count, rest = divmod((moment - _EPOCH) // _MICROSECOND, unit)
-        if rest:
-            return None
-        counts.append(count)
+        counts.append((moment - _EPOCH) // _MICROSECOND // unit)
     return (struct.pack(f"={len(counts)}q", *counts),)
+
+
+def _decimals(values: Sequence[object], arrow: pa.Decimal128Type) -> tuple[bytes] | None:
+    """Return the digits of decimals as little-endian integers of the type's width; None if a value
+    has other digits than the type, or is no number."""
+    limit, width, parts = 10**arrow.precision, arrow.bit_width // 8, []
+    for value in values:
+        number = (
+            value if isinstance(value, decimal.Decimal) else decimal.Decimal(0).scaleb(-arrow.scale)
+        )
+        sign, digits, exponent = number.as_tuple()
+        shift = exponent + arrow.scale if isinstance(exponent, int) else -1
+        if not 0 <= shift <= arrow.precision:
+            return None
+        unscaled = int("".join(map(str, digits))) * 10**shift
+        if unscaled >= limit:
+            return None
+        parts.append((-unscaled if sign else unscaled).to_bytes(width, "little", signed=True))
+    return (b"".join(parts),)
+
+
+def _lists(values: Sequence[object], valid: np.ndarray, arrow: pa.ListType) -> pa.Array | None:
+    """Return an array of lists or tuples, None as `packed`; `valid` tells which values are no None."""
+    lists = [value if isinstance(value, (list, tuple)) else () for value in values]
+    offsets = np.array([0, *accumulate(map(len, lists))], np.int32)
+    items = packed([item for value in lists for item in value], arrow.value_type)
+    if items is None:
+        return None
+    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(
+        arrow, len(values), [bitmap, pa.py_buffer(offsets)], children=[items]
+    )
 
 
 def _texts(

@@ -6,7 +6,8 @@ import decimal
 import ipaddress
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -49,7 +50,7 @@ def python_values(
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     try:
-        values: list[object] = column.to_pylist()
+        values = _datetimes(column) if _has_zone(column.type) else column.to_pylist()
     except UnicodeDecodeError as error:
         values = _with_bytes(column, error)
     except (OverflowError, ValueError) as error:
@@ -59,6 +60,22 @@ def python_values(
         ) from error
     convert = _converter(data_type)
     return values if convert is None else [None if v is None else convert(v) for v in values]
+
+
+def _has_zone(arrow: pa.DataType) -> bool:
+    """Return whether a type is of timestamps with a zone."""
+    return pa.types.is_timestamp(arrow) and arrow.tz is not None
+
+
+def _datetimes(column: pa.Array | pa.ChunkedArray) -> list[object]:
+    """Return timestamps with a zone as `to_pylist` does, which imports pandas where it is installed:
+    that takes longer than a first query."""
+    zone = ZoneInfo(column.type.tz)
+    moments = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).to_pylist()
+    return [
+        None if moment is None else moment.replace(tzinfo=UTC).astimezone(zone)
+        for moment in moments
+    ]
 
 
 def _in_zone(data_type: DataType, zone: str) -> DataType:

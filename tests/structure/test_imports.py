@@ -50,6 +50,12 @@ QUERIES = (
     "SELECT sum(a + 1), sum(a + 2), sum(a + 3) FROM t",
     "SELECT s, uniq(a), quantile(0.9)(x), groupArray(a), any(x) FROM t GROUP BY s",
     "SELECT l.a, r.s FROM t AS l LEFT JOIN t AS r ON l.a = r.a + 1 WHERE l.x > 1 LIMIT 3",
+    "SELECT max(at), min(d) FROM m WHERE d > '2024-01-01' AND at < '2024-03-01 00:00:00'",
+    "SELECT d, at, p FROM m WHERE p > 1.5 ORDER BY at LIMIT 3",
+    "SELECT [a, 1], (a, 's'), map('k', a), toDateTime64('2024-01-01 00:00:00', 3) FROM t LIMIT 2",
+    "SELECT toIPv4('10.0.0.1'), toDecimal64(1.5, 2), NULL, [1, 2], ('a', 1)",
+    "INSERT INTO m VALUES ('2024-02-01', '2024-02-01 00:00:00', 1.5), ('2024-02-02', 0, 2)",
+    "SELECT * FROM system.parts",
     "SELECT sum(x) OVER (PARTITION BY s ORDER BY a) FROM t LIMIT 3",
     "CREATE TABLE n (a UInt8, d Date DEFAULT today(), s String DEFAULT 'x') ORDER BY a",
     "INSERT INTO n (a, s) VALUES (1, 'a'), (2, 'b')",
@@ -66,6 +72,10 @@ def test_queries_load_no_surface_and_no_pandas(tmp_path: Path) -> None:
     with olapdb.connect(folder) as connection:
         connection.execute("CREATE TABLE t (a UInt8, x Float64, s String) ORDER BY a")
         connection.execute("INSERT INTO t SELECT number % 100, number, 'a' FROM numbers(20000)")
+        connection.execute("CREATE TABLE m (d Date, at DateTime, p Decimal(9, 2)) ORDER BY d")
+        connection.execute(
+            "INSERT INTO m SELECT toDate('2024-01-01') + number AS d, d + 1, number / 4 FROM numbers(99)"
+        )
     loaded = modules_after(
         f"import olapdb\nconnection = olapdb.connect({folder!r})\n"
         f"for query in {QUERIES!r}:\n    cursor = connection.execute(query)\n"

@@ -22,7 +22,7 @@ from olapdb.compute.row_buffer import RowBuffer
 from olapdb.errors import InvalidWithFillExpression
 from olapdb.execute.operators.join_pairs import missing_value
 from olapdb.plan.nodes import Fill
-from olapdb.types.arrow_values import from_numpy, to_numpy
+from olapdb.types.arrow_values import from_numpy, scalar_of, to_numpy
 
 _POINTS_MAX = 2.0**56
 """A number of points that no memory holds; larger numbers are accounted as this one."""
@@ -255,7 +255,8 @@ def _numbers(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     is_float = pa.types.is_floating(column.type)
     if pa.types.is_uint64(column.type) and (pc.max(column).as_py() or 0) > np.iinfo(np.int64).max:
         raise _too_wide()
-    column = pc.fill_null(column.cast(pa.float64() if is_float else pa.int64()), 0)
+    arrow = pa.float64() if is_float else pa.int64()
+    column = pc.fill_null(column.cast(arrow), scalar_of(0.0 if is_float else 0, arrow))
     numbers = to_numpy(column)
     if is_float:
         valid = valid & np.isfinite(numbers)

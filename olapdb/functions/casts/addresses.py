@@ -17,6 +17,7 @@ from olapdb.functions.kernels.addresses import (
     parsed_ipv6,
 )
 from olapdb.functions.strings.rendering import fixed_bytes
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 def to_ipv4(array: pa.Array, source: types.DataType) -> pa.Array:
@@ -29,7 +30,7 @@ def to_ipv4(array: pa.Array, source: types.DataType) -> pa.Array:
         case types.String() | types.FixedString():
             numbers, fine = parsed_ipv4(array)
             _refuse(array, ~fine, errors.CannotParseIPv4, "IPv4")
-            return pa.array(numbers, pa.uint32())
+            return from_numpy(numbers.astype(np.uint32))
         case types.Integer(signed=False):
             return columns.wrapped(array, pa.uint32())
         case types.IPv6():
@@ -56,7 +57,7 @@ def to_ipv6(array: pa.Array, source: types.DataType) -> pa.Array:
             return array
         case types.String() | types.FixedString():
             addresses = parsed_ipv6(array)
-            _refuse(array, np.asarray(addresses.is_null()), errors.CannotParseIPv6, "IPv6")
+            _refuse(array, to_numpy(addresses.is_null()), errors.CannotParseIPv6, "IPv6")
             return addresses
         case types.IPv4():
             return mapped_ipv4(array)

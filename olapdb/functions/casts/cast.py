@@ -28,6 +28,7 @@ from olapdb.functions.casts import (
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _check_nulls(column: pa.Array, source: types.DataType, target: types.DataTyp
     """
     if types.is_nullable(target) or not column.null_count:
         return
-    row = int(np.argmin(np.asarray(column.is_valid())))
+    row = int(np.argmin(to_numpy(column.is_valid())))
     if isinstance(types.plain(source), types.Nothing):
         raise errors.CannotConvertType(
             f"Cannot convert NULL to a type that is not Nullable: {target}."
@@ -570,5 +571,5 @@ def _paired(
 
 def map_from(offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: types.Map) -> pa.Array:
     """Return a column of maps of type `target` from offsets, which begin at 0, keys and values."""
-    array = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, values)
+    array = pa.MapArray.from_arrays(from_numpy(offsets.astype(np.int32)), keys, values)
     return array if array.type == target.arrow else array.cast(target.arrow)

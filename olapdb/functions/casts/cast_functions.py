@@ -24,6 +24,7 @@ from olapdb.functions.datetime.zones import with_zone_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.scalar import ScalarDefinition, constant_text, custom
+from olapdb.types.arrow_values import to_numpy
 
 
 def _named_type(name: str, arguments: Sequence[Argument]) -> types.DataType:
@@ -70,7 +71,7 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
                 types.plain(source), types.String | types.FixedString | types.Nothing
             ):
                 unchanged = unchanged_or_null(array, source, unchanged, target, environment)
-            lost = np.asarray(pc.and_(unchanged.is_null(), array.is_valid()))
+            lost = to_numpy(pc.and_(unchanged.is_null(), array.is_valid()))
             if not or_null and lost.any():
                 row = int(np.argmax(lost))
                 is_text = isinstance(types.plain(source), types.String | types.FixedString)

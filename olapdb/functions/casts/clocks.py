@@ -28,6 +28,7 @@ from olapdb.functions.kernels.clocks import (
     ticks_max,
     ticks_per_second,
 )
+from olapdb.types.arrow_values import to_numpy
 
 _GRAMMAR = (
     r"^(?P<sign>-?)(?:(?P<hours>\d{1,3}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
@@ -78,9 +79,9 @@ def _parsed(array: pa.Array, target: Clock) -> tuple[np.ndarray, np.ndarray]:
     )
     whole = hours * 3600 + (minutes + short_minutes) * 60 + seconds + short_seconds + alone
     ticks = np.minimum(whole, SECONDS_MAX) * ticks_per_second(target)
-    negative = np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False))
-    valid = np.asarray(parts.is_valid())
-    valid &= np.asarray(pc.match_substring_regex(array, r"^(?:-?\d|-\.)" if fine else r"^-?\d"))
+    negative = to_numpy(pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False))
+    valid = to_numpy(parts.is_valid())
+    valid &= to_numpy(pc.match_substring_regex(array, r"^(?:-?\d|-\.)" if fine else r"^-?\d"))
     if fine:
         fraction = pc.utf8_slice_codeunits(pc.struct_field(parts, "fraction"), 0, target.precision)
         ticks = ticks + _numbers(pc.utf8_rpad(fraction, width=target.precision, padding="0"))

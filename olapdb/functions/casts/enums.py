@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +17,7 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import ScalarDefinition
 from olapdb.functions.strings.rendering import display_array
 from olapdb.types.arrow import enum_texts
+from olapdb.types.arrow_values import to_numpy
 
 _WHOLE_NUMBER = r"^[+-]?[0-9]{1,18}$"
 
@@ -55,7 +55,7 @@ def _from_numbers(array: pa.Array, source: types.DataType, target: types.Enum) -
     """Return integers as numbers of the Enum; raise UnknownElementOfEnum for the first that it
     lacks."""
     known = pa.array([number for _, number in target.elements], pa.int64())
-    bad = first_bad(~np.asarray(pc.is_in(array.cast(pa.int64()), known)))
+    bad = first_bad(~to_numpy(pc.is_in(array.cast(pa.int64()), known)))
     if bad is not None:
         raise errors.UnknownElementOfEnum(
             f"Unexpected value {array[bad].as_py()} in {target}.", hint=_elements(target)
@@ -73,7 +73,7 @@ def _from_texts(array: pa.Array, target: types.Enum) -> pa.Array:
     if by_text.null_count:
         by_text = pc.coalesce(by_text, _written_numbers(texts, target))
     by_row = by_text.take(encoded.indices)
-    bad = first_bad(np.asarray(by_row.is_null()))
+    bad = first_bad(to_numpy(by_row.is_null()))
     if bad is not None:
         text = display_array(array.slice(bad, 1), types.STRING)[0].as_py()
         raise errors.UnknownElementOfEnum(

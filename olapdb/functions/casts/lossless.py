@@ -29,6 +29,7 @@ from olapdb.functions.casts import numbers, parse_dates, parse_timestamps, parsi
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.strings import rendering
+from olapdb.types.arrow_values import to_numpy
 
 Cast: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """A plain CAST: (array without nulls, source type, target type) to the converted array."""
@@ -190,9 +191,9 @@ def _refuse_outside(
         return
     bad = np.zeros(len(array), bool)
     if lowest < target.minimum:
-        bad |= np.asarray(pc.less(array, pa.scalar(target.minimum, array.type)))
+        bad |= to_numpy(pc.less(array, pa.scalar(target.minimum, array.type)))
     if highest > target.maximum:
-        bad |= np.asarray(pc.greater(array, pa.scalar(target.maximum, array.type)))
+        bad |= to_numpy(pc.greater(array, pa.scalar(target.maximum, array.type)))
     _refuse(bad, array, source, target, zone, "it is out of range")
 
 
@@ -214,7 +215,7 @@ def _convert_and_compare(
             f"Storing a value of type {source} in a column of type {target} is not supported.",
             hint="Convert it in the query, for example with toDate(…).",
         ) from error
-    is_changed = np.asarray(pc.not_equal(returned, array))
+    is_changed = to_numpy(pc.not_equal(returned, array))
     if isinstance(source, types.WideNumber) or isinstance(target, types.WideNumber):
         wraps = _negative(array, source) != _negative(converted, target)  # and wraps back
         _refuse(wraps, array, source, target, zone, "it is out of range")
@@ -238,7 +239,7 @@ def _refuse_many_digits(
         return
     wide = pa.decimal256(numbers.DIGITS_MAX, target.scale)
     limit = pa.scalar(decimal.Decimal(10 ** (target.precision - target.scale)), wide)
-    too_long = np.asarray(pc.greater_equal(pc.abs(converted.cast(wide)), limit))
+    too_long = to_numpy(pc.greater_equal(pc.abs(converted.cast(wide)), limit))
     _refuse(too_long, array, source, target, zone, "it has too many digits")
 
 
@@ -248,7 +249,7 @@ def _negative(array: pa.Array, data_type: types.DataType) -> np.ndarray:
     if isinstance(data_type, types.WideNumber) and not data_type.signed:
         return np.zeros(len(array), bool)
     zero = pa.scalar(0, array.type)
-    return np.asarray(pc.less(array, zero))
+    return to_numpy(pc.less(array, zero))
 
 
 def _midnights(
@@ -313,7 +314,7 @@ def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -
             converted = cast(array, text_type, target)
             infinite = np.isinf(columns.numpy_values(converted))
             if infinite.any():
-                infinite &= ~np.asarray(pc.match_substring(array, "inf", ignore_case=True))
+                infinite &= ~to_numpy(pc.match_substring(array, "inf", ignore_case=True))
             _refuse(infinite, array, text_type, target, zone, "it is out of range")
             return converted
         case types.Decimal():
@@ -338,7 +339,7 @@ def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
         return
     without_powers = parsing.without_exponents(array) if _has_exponents(array) else array
     pattern = r"\.[0-9]{" + str(target.scale) + r"}[0-9]*[1-9]"
-    bad = np.asarray(pc.match_substring_regex(without_powers, pattern))
+    bad = to_numpy(pc.match_substring_regex(without_powers, pattern))
     _refuse(bad, array, types.String(), target, zone, f"it has more than {target.scale} places")
 
 
@@ -361,7 +362,7 @@ def _refuse_changed_timestamps(
     if _DOT in data:
         places = target.precision if isinstance(target, types.DateTime64) else 0
         cut = r"\.[0-9]{" + str(places) + r"}[0-9]*[1-9]"
-        suspect |= np.asarray(pc.match_substring_regex(array, cut))
+        suspect |= to_numpy(pc.match_substring_regex(array, cut))
     values = columns.numpy_values(parsed)
     if isinstance(target, types.DateTime):
         suspect |= (values <= 0) | (values >= calendar.DATETIME_MAX)
@@ -373,7 +374,7 @@ def _refuse_changed_timestamps(
         array.take(pa.array(rows)), nanosecond_type, zone
     )
     per_tick = 10**_NANOSECONDS // calendar.ticks_per_second(target)
-    valid = np.asarray(nanoseconds.is_valid())
+    valid = to_numpy(nanoseconds.is_valid())
     exact = np.where(valid, columns.numpy_values(nanoseconds), 0)
     changed = ~valid | (exact != values[rows] * per_tick)
     bad = np.zeros(len(array), bool)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from olapdb.errors import CannotConvertType, DataError, DecimalOverflow
 from olapdb.functions.kernels import columns, decimal_width
 from olapdb.types import DataType, Decimal, Float, Integer
+from olapdb.types.arrow_values import to_numpy
 
 
 def first_bad(bad: np.ndarray) -> int | None:
@@ -104,7 +105,7 @@ def _refuse_longer(wide: pa.Array, scale: int) -> None:
     limit = decimal.Decimal(10 ** (DIGITS_MAX - scale + wide.type.scale))
     size = pc.abs(whole)
     bad = first_bad(
-        np.asarray(pc.fill_null(pc.greater_equal(size, pa.scalar(limit, whole.type)), False))
+        to_numpy(pc.fill_null(pc.greater_equal(size, pa.scalar(limit, whole.type)), False))
     )
     if bad is not None:
         raise DecimalOverflow(
@@ -144,7 +145,7 @@ def inexact(integers: pa.Array, floats: pa.Array) -> np.ndarray:
     """
     if pa.types.is_decimal(integers.type):
         round_trip = floats.cast(pa.decimal128(38, 0), safe=False)
-        return np.asarray(pc.not_equal(round_trip, integers.cast(pa.decimal128(38, 0))))
+        return to_numpy(pc.not_equal(round_trip, integers.cast(pa.decimal128(38, 0))))
     values, near = columns.numpy_values(integers), columns.numpy_values(floats)
     if values.dtype.itemsize < _WORD_BYTES or values.dtype.kind == "f":
         return np.zeros(len(values), bool)

@@ -10,7 +10,7 @@ from olapdb import types
 from olapdb.errors import CannotConvertType, CannotParse, CannotParseDate
 from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.kernels import calendar, columns
-from olapdb.types.arrow_values import from_numpy
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?P<rest>(?:[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?)$"
 
@@ -84,7 +84,7 @@ def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray)
     bad = first_bad(~exists)
     if bad is not None:
         raise conversion_error(CannotParseDate, array, bad, target, "there is no such day")
-    bad = first_bad(np.asarray(pc.match_substring_regex(array, _TIME_OF_DAY)))
+    bad = first_bad(to_numpy(pc.match_substring_regex(array, _TIME_OF_DAY)))
     if bad is not None:
         raise conversion_error(CannotConvertType, array, bad, target, "a date has no time of day")
 
@@ -98,7 +98,7 @@ def _scanned_dates(
     """
     dashed = pc.extract_regex(array, _DATE)
     packed = pc.extract_regex(array, _PACKED)
-    bad = first_bad(~np.asarray(pc.or_(dashed.is_valid(), packed.is_valid())))
+    bad = first_bad(~to_numpy(pc.or_(dashed.is_valid(), packed.is_valid())))
     if bad is not None:
         value = array[bad].as_py()
         kind = CannotParse if value[:4].isdigit() and len(value) > 8 else CannotParseDate
@@ -152,6 +152,6 @@ def may_be_dates(array: pa.Array) -> np.ndarray:
     rows = np.flatnonzero(plausible)
     if len(rows):
         texts = array.take(from_numpy(rows))
-        matches = [np.asarray(pc.match_substring_regex(texts, p)) for p in (_DATE, _PACKED)]
+        matches = [to_numpy(pc.match_substring_regex(texts, p)) for p in (_DATE, _PACKED)]
         plausible[rows] = np.logical_or.reduce(matches)
     return plausible

@@ -12,6 +12,7 @@ from olapdb import errors, types
 from olapdb.functions.casts.numbers import conversion_error, first_bad, narrowed
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
+from olapdb.types.arrow_values import to_numpy
 
 _INTEGER = r"^[+-]?[0-9]+$"
 _FLOAT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
@@ -32,26 +33,26 @@ def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
     """Return for each text False if it surely is no value of the type, else True."""
     match target:
         case types.Integer():
-            plausible = np.asarray(pc.match_substring_regex(array, _INTEGER))
-            short = plausible & np.asarray(pc.less_equal(pc.binary_length(array), _CHUNK))
+            plausible = to_numpy(pc.match_substring_regex(array, _INTEGER))
+            short = plausible & to_numpy(pc.less_equal(pc.binary_length(array), _CHUNK))
             small = pc.if_else(pa.array(short), array, "0")
             values = columns.numpy_values(parse_integers(small, types.INT64))
             return np.asarray(plausible & (values >= target.minimum) & (values <= target.maximum))
         case types.Float():
-            return np.asarray(pc.match_substring_regex(array, _FLOAT))
+            return to_numpy(pc.match_substring_regex(array, _FLOAT))
         case types.WideNumber():
-            return np.asarray(pc.match_substring_regex(array, _INTEGER))
+            return to_numpy(pc.match_substring_regex(array, _INTEGER))
         case types.Decimal():
-            return np.asarray(pc.match_substring_regex(array, _DECIMAL))
+            return to_numpy(pc.match_substring_regex(array, _DECIMAL))
         case types.UUID():
-            return np.asarray(pc.match_substring_regex(array, "^[0-9a-fA-F]{8}"))
+            return to_numpy(pc.match_substring_regex(array, "^[0-9a-fA-F]{8}"))
         case _:
             return np.ones(len(array), bool)
 
 
 def _check(array: pa.Array, pattern: str, target: types.DataType) -> None:
     """Raise a DataError about the first text, if any, that does not match `pattern`."""
-    bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
+    bad = first_bad(~to_numpy(pc.match_substring_regex(array, pattern)))
     if bad is not None:
         raise _unparsable(array, bad, target)
 
@@ -97,7 +98,7 @@ def parse_integers(array: pa.Array, target: types.Integer, *, wrap: bool = True)
         return plain_digits
     _check(array, _INTEGER if target.signed else r"^\+?[0-9]+$", target)
     digits = pc.utf8_ltrim(array, "+-")
-    negative = np.asarray(pc.starts_with(array, "-"))
+    negative = to_numpy(pc.starts_with(array, "-"))
     longest = pc.max(pc.binary_length(digits)).as_py() or 0
     total = np.zeros(len(array), np.uint64)
     step = np.uint64(10**_CHUNK)
@@ -124,10 +125,10 @@ def _check_range(
     `digits` are the texts without sign.
     """
     significant = pc.utf8_ltrim(digits, "0")
-    lengths = np.asarray(pc.binary_length(significant))
+    lengths = to_numpy(pc.binary_length(significant))
     limit = np.where(negative, np.uint64(-target.minimum), np.uint64(target.maximum))
     overflowed = (lengths > 20) | (
-        (lengths == 20) & np.asarray(pc.greater(significant, "18446744073709551615"))
+        (lengths == 20) & to_numpy(pc.greater(significant, "18446744073709551615"))
     )
     bad = first_bad(overflowed | (total > limit))
     if bad is not None:
@@ -153,7 +154,7 @@ def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
     if plain_digits is not None:
         return plain_digits
     _check(array, _DECIMAL, target)
-    exponents = np.asarray(pc.match_substring_regex(array, "[eE]"))
+    exponents = to_numpy(pc.match_substring_regex(array, "[eE]"))
     without_powers = without_exponents(array) if exponents.any() else array
     pattern = r"^([+-]?[0-9]*)\.?([0-9]{0," + str(target.scale) + r"})[0-9]*$"
     signs = pc.replace_substring_regex(without_powers, r"^([+-]?).*$", r"\1")
@@ -167,7 +168,7 @@ def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
         pc.replace_substring_regex(without_powers, pattern, r"\2"), width=target.scale, padding="0"
     )
     unscaled = pc.binary_join_element_wise(whole, fraction, "")
-    too_long = first_bad(np.asarray(pc.binary_length(pc.utf8_ltrim(unscaled, "-0"))) > 76)
+    too_long = first_bad(to_numpy(pc.binary_length(pc.utf8_ltrim(unscaled, "-0"))) > 76)
     if too_long is not None:
         raise conversion_error(
             errors.ValueOutOfBound, array, too_long, target, "it has too many digits"
@@ -212,7 +213,7 @@ def without_exponents(array: pa.Array) -> pa.Array:
     }
     mantissa = pc.add(pc.binary_length(parts["whole"]), pc.binary_length(parts["fraction"]))
     bound = (pc.max(mantissa).as_py() or 0) + 2 * DECIMAL_DIGITS[-1]
-    zeros = np.asarray(pc.match_substring_regex(array, r"^[^1-9eE]*([eE]|$)"))
+    zeros = to_numpy(pc.match_substring_regex(array, r"^[^1-9eE]*([eE]|$)"))
     powers = np.where(zeros, 0, _clipped(parts["power"], bound))
     pieces, rows = [], []
     for power in np.unique(powers):
@@ -232,7 +233,7 @@ def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
     long = pc.greater(pc.binary_length(digits), _CHUNK)
     sizes = pc.if_else(long, str(bound), pc.utf8_lpad(digits, 1, "0")).cast(pa.int64())
     sizes = np.minimum(columns.numpy_values(sizes), bound)
-    return np.asarray(np.where(np.asarray(pc.starts_with(powers, "-")), -sizes, sizes))
+    return np.asarray(np.where(to_numpy(pc.starts_with(powers, "-")), -sizes, sizes))
 
 
 def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
@@ -254,7 +255,7 @@ def parse_bools(array: pa.Array) -> pa.Array:
     """Parse 1, true, t, yes, y, on, enable, enabled and their opposites, in any case."""
     lowered = pc.ascii_lower(array)
     true = pc.is_in(lowered, pa.array(_TRUE))
-    bad = first_bad(~np.asarray(pc.or_(true, pc.is_in(lowered, pa.array(_FALSE)))))
+    bad = first_bad(~to_numpy(pc.or_(true, pc.is_in(lowered, pa.array(_FALSE)))))
     if bad is not None:
         raise conversion_error(
             errors.CannotParseBool, array, bad, types.Boolean(), "it is neither true nor false"
@@ -267,7 +268,7 @@ def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
     other text.
     """
     pattern = r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
-    bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
+    bad = first_bad(~to_numpy(pc.match_substring_regex(array, pattern)))
     if bad is not None:
         raise conversion_error(errors.CannotParseUUID, array, bad, target, "it is no UUID")
     _, data = columns.bytes_of(pc.replace_substring(array, "-", ""))

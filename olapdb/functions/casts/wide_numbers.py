@@ -30,6 +30,7 @@ from olapdb.functions.kernels.wide_numbers import (
     multiplied,
     negated,
 )
+from olapdb.types.arrow_values import to_numpy
 
 _CHUNK = 18
 """Digits of a chunk of a text: as many as an Int64 surely holds."""
@@ -42,7 +43,7 @@ def parse(array: pa.Array, target: types.WideNumber, *, wrap: bool = True) -> pa
     CannotParseNumber for a minus sign before an unsigned number.
     """
     pattern = r"^[+-]?\d+$" if target.signed else r"^\+?\d+$"
-    bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
+    bad = first_bad(~to_numpy(pc.match_substring_regex(array, pattern)))
     if bad is not None:
         text = columns.binary(array)[bad].as_py()
         error: type[DataError] = CannotParse
@@ -51,11 +52,11 @@ def parse(array: pa.Array, target: types.WideNumber, *, wrap: bool = True) -> pa
         elif text in (b"-", b"+") or (not target.signed and text.startswith(b"-")):
             error = CannotParseNumber
         raise conversion_error(error, array, bad, target, "it is no whole number")
-    negative = np.asarray(pc.starts_with(array, "-"))
+    negative = to_numpy(pc.starts_with(array, "-"))
     digits = pc.ascii_ltrim(pc.ascii_ltrim(array, characters="+-"), characters="0")
     longest = int(pc.max(pc.binary_length(digits)).as_py() or 0)
     if not wrap and longest > 78:
-        row = int(np.argmax(np.asarray(pc.binary_length(digits))))
+        row = int(np.argmax(to_numpy(pc.binary_length(digits))))
         raise conversion_error(CannotParse, array, row, target, "it is out of range")
     chunks = max(-(-longest // _CHUNK), 1)
     padded = pc.utf8_lpad(digits, width=chunks * _CHUNK, padding="0")
@@ -67,9 +68,9 @@ def parse(array: pa.Array, target: types.WideNumber, *, wrap: bool = True) -> pa
     overflown = np.zeros(len(array), bool)
     if not wrap:
         # 78 digits may wrap at 256 bits: such texts are compared by their sign and length
-        overflown = np.asarray(pc.greater(digits, str(2**255)))
-        overflown &= np.asarray(pc.greater_equal(pc.binary_length(digits), 77))
-        overflown |= np.asarray(pc.greater(pc.binary_length(digits), 77))
+        overflown = to_numpy(pc.greater(digits, str(2**255)))
+        overflown &= to_numpy(pc.greater_equal(pc.binary_length(digits), 77))
+        overflown |= to_numpy(pc.greater(pc.binary_length(digits), 77))
     limbs = np.where(negative[:, None], negated(limbs), limbs)
     if not wrap:
         overflown |= (is_negative(limbs) != negative) & limbs.any(axis=1)
@@ -164,4 +165,4 @@ def from_wide(
 def _has_few_digits(array: pa.Array) -> np.ndarray:
     """Return for each number whether it has at most as many digits as its decimal's precision."""
     digits = pc.utf8_ltrim(array.cast(pa.string()), characters="-")
-    return np.asarray(pc.less_equal(pc.binary_length(digits), array.type.precision))
+    return to_numpy(pc.less_equal(pc.binary_length(digits), array.type.precision))

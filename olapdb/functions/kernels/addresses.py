@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
-from olapdb.types.arrow_values import from_numpy
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _ADDRESS = r"^(?P<a>[0-9]{1,3})\.(?P<b>[0-9]{1,3})\.(?P<c>[0-9]{1,3})\.(?P<d>[0-9]{1,3})$"
 MAPPED = bytes(10) + b"\xff\xff"
@@ -21,7 +21,7 @@ def parsed_ipv4(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of addresses such as 10.0.0.1, 0 for other texts, and which texts are
     addresses; int64 and bool, shape (rows,)."""
     groups = pc.extract_regex(columns.unpadded(array), _ADDRESS)
-    valid = np.asarray(groups.is_valid())
+    valid = to_numpy(groups.is_valid())
     fields = columns.struct_fields(groups.filter(from_numpy(valid)))
     octets = [columns.numpy_values(field.cast(pa.int64())) for field in fields]
     small = np.ones(int(valid.sum()), bool)

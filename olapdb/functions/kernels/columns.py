@@ -40,8 +40,15 @@ def as_array(column: Column, rows: int) -> pa.Array:
 
 def _array_of_one(column: pa.Scalar) -> pa.Array:
     """Return a constant as an array of one value, nested types included."""
-    if not pa.types.is_nested(column.type):
+    arrow = column.type
+    if not pa.types.is_nested(arrow):
         return pa.repeat(column, 1)
+    if pa.types.is_list(arrow) or pa.types.is_map(arrow):
+        offsets = pa.py_buffer(np.array([0, len(column.values)], np.int32))
+        return pa.Array.from_buffers(arrow, 1, [None, offsets], children=[column.values])
+    if pa.types.is_struct(arrow) and arrow.num_fields:
+        fields = [as_array(column[place], 1) for place in range(arrow.num_fields)]
+        return pa.StructArray.from_arrays(fields, fields=list(arrow))
     try:
         return pa.array([column], column.type)
     except pa.ArrowNotImplementedError:  # a nested value of Arrow's null type

@@ -13,6 +13,7 @@ from olapdb.functions.kernels import columns
 from olapdb.native import decimals as compiled
 from olapdb.native.library import library
 from olapdb.native.memory import empty
+from olapdb.types.arrow_values import scalar_of
 
 
 def floats_of_decimals(column: Column) -> Column:
@@ -27,7 +28,8 @@ def floats_of_decimals(column: Column) -> Column:
     fits_int64 = pa.types.is_decimal128(column.type) and digits <= 18
     unscaled = columns.view(column, (pa.decimal128 if digits <= 38 else pa.decimal256)(digits, 0))
     numbers = unscaled.cast(pa.int64()) if fits_int64 else unscaled
-    floats = pc.divide(numbers.cast(pa.float64(), safe=False), float(10**column.type.scale))
+    divisor = scalar_of(float(10**column.type.scale), pa.float64())
+    floats = pc.divide(numbers.cast(pa.float64(), safe=False), divisor)
     if fits_int64 or column.type.scale:
         return floats
     # Arrow loses the sign of the least number of all bits, which a wide integer may be

@@ -34,6 +34,7 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
+from olapdb.types.arrow_values import from_numpy
 
 _BLOCK_BYTES = 1 << 20
 _NULLS = ["NULL", "null", "Null"]
@@ -156,7 +157,7 @@ def _texts_are_numbers(array: pa.Array, first: npt.NDArray[np.uint8], target: Da
     bare = first != _QUOTE
     if not bare.any():
         return True
-    written = array.filter(pa.array(bare))
+    written = array.filter(from_numpy(bare))
     if isinstance(target, Decimal):
         matches = pc.match_substring_regex(written.drop_null(), _DECIMAL_PATTERN)
         return bool(pc.all(matches, min_count=0).as_py())

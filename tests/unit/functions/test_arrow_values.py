@@ -3,6 +3,7 @@
 import datetime
 import subprocess
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.types.arrow_values import VALUES_MAX, array_of, from_numpy, scalar_of, to_numpy
+from olapdb.types import DateTime64
+from olapdb.types.arrow_values import VALUES_MAX, array_of, from_numpy, packed, scalar_of, to_numpy
+from olapdb.types.python_values import python_values
 
 pytestmark = pytest.mark.feature("functions")
 
@@ -25,8 +28,10 @@ TYPES = (
         pa.date64(),
     ),
     *(pa.duration("ms"), pa.time32("s"), pa.time64("us"), pa.decimal128(9, 2)),
+    *(pa.decimal32(4, 1), pa.decimal64(18, 18), pa.decimal256(60, 3), pa.list_(pa.string())),
+    *(pa.list_(pa.list_(pa.uint8())), pa.list_(pa.decimal128(4, 2))),
 )
-VALUES = st.one_of(
+SCALARS = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(2**65), 2**65),
@@ -39,6 +44,11 @@ VALUES = st.one_of(
     st.datetimes(),
     st.datetimes().map(lambda moment: moment.replace(microsecond=0)),
     st.datetimes(timezones=st.just(datetime.UTC)),
+    st.decimals(-(10**6), 10**6, places=1),
+    st.decimals(),
+)
+VALUES = st.one_of(
+    SCALARS, st.lists(SCALARS, max_size=3), st.lists(st.text(), max_size=3).map(tuple)
 )
 
 
@@ -54,6 +64,10 @@ def outcome(make: object, values: list[object], arrow: pa.DataType) -> object:
 
 @given(st.lists(VALUES, max_size=4), st.sampled_from(TYPES))
 def test_any_values(values: list[object], arrow: pa.DataType) -> None:
+    """What is packed is what Arrow makes; what is not packed goes to Arrow."""
+    array = packed(values, arrow)
+    if array is not None:
+        assert outcome(lambda *_: array, values, arrow) == outcome(pa.array, values, arrow)
     assert outcome(array_of, values, arrow) == outcome(pa.array, values, arrow)
 
 
@@ -70,12 +84,23 @@ def test_any_values(values: list[object], arrow: pa.DataType) -> None:
         ([-1, None, 2**40], pa.timestamp("s", "UTC")),
         ([datetime.datetime(1969, 12, 31, 23, 59, 59), None], pa.timestamp("s")),
         ([datetime.datetime(2020, 1, 1, 0, 0, 0, 1, datetime.UTC)], pa.timestamp("us", "UTC")),
-        (list(range(VALUES_MAX + 1)), pa.int32()),
+        ([Decimal("1.5"), None, Decimal("-0.25"), Decimal("1E2")], pa.decimal128(9, 2)),
+        ([Decimal("-99.99"), None], pa.decimal64(4, 2)),
+        ([["a", None], None, [], ["b"]], pa.list_(pa.string())),
+        ([[[1], []], [], None], pa.list_(pa.list_(pa.uint8()))),
     ],
 )
 def test_values_of_one_class(values: list[object], arrow: pa.DataType) -> None:
-    assert array_of(values, arrow).equals(pa.array(values, arrow))
+    array = packed(values, arrow)
+    assert array is not None
+    array.validate(full=True)
+    assert array.equals(pa.array(values, arrow))
     assert scalar_of(values[0], arrow).equals(pa.array(values[:1], arrow)[0])
+
+
+def test_many_values() -> None:
+    values = list(range(VALUES_MAX + 1))
+    assert array_of(values, pa.int32()).equals(pa.array(values, pa.int32()))
 
 
 def test_pandas_is_not_imported() -> None:
@@ -110,3 +135,16 @@ def test_numpy_to_arrow_and_back(numbers: list[int], dtype: str, start: int, mas
     np.testing.assert_array_equal(to_numpy(chunks), chunks.to_numpy())
     reversed_values = values[::-1]  # not contiguous
     assert from_numpy(reversed_values).equals(pa.array(reversed_values))
+
+
+def test_aware_datetimes_are_those_of_arrow() -> None:
+    """They are made without `to_pylist` of a type with a zone, which imports pandas."""
+    for zone in ("UTC", "Europe/Berlin", "America/New_York"):
+        for unit, ticks in (("s", 1), ("ms", 1_000), ("us", 1_000_000)):
+            autumn = [1698534000 * ticks + step * 600 * ticks for step in range(30)]
+            moments = pa.array([None, -1, *autumn], pa.int64()).cast(pa.timestamp(unit, zone))
+            values = python_values(moments, DateTime64(0, zone))
+            assert values == moments.to_pylist()
+            assert [getattr(v, "fold", None) for v in values] == [
+                getattr(v, "fold", None) for v in moments.to_pylist()
+            ]
