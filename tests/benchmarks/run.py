@@ -22,6 +22,7 @@ Groups:
 from __future__ import annotations
 
 import argparse
+import compileall
 import importlib.util
 import math
 import os
@@ -329,9 +330,18 @@ def run(
     run_group(group, workers, given.rounds, report, given.case)
 
 
+def compile_engine() -> None:
+    """Write the bytecode of olapdb, as its installation from a wheel does: without it a new process
+    compiles each module, also where PYTHONDONTWRITEBYTECODE is set."""
+    engine = importlib.util.find_spec("olapdb")
+    assert engine is not None and engine.origin is not None
+    compileall.compile_dir(Path(engine.origin).parent, quiet=1)
+
+
 def main() -> None:
     given = arguments()
     others = [engine for engine in (CHDB, DUCKDB) if engine in given.beside]
+    compile_engine()
     with tempfile.TemporaryDirectory() as folder:
         write_files(Path(folder), given)
         with started([OLAPDB, *others], given.clock, given.threads, Path(folder)) as workers:
