@@ -334,8 +334,8 @@ def compile_engine() -> None:
     """Write the bytecode of olapdb, as its installation from a wheel does: without it a new process
     compiles each module, also where PYTHONDONTWRITEBYTECODE is set."""
     engine = importlib.util.find_spec("olapdb")
-    assert engine is not None and engine.origin is not None
-    compileall.compile_dir(Path(engine.origin).parent, quiet=1)
+    for folder in (engine and engine.submodule_search_locations) or ():
+        compileall.compile_dir(folder, quiet=1)
 
 
 def main() -> None:
