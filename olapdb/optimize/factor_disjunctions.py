@@ -1,16 +1,16 @@
 """What all branches of an OR have in common is a condition of its own.
 
-(k = j AND a = 1) OR (k = j AND a = 2)      k = j AND (a = 1 OR a = 2)
+(k = j AND a = 1) OR (j = k AND a = 2)      k = j AND (a = 1 OR a = 2)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from olapdb.optimize.conditions import is_repeatable
 from olapdb.plan.conditions import all_of, all_of_any, any_of, conjuncts, disjuncts
-from olapdb.plan.expressions import Expression
+from olapdb.plan.expressions import Call, Expression
 from olapdb.plan.nodes import Filter, Node
 from olapdb.plan.tree import bottom_up
 
@@ -20,6 +20,23 @@ def factor_disjunctions(root: Node) -> Node:
 
     They can then become keys of a join or move to a table."""
     return bottom_up(root, _factor)
+
+
+_SYMMETRIC = frozenset({"equals", "notEquals", "isNotDistinctFrom", "isDistinctFrom"})
+_MIRRORED = {"greater": "less", "greaterOrEquals": "lessOrEquals"}
+
+
+def _meaning(condition: Expression) -> Hashable:
+    """Return what two conditions share that differ in the order of a comparison's sides at most."""
+    match condition:
+        case Call(name=name, arguments=(_, _) as sides) if name in _SYMMETRIC:
+            return name, frozenset(sides)
+        case Call(name="less" | "lessOrEquals" as name, arguments=(left, right)):
+            return name, (left, right)
+        case Call(name=name, arguments=(left, right)) if name in _MIRRORED:
+            return _MIRRORED[name], (right, left)
+        case _:
+            return condition
 
 
 def _factor(node: Node) -> Node:
@@ -35,17 +52,22 @@ def _factored(condition: Expression) -> Iterator[Expression]:
     """Yield the common conditions of an OR's branches, then the OR of what remains, if anything.
 
     Yields any other condition unchanged."""
-    branches = [conjuncts(branch) for branch in disjuncts(condition)]
-    shared = [
-        part
-        for part in dict.fromkeys(branches[0])
-        if all(part in branch for branch in branches[1:]) and is_repeatable(part)
+    branches = [
+        {_meaning(part): part for part in conjuncts(branch)} for branch in disjuncts(condition)
     ]
+    shared = {
+        meaning: part
+        for meaning, part in branches[0].items()
+        if all(meaning in branch for branch in branches[1:]) and is_repeatable(part)
+    }
     if len(branches) == 1 or not shared:
         yield condition
         return
-    yield from shared
-    rest = [all_of_any([p for p in branch if p not in shared]) for branch in branches]
+    yield from shared.values()
+    rest = [
+        all_of_any([part for meaning, part in branch.items() if meaning not in shared])
+        for branch in branches
+    ]
     remaining = [branch for branch in rest if branch is not None]
     if len(remaining) == len(rest):  # a branch without more conditions makes the OR true
         yield any_of(remaining)
