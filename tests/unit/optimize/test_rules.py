@@ -228,6 +228,24 @@ CASES = {
                   Filter: (name = 'x') OR (name LIKE 'y%')
         """,
     ),
+    "what branches of an OR share may be written with its sides swapped": (
+        "SELECT count() FROM flights AS f, carriers AS c "
+        "WHERE (f.carrier = c.carrier AND 5 < delay AND name = 'x') "
+        "OR (name LIKE 'y%' AND delay > 5 AND c.carrier = f.carrier)",
+        """
+        Aggregating
+            Keys: none
+            Aggregates: count()
+          Join (INNER)
+              Keys: carrier = carrier_2
+            ReadFromMergeTree (default.flights)
+                Columns: carrier
+                Filter: 5 < delay
+            ReadFromMergeTree (default.carriers)
+                Columns: carrier
+                Filter: (name = 'x') OR (name LIKE 'y%')
+        """,
+    ),
     "an OR of which one branch is what all have in common is true": (
         "SELECT carrier FROM flights WHERE (delay > 5 AND origin = 'x') OR delay > 5",
         """
