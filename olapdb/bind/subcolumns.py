@@ -20,6 +20,7 @@ from olapdb.types import (
     Nullable,
     String,
     Tuple,
+    Variant,
     is_nullable,
     plain,
 )
@@ -44,9 +45,11 @@ def subcolumn(binder: Binder, base: Expression, names: Sequence[str]) -> Express
 
 def _part(binder: Binder, value: Expression, name: str) -> Expression | None:
     """Return one part of a value, None if its type has none of that name."""
+    container = plain(value.type)
+    if isinstance(container, Variant):
+        return _alternative(binder, value, container, name)
     if name == "null" and is_nullable(value.type):
         return binder.call("isNull", (value,))
-    container = plain(value.type)
     if name in _element_names(container):
         return binder.call("tupleElement", (value, constants.string(name)))
     if isinstance(container, Map) and name.startswith("key_") and _is_text(container.key):
@@ -56,6 +59,15 @@ def _part(binder: Binder, value: Expression, name: str) -> Expression | None:
         return None
     with binder.lambdas.within({_VALUE: value}):
         return binder.bind(part)
+
+
+def _alternative(
+    binder: Binder, value: Expression, variant: Variant, name: str
+) -> Expression | None:
+    """Return the values of one type of a Variant, None if it has no type of that name."""
+    if variant.place_of(name) is None:
+        return None
+    return binder.call("variantElement", (value, constants.string(name)))
 
 
 def _call(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,12 @@ from olapdb.functions.casts import (
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
+from olapdb.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from olapdb.functions.variants import casts as variant_casts
+else:
+    variant_casts = LazyModule("olapdb.functions.variants.casts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +97,10 @@ def _cast_column(
         types.plain(source) == types.plain(target) and types.is_nullable(target)
     ):
         return column
-    _check_nulls(column, source, target)
     inner, outer = types.plain(source), types.plain(target)
+    if isinstance(inner, types.Variant) or isinstance(outer, types.Variant):
+        return _cast_variant(column, source, target, environment, rule)
+    _check_nulls(column, source, target)
     if isinstance(inner, types.Nothing):
         return pa.nulls(len(column), target.arrow)
     if inner == outer:
@@ -114,6 +123,48 @@ def _cast_column(
     return converted if valid is None else columns.scatter(converted, valid)
 
 
+def store_literal(
+    value: pa.Scalar, source: types.DataType, target: types.DataType, environment: Environment
+) -> pa.Scalar:
+    """Return a constant of an INSERT as a value of a Variant: a quoted text is no number, a number takes the
+    least type that holds it. Raises IncorrectData."""
+    variant = types.plain(target)
+    assert isinstance(variant, types.Variant)
+    parse = partial(_parse_or_null, environment=environment)
+    return variant_casts.of_literals(columns.single(value), source, variant, parse)[0]
+
+
+def _cast_variant(
+    array: pa.Array,
+    source: types.DataType,
+    target: types.DataType,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array:
+    """Convert from or to a Variant. NULL becomes the default of a target without NULL, but is an error
+    where a value is stored."""
+    if rule.lossless:
+        _check_nulls(array, source, target)
+
+    def cast(values: pa.Array, inner: types.DataType, outer: types.DataType) -> pa.Array:
+        """Convert the values of one alternative."""
+        return columns.single(_cast_column(values, inner, outer, environment, rule))
+
+    return variant_casts.convert(
+        array,
+        types.plain(source) if isinstance(types.plain(source), types.Variant) else source,
+        types.plain(target) if isinstance(types.plain(target), types.Variant) else target,
+        cast,
+        partial(_parse_or_null, environment=environment),
+        keeps_null=rule.lossless,
+    )
+
+
+def _parse_or_null(texts: pa.Array, target: types.DataType, environment: Environment) -> pa.Array:
+    """Return texts, none of them NULL, as values of a plain type, NULL for each that is none."""
+    return _cast_or_null(texts, types.STRING, target, environment)
+
+
 def cast_or_null(
     column: Column,
     source: types.DataType,
@@ -134,6 +185,15 @@ def cast_or_null(
         return pa.nulls(len(column), target.arrow)
     if inner == outer:
         return column
+    if isinstance(inner, types.Variant) or isinstance(outer, types.Variant):
+        return variant_casts.convert(
+            column,
+            inner,
+            outer if isinstance(outer, types.Variant) else target,
+            lambda values, s, t: columns.single(cast_or_null(values, s, t, environment)),
+            partial(_parse_or_null, environment=environment),
+            keeps_null=True,
+        )
     valid = columns.validity(column)
     valid_rows = column if valid is None else column.filter(pa.array(valid))
     converted = _cast_or_null(valid_rows, inner, outer, environment, basic)
