@@ -22,6 +22,7 @@ from olapdb.types import (
     Tuple,
     Variant,
     is_nullable,
+    make_nullable,
     plain,
 )
 
@@ -133,6 +134,8 @@ def _parts(
                 yield name, wrap(Array(inner))
                 for path, part in _parts(inner, depth + 1, lambda part: wrap(Array(part))):
                     yield f"{name}.{path}", part
+        case Variant():
+            yield from _alternative_parts(data_type, depth, wrap)
         case Tuple():
             names = data_type.field_names or [
                 str(at) for at in range(1, len(data_type.elements) + 1)
@@ -145,3 +148,18 @@ def _parts(
             yield "size", wrap(UINT64)
         case _:
             return
+
+
+def _alternative_parts(
+    variant: Variant, depth: int, wrap: Callable[[DataType], DataType]
+) -> Iterator[tuple[str, DataType]]:
+    """Yield the types of a Variant and the parts of each, then which of them are NULL."""
+    types = [(t.name, make_nullable(t)) for t in variant.alternatives]
+    for name, data_type in types:
+        yield name, wrap(data_type)
+        for path, part in _parts(data_type, depth, wrap):
+            if path != "null":
+                yield f"{name}.{path}", part
+    for name, data_type in types:
+        if is_nullable(data_type):
+            yield f"{name}.null", wrap(UINT8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -130,7 +131,7 @@ def store_literal(
     least type that holds it. Raises IncorrectData."""
     variant = types.plain(target)
     assert isinstance(variant, types.Variant)
-    parse = partial(_parse_or_null, environment=environment)
+    parse = partial(parse_or_null, environment=environment)
     return variant_casts.of_literals(columns.single(value), source, variant, parse)[0]
 
 
@@ -155,13 +156,18 @@ def _cast_variant(
         types.plain(source) if isinstance(types.plain(source), types.Variant) else source,
         types.plain(target) if isinstance(types.plain(target), types.Variant) else target,
         cast,
-        partial(_parse_or_null, environment=environment),
+        partial(parse_or_null, environment=environment),
         keeps_null=rule.lossless,
     )
 
 
-def _parse_or_null(texts: pa.Array, target: types.DataType, environment: Environment) -> pa.Array:
+def parse_or_null(texts: pa.Array, target: types.DataType, environment: Environment) -> pa.Array:
     """Return texts, none of them NULL, as values of a plain type, NULL for each that is none."""
+    if isinstance(target, types.Array | types.Tuple | types.Map):
+        rule = _Rule(strict=True, lossless=True)
+        return _by_halves(
+            texts, target, lambda half: _cast(half, types.STRING, target, environment, rule)
+        )
     return _cast_or_null(texts, types.STRING, target, environment)
 
 
@@ -191,7 +197,7 @@ def cast_or_null(
             inner,
             outer if isinstance(outer, types.Variant) else target,
             lambda values, s, t: columns.single(cast_or_null(values, s, t, environment)),
-            partial(_parse_or_null, environment=environment),
+            partial(parse_or_null, environment=environment),
             keeps_null=True,
         )
     valid = columns.validity(column)
@@ -277,16 +283,23 @@ def _cast_by_halves(
 
     Halves the column until each bad value is alone; a half without one takes one pass.
     """
+    return _by_halves(array, target, lambda half: _cast_strictly(half, source, target, environment))
+
+
+def _by_halves(
+    array: pa.Array, target: types.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """Return what `convert` makes of a column without nulls, NULL for each value at which it fails."""
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:
-        return _cast_strictly(array, source, target, environment)
+        return convert(array)
     except errors.DataError:
         if len(array) == 1:
             return pa.nulls(1, target.arrow)
         middle = len(array) // 2
         halves = (array.slice(0, middle), array.slice(middle))
-        return pa.concat_arrays([_cast_by_halves(h, source, target, environment) for h in halves])
+        return pa.concat_arrays([_by_halves(half, target, convert) for half in halves])
 
 
 def _cast_strictly(

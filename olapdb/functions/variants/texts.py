@@ -53,7 +53,9 @@ _PLAUSIBLE: dict[type[types.DataType], str] = {
     types.IPv6: r"^[0-9a-fA-F]*:[0-9a-fA-F:.]*$",
     types.Time: r"^-?[0-9]+:",
     types.Time64: r"^-?[0-9]+:",
-    types.DateTime: r"^[0-9]{4}-?[0-9]{2}",
+    types.Date: r"^[0-9]{4}-?[0-9]{1,2}-?[0-9]{1,2}$",
+    types.Date32: r"^[0-9]{4}-?[0-9]{1,2}-?[0-9]{1,2}$",
+    types.DateTime: r"^[0-9]{4}-?[0-9]{2}[^.]*$",
     types.DateTime64: r"^[0-9]{4}-?[0-9]{2}",
 }
 """What a text of the type looks like; others are not tried."""
@@ -157,6 +159,11 @@ def _read(texts: pa.Array, data_type: types.DataType, parse: Parse) -> pa.Array:
     plausible = np.asarray(_plausible(texts, plain))
     read = parse(texts.filter(pa.array(plausible)), plain)
     return read if plausible.all() else columns.scatter(read, plausible)
+
+
+def are_values(texts: pa.Array, data_type: types.DataType, parse: Parse) -> np.ndarray:
+    """Return which texts a type reads as its values; bool."""
+    return np.asarray(_read(texts, data_type, parse).is_valid())
 
 
 def _plausible(texts: pa.Array, plain: types.DataType) -> pa.Array:
