@@ -17,7 +17,7 @@ from olapdb.bind.table_scan import default_expression
 from olapdb.bind.user_functions import expand
 from olapdb.bind.virtual import PART_COLUMNS
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
-from olapdb.functions import cast_column, store_column, store_literal
+from olapdb.functions import cast_column, store_column, store_literals
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
@@ -147,7 +147,7 @@ def bind_constant(
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)
     if isinstance(plain(target), Variant):
-        return store_literal(literal.value, literal.type, target, scope.environment)
+        return store_literals(literal.value, literal.type, target, scope.environment)
     if lossy:
         value = cast_column(literal.value, literal.type, target, scope.environment, strict=True)
     else:

@@ -239,7 +239,7 @@ def _convert(
         )
     if isinstance(target, types.Variant):
         try:
-            return functions.store_literal(element.value, element.type, target, environment)
+            return functions.store_literals(element.value, element.type, target, environment)
         except DataError:
             return None
     try:

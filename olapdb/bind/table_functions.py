@@ -219,7 +219,7 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
 def _as_column(value: Constant, data_type: DataType, environment: Environment) -> Constant:
     """Return a value as one of a column's type; in a Variant a number takes the least type that holds it."""
     if isinstance(data_type, Variant):
-        stored = functions.store_literal(value.value, value.type, data_type, environment)
+        stored = functions.store_literals(value.value, value.type, data_type, environment)
         return Constant(data_type, stored)
     converted = constants.cast(value, data_type, environment, eager=True)
     assert isinstance(converted, Constant)

@@ -21,7 +21,7 @@ from olapdb.functions.base import (
     Groups,
     ScalarCall,
 )
-from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column, store_literal
+from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column, store_literals
 from olapdb.functions.datetime.zones import with_zone_of
 from olapdb.functions.kernels.constants import constant, default_value
 from olapdb.functions.kernels.supertypes import common_type, common_type_or_variant, literal_type
@@ -64,6 +64,6 @@ __all__ = [
     "resolve_scalar",
     "respecting_nulls",
     "store_column",
-    "store_literal",
+    "store_literals",
     "with_zone_of",
 ]

@@ -124,15 +124,16 @@ def _cast_column(
     return converted if valid is None else columns.scatter(converted, valid)
 
 
-def store_literal(
-    value: pa.Scalar, source: types.DataType, target: types.DataType, environment: Environment
-) -> pa.Scalar:
-    """Return a constant of an INSERT as a value of a Variant: a quoted text is no number, a number takes the
-    least type that holds it. Raises IncorrectData."""
+def store_literals(
+    column: Column, source: types.DataType, target: types.DataType, environment: Environment
+) -> Column:
+    """Return constants of an INSERT as values of a Variant: a quoted text is no number, a number takes the
+    least type that holds it. Raises IncorrectData with its row."""
     variant = types.plain(target)
     assert isinstance(variant, types.Variant)
     parse = partial(parse_or_null, environment=environment)
-    return variant_casts.of_literals(columns.single(value), source, variant, parse)[0]
+    stored = variant_casts.of_literals(columns.single(column), source, variant, parse)
+    return stored[0] if isinstance(column, pa.Scalar) else stored
 
 
 def _cast_variant(

@@ -22,7 +22,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import common_type
-from olapdb.functions.variants.casts import place_for
+from olapdb.functions.variants.casts import from_variant, place_for
 from olapdb.functions.variants.values import NO_ALTERNATIVE, in_rows, numbers_of, of_one
 from olapdb.types import (
     Array,
@@ -46,14 +46,14 @@ _WHOLE = frozenset(
         *("isNullable", "isConstant", "coalesce", "ifNull", "if", "multiIf", "assumeNotNull"),
         *("tuple", "array", "map", "materialize", "identity", "ignore", "CAST", "_CAST", "nullIf"),
         *("accurateCast", "accurateCastOrNull", "accurateCastOrDefault", "toNullable"),
-        *("isDistinctFrom", "isNotDistinctFrom", "defaultValueOfArgumentType", "byteSize"),
+        *("isDistinctFrom", "isNotDistinctFrom", "defaultValueOfArgumentType"),
         *("has", "indexOf", "countEqual", "arrayPushBack", "arrayPushFront", "arrayJoin"),
         *("greatest", "least", "tupleElement", "throwIf", "and", "or", "xor", "transform"),
         *("caseWithExpression", "isZeroOrNull", "blockSize", "rowNumberInBlock", "arrayResize"),
     ]
 )
 """Functions that take a Variant as it is, or refuse it."""
-_NO_FORM = ("Hash", "MD5", "MD4", "SHA", "BLAKE3", "CRC", "halfMD5", "ripeMD160")
+_NO_FORM = ("byteSize", "MD5", "MD4", "SHA", "BLAKE3", "CRC", "halfMD5", "ripeMD160")
 _UNFIT = (IllegalTypeOfArgument, TypeMismatch, CannotConvertType, NoCommonType)
 """Errors that say that a function is not for a type."""
 
@@ -69,14 +69,14 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
     Rows that are NULL are NULL. The result has the type that all alternatives have in common, else it is a
     Variant. An alternative that the function does not take is an error if a row has it. `resolve` takes the
     other arguments as they are. Raises IllegalTypeOfArgument if the function takes none of the alternatives,
-    NotSupportedError for a hash."""
+    NotSupportedError for a hash or byteSize."""
     at = next(i for i, a in enumerate(arguments) if isinstance(plain(a.type), Variant))
     variant = plain(arguments[at].type)
     assert isinstance(variant, Variant)
-    if name.endswith(_NO_FORM[0]) or name.startswith(_NO_FORM) or "Hash" in name:
+    if name.startswith(_NO_FORM) or "Hash" in name:
         raise NotSupportedError(
             f"Function {name} of {variant} is not supported: a Variant has other bytes here.",
-            hint="Hash toString(v), or one type: variantElement(v, 'Type').",
+            hint="Give it toString(v), or one type: variantElement(v, 'Type').",
         )
     calls: list[ScalarCall | ProgrammingError | DataError] = []
     for alternative in variant.alternatives:
@@ -125,8 +125,8 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
             found = found.fill_null(pa.scalar([], found.type))
         return found[0] if constant else found
 
-    volatility = next((c.volatility for c in usable if c.volatility != "pure"), "pure")
-    return ScalarCall(name, result, kernel, volatility)
+    volatile = [call for call in usable if call.volatility != "pure"]
+    return ScalarCall(name, result, kernel, (volatile or usable)[0].volatility)
 
 
 def _result_type(types: Sequence[DataType]) -> DataType:
@@ -178,11 +178,17 @@ def widening(source: DataType, target: DataType) -> ScalarCall:
 def of_conversion(arguments: Sequence[Argument], call: ScalarCall) -> ScalarCall:
     """Return the call of a conversion of a Variant, such as toUInt64(v): that of each alternative, and the
     default for NULL. `call` is the one for a text in its place."""
-    variant = arguments[0].type
-    target = plain(call.type)
+    variant, target = plain(arguments[0].type), plain(call.type)
+    assert isinstance(variant, Variant)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        """Cast the values."""
-        return cast_column(values[0], variant, target, environment, strict=True)
+        """Cast the values of the alternatives that there are."""
+
+        def cast(array: pa.Array, source: DataType, goal: DataType) -> pa.Array:
+            """Cast the values of one alternative."""
+            return columns.single(cast_column(array, source, goal, environment, strict=True))
+
+        found = from_variant(columns.single(values[0]), variant, target, cast)
+        return found[0] if isinstance(values[0], pa.Scalar) else found
 
     return replace(call, type=target, kernel=kernel, monotonic=False)

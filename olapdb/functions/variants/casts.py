@@ -55,8 +55,22 @@ def _from_variant(
     """Return the values of each alternative as values of `target`."""
     for (
         alternative
-    ) in source.alternatives:  # types without a conversion are an error without rows too
+    ) in source.alternatives:  # a type that does not convert is an error without rows too
         cast(pa.nulls(0, alternative.arrow), alternative, target)
+    return from_variant(array, source, target, cast, keeps_null=keeps_null)
+
+
+def from_variant(
+    array: pa.Array,
+    source: types.Variant,
+    target: types.DataType,
+    cast: Convert,
+    *,
+    keeps_null: bool = False,
+) -> pa.Array:
+    """Return the values of each alternative that the column has as values of `target`.
+
+    NULL becomes its default unless `keeps_null`."""
     read = gathered(array, source, lambda values, t: cast(values, t, target), target.arrow)
     if keeps_null or types.is_nullable(target) or not read.null_count:
         return read

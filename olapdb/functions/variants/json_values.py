@@ -160,7 +160,8 @@ def _fits_tuple(
     has_bad = np.bincount(owners[~fitting], minlength=len(tokens)) > 0
     sizes = np.diff(offsets)
     is_whole = np.where(kind == ARRAY, sizes == len(plain.elements), sizes > 0)
-    return ((kind == ARRAY) | ((kind == OBJECT) & bool(plain.names))) & is_whole & ~has_bad
+    usable = (kind == ARRAY) | ((kind == OBJECT) & bool(plain.names))
+    return np.asarray(usable & is_whole & ~has_bad)
 
 
 def _fits_scalar(

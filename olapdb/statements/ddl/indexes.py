@@ -225,7 +225,8 @@ def _check_type(definition: nodes.IndexDefinition, data_type: types.DataType) ->
             position=definition.position,
         )
     if types.has_variant(data_type):
-        raise BadArguments(
+        error = BadArguments if definition.type.name.lower() in ("minmax", "set") else IllegalColumn
+        raise error(
             f"An index cannot be over {data_type}.",
             hint="Declare it over one type of it, such as v.String.",
             position=definition.position,
