@@ -522,7 +522,7 @@ class ExpressionBinder:
     def _case(self, node: sql.Function) -> expressions.Expression:
         """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`.
 
-        Raises NumberOfArgumentsDoesntMatch."""
+        Raises NumberOfArgumentsDoesntMatch, and NoCommonType for results without a common type."""
         if len(node.arguments) < 2 or len(node.arguments) % 2:
             raise errors.NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
         subject, *cases, otherwise = self.bind_all(node.arguments)
@@ -536,7 +536,9 @@ class ExpressionBinder:
         results = [*arguments[1::2], otherwise]
         if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
             arguments = [self._without_zero_bytes(a) for a in arguments]
-        return self.call("multiIf", tuple(arguments))
+        bound = self.call("multiIf", tuple(arguments))
+        refuse_new_variant(bound, arguments)
+        return bound
 
     def _without_zero_bytes(self, argument: expressions.Expression) -> expressions.Expression:
         """Return a FixedString as a String, any other value unchanged."""

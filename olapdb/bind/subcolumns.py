@@ -47,8 +47,11 @@ def subcolumn(binder: Binder, base: Expression, names: Sequence[str]) -> Express
 def _part(binder: Binder, value: Expression, name: str) -> Expression | None:
     """Return one part of a value, None if its type has none of that name."""
     container = plain(value.type)
-    if isinstance(container, Variant):
-        return _alternative(binder, value, container, name)
+    element = _element_of(container)
+    if isinstance(element, Variant) and (
+        isinstance(container, Variant) or element.place_of(name) is not None
+    ):
+        return _alternative(binder, value, element, name)
     if name == "null" and is_nullable(value.type):
         return binder.call("isNull", (value,))
     if name in _element_names(container):
@@ -104,10 +107,16 @@ def _has_dictionary(data_type: DataType) -> bool:
     return isinstance(data_type, LowCardinality)
 
 
-def _element_names(container: DataType) -> tuple[str, ...]:
-    """Return the names of the elements of a tuple, or of the tuples in an array; () for others."""
+def _element_of(container: DataType) -> DataType:
+    """Return the type of the innermost elements of arrays, the type itself if it is none."""
     while isinstance(container, Array):
         container = container.inner
+    return container
+
+
+def _element_names(container: DataType) -> tuple[str, ...]:
+    """Return the names of the elements of a tuple, or of the tuples in an array; () for others."""
+    container = _element_of(container)
     return container.field_names if isinstance(container, Tuple) else ()
 
 

@@ -77,13 +77,11 @@ _TEXT_OF_JSON = (
     "Store it as String, and read it by JSONExtract(text, 'key', 'Type') or JSON_VALUE(text, '$.key');"
     " keys that are known can be columns, a Tuple or a Map."
 )
-_ONE_TYPE = (
-    "A column has one type here: use String, or a Nullable column for each type that values have."
-)
+_NAMED_TYPES = "Name the types that its values have: Variant(UInt64, Float64, String), or store them as String."
 _UNSUPPORTED = {
     "JSON": _TEXT_OF_JSON,
     "Object": _TEXT_OF_JSON,
-    "Dynamic": _ONE_TYPE,
+    "Dynamic": _NAMED_TYPES,
     "BFloat16": "Use Float32, which holds each of its values.",
     "QBit": "Use Array(Float32), which distances of vectors take.",
     "Geometry": "Use Point, LineString, Ring, Polygon or one of their multiples.",

@@ -22,7 +22,7 @@ _NUMBERS = (types.Integer, types.Float, types.Decimal)
 _TEXTS = (types.String, types.FixedString)
 
 
-class Reader(Protocol):
+class TokenReader(Protocol):
     """What reads the tokens of an index as values (`olapdb.functions.json.read`)."""
 
     @property
@@ -37,7 +37,7 @@ class Reader(Protocol):
 
 
 def read_variants(
-    reader: Reader, tokens: np.ndarray, variant: types.Variant, parse: variant_texts.Parse
+    reader: TokenReader, tokens: np.ndarray, variant: types.Variant, parse: variant_texts.Parse
 ) -> tuple[pa.Array, np.ndarray]:
     """Return tokens as values of a Variant, and whether each is one; null is NULL, which is one.
 
@@ -97,7 +97,7 @@ def _by_place(pieces: list[tuple[int, np.ndarray, pa.Array]]) -> dict[int, pa.Ar
 
 
 def fits(
-    reader: Reader, tokens: np.ndarray, data_type: types.DataType, parse: variant_texts.Parse
+    reader: TokenReader, tokens: np.ndarray, data_type: types.DataType, parse: variant_texts.Parse
 ) -> np.ndarray:
     """Return whether each token, all that it contains included, is a value of the type; bool."""
     plain, index = types.plain(data_type), reader.index
@@ -165,7 +165,7 @@ def _fits_tuple(
 
 
 def _fits_scalar(
-    reader: Reader, tokens: np.ndarray, data_type: types.DataType, parse: variant_texts.Parse
+    reader: TokenReader, tokens: np.ndarray, data_type: types.DataType, parse: variant_texts.Parse
 ) -> np.ndarray:
     """Return which tokens are values of a type without elements: a string is no number, a number no text."""
     plain = types.plain(data_type)
