@@ -39,7 +39,15 @@ CONSTRUCT_ARGUMENTS: list[tuple[type[SchemaItem | ClauseElement], Mapping[str, A
 ]
 """The arguments of constructs, with `olapdb_` in front, and their defaults."""
 
-_NEVER_NULLABLE = ("Nullable(", "Array(", "Map(", "Tuple(", "Nested(", "AggregateFunction(")
+_NEVER_NULLABLE = (
+    "Nullable(",
+    "Array(",
+    "Map(",
+    "Tuple(",
+    "Nested(",
+    "Variant(",
+    "AggregateFunction(",
+)
 
 
 class OlapDDLCompiler(DDLCompiler):

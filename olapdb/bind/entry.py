@@ -17,13 +17,13 @@ from olapdb.bind.table_scan import default_expression
 from olapdb.bind.user_functions import expand
 from olapdb.bind.virtual import PART_COLUMNS
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
-from olapdb.functions import cast_column, store_column
+from olapdb.functions import cast_column, store_column, store_literals
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.plan.tree import all_expressions
 from olapdb.sql import nodes as sql
-from olapdb.types import DataType, Decimal, plain
+from olapdb.types import DataType, Decimal, Variant, plain
 
 
 def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
@@ -146,6 +146,8 @@ def bind_constant(
     bound = bind_value(expression, scope)
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)
+    if isinstance(plain(target), Variant):
+        return store_literals(literal.value, literal.type, target, scope.environment)
     if lossy:
         value = cast_column(literal.value, literal.type, target, scope.environment, strict=True)
     else:

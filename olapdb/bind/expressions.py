@@ -35,6 +35,12 @@ from olapdb.bind.special_calls import special_call
 from olapdb.bind.stars import expand_star
 from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.subqueries import exists, scalar_subquery
+from olapdb.bind.variants import (
+    MAY_MAKE_VARIANTS,
+    is_list_of_constants,
+    refuse_new_variant,
+    refuse_suspicious_variants,
+)
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
@@ -122,7 +128,7 @@ class ExpressionBinder:
                     return self._parameter(node)
             case sql.ArrayLiteral(elements=elements):
                 with located(node.position):
-                    return self.call("array", self.bind_all(elements))
+                    return self._array_literal(elements)
             case sql.TupleLiteral(elements=elements):
                 with located(node.position):
                     return self.call("tuple", self.bind_all(elements))
@@ -168,7 +174,10 @@ class ExpressionBinder:
         self, name: str, arguments: tuple[expressions.Expression, ...]
     ) -> expressions.Expression:
         """Return a call of a scalar function, folded where all arguments are constant."""
-        return constants.call(name, arguments, self.environment)
+        bound = constants.call(name, arguments, self.environment)
+        if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):
+            refuse_new_variant(bound, arguments)
+        return bound
 
     def cast(
         self, expression: expressions.Expression, target: types.DataType
@@ -176,6 +185,14 @@ class ExpressionBinder:
         """Return the expression cast to `target`, unchanged if it has that type. A constant is
         converted now; if that fails, the error comes when the plan runs."""
         return constants.cast(expression, target, self.environment)
+
+    def _array_literal(self, elements: tuple[sql.Expression, ...]) -> expressions.Expression:
+        """Bind an array in brackets. Raises NoCommonType for literals without a common type."""
+        arguments = self.bind_all(elements)
+        bound = self.call("array", arguments)
+        if all(isinstance(element, sql.Literal) for element in elements):
+            refuse_new_variant(bound, arguments)
+        return bound
 
     @contextmanager
     def without_unnesting(self) -> Iterator[None]:
@@ -505,7 +522,7 @@ class ExpressionBinder:
     def _case(self, node: sql.Function) -> expressions.Expression:
         """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`.
 
-        Raises NumberOfArgumentsDoesntMatch."""
+        Raises NumberOfArgumentsDoesntMatch, and NoCommonType for results without a common type."""
         if len(node.arguments) < 2 or len(node.arguments) % 2:
             raise errors.NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
         subject, *cases, otherwise = self.bind_all(node.arguments)
@@ -519,7 +536,9 @@ class ExpressionBinder:
         results = [*arguments[1::2], otherwise]
         if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
             arguments = [self._without_zero_bytes(a) for a in arguments]
-        return self.call("multiIf", tuple(arguments))
+        bound = self.call("multiIf", tuple(arguments))
+        refuse_new_variant(bound, arguments)
+        return bound
 
     def _without_zero_bytes(self, argument: expressions.Expression) -> expressions.Expression:
         """Return a FixedString as a String, any other value unchanged."""
@@ -532,7 +551,13 @@ class ExpressionBinder:
         """Bind a CAST. NULL stays possible under the setting `cast_keep_nullable`.
 
         A literal is converted to Decimal from its text, not through a Float64."""
-        bound = self.bind(expression)
+        refuse_suspicious_variants(target, self.context)
+        if isinstance(expression, sql.ArrayLiteral):
+            bound = self.call("array", self.bind_all(expression.elements))
+        else:
+            bound = self.bind(expression)
+        if isinstance(target, types.Variant) and is_list_of_constants(expression):
+            bound = self.call("toString", (bound,))  # a literal is read as it is written
         if constants.is_decimal(target):
             bound = constants.cast_literal(expression, bound)
         if self.context.flag("cast_keep_nullable") and types.is_nullable(bound.type):

@@ -237,6 +237,11 @@ def _convert(
             f"IN compares {target} with a list that holds a {source}.",
             hint="Quote the values, or cast the left side.",
         )
+    if isinstance(target, types.Variant):
+        try:
+            return functions.store_literals(element.value, element.type, target, environment)
+        except DataError:
+            return None
     try:
         converted = constants.cast(element, target, environment, eager=True)
     except UnknownElementOfEnum:
@@ -373,6 +378,10 @@ def _comparable(
     where this is impossible.
     """
     source, target = types.plain(left.type), types.plain(right)
+    if source != target and isinstance(source, types.Variant) and isinstance(target, types.String):
+        return left, source  # texts are read as what they say
+    if source != target and (types.has_variant(source) or types.has_variant(target)):
+        raise _no_comparison(left.type, right)
     try:
         common = functions.common_type([source, target])
     except Error:

@@ -40,6 +40,10 @@ MEANING = frozenset(
         "totals_mode",
         "least_greatest_legacy_null_behavior",
         "joined_subquery_requires_alias",
+        "use_variant_as_common_type",
+        "allow_suspicious_variant_types",
+        "allow_suspicious_types_in_group_by",
+        "allow_suspicious_types_in_order_by",
     }
 )
 """The settings that the binder reads: they change what a query means."""
@@ -155,11 +159,20 @@ class StatementBinder(QueryBinder):
         for columns in zip(*(b.columns for b in branches), strict=True):
             distinct = list(dict.fromkeys(c.type for c in columns))
             try:
-                types.append(distinct[0] if len(distinct) == 1 else functions.common_type(distinct))
+                types.append(self._common_type(distinct, query))
             except errors.Error as error:
                 error.message = f"Column {columns[0].name!r} of {query.operator}: {error.message}"
                 raise error.at(query.position) from None
         return types
+
+    def _common_type(self, types: Sequence[DataType], query: sql.SetOperation) -> DataType:
+        """Return the common type of a column, a Variant if there is none and the setting allows it."""
+        if len(types) == 1:
+            return types[0]
+        settings = Settings.of(self.scope.settings)
+        if settings.boolean("use_variant_as_common_type"):
+            return functions.common_type_or_variant(types)
+        return functions.common_type(types)
 
     def _fields(self, first: BoundQuery, types: Sequence[DataType]) -> plan.Schema:
         """Return fields of these types with unique names based on those of `first`."""

@@ -28,6 +28,7 @@ from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_arguments, expand_star, untupled
 from olapdb.bind.subquery_numbers import SubqueryNumbers
 from olapdb.bind.totals import refuse_totals_without_groups, with_totals
+from olapdb.bind.variants import refuse_variant_key
 from olapdb.bind.windows import Windowing, refuse_windows
 from olapdb.errors import (
     BadArguments,
@@ -284,6 +285,7 @@ class _SelectBinder:
             for name, bound in pairs:
                 refuse_windows(bound, "GROUP BY", node.position)
                 refuse_aggregates(bound, "GROUP BY", node.position)
+                refuse_variant_key(bound, "GROUP BY", self.binder.context)
                 keys.append((name, bound))
         return keys
 
@@ -326,6 +328,7 @@ class _SelectBinder:
                     position=clause.position,
                 )
             for shown in items:
+                refuse_variant_key(shown.expression, "ORDER BY", self.binder.context)
                 nulls_first = bool(clause.nulls_first)
                 yield Order(shown.expression, clause.descending, nulls_first, shown.position)
             return
@@ -340,6 +343,7 @@ class _SelectBinder:
             bound = item.expression if item is not None else self.binder.bind(node)
             if isinstance(bound, Constant) and order.fill is None:
                 continue
+            refuse_variant_key(bound, "ORDER BY", self.binder.context)
             nulls_first = bool(order.nulls_first)
             yield Order(bound, order.descending, nulls_first, node.position, order.fill)
 

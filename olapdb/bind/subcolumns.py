@@ -20,7 +20,9 @@ from olapdb.types import (
     Nullable,
     String,
     Tuple,
+    Variant,
     is_nullable,
+    make_nullable,
     plain,
 )
 
@@ -44,9 +46,14 @@ def subcolumn(binder: Binder, base: Expression, names: Sequence[str]) -> Express
 
 def _part(binder: Binder, value: Expression, name: str) -> Expression | None:
     """Return one part of a value, None if its type has none of that name."""
+    container = plain(value.type)
+    element = _element_of(container)
+    if isinstance(element, Variant) and (
+        isinstance(container, Variant) or element.place_of(name) is not None
+    ):
+        return _alternative(binder, value, element, name)
     if name == "null" and is_nullable(value.type):
         return binder.call("isNull", (value,))
-    container = plain(value.type)
     if name in _element_names(container):
         return binder.call("tupleElement", (value, constants.string(name)))
     if isinstance(container, Map) and name.startswith("key_") and _is_text(container.key):
@@ -56,6 +63,15 @@ def _part(binder: Binder, value: Expression, name: str) -> Expression | None:
         return None
     with binder.lambdas.within({_VALUE: value}):
         return binder.bind(part)
+
+
+def _alternative(
+    binder: Binder, value: Expression, variant: Variant, name: str
+) -> Expression | None:
+    """Return the values of one type of a Variant, None if it has no type of that name."""
+    if variant.place_of(name) is None:
+        return None
+    return binder.call("variantElement", (value, constants.string(name)))
 
 
 def _call(
@@ -91,10 +107,16 @@ def _has_dictionary(data_type: DataType) -> bool:
     return isinstance(data_type, LowCardinality)
 
 
-def _element_names(container: DataType) -> tuple[str, ...]:
-    """Return the names of the elements of a tuple, or of the tuples in an array; () for others."""
+def _element_of(container: DataType) -> DataType:
+    """Return the type of the innermost elements of arrays, the type itself if it is none."""
     while isinstance(container, Array):
         container = container.inner
+    return container
+
+
+def _element_names(container: DataType) -> tuple[str, ...]:
+    """Return the names of the elements of a tuple, or of the tuples in an array; () for others."""
+    container = _element_of(container)
     return container.field_names if isinstance(container, Tuple) else ()
 
 
@@ -121,6 +143,8 @@ def _parts(
                 yield name, wrap(Array(inner))
                 for path, part in _parts(inner, depth + 1, lambda part: wrap(Array(part))):
                     yield f"{name}.{path}", part
+        case Variant():
+            yield from _alternative_parts(data_type, depth, wrap)
         case Tuple():
             names = data_type.field_names or [
                 str(at) for at in range(1, len(data_type.elements) + 1)
@@ -133,3 +157,18 @@ def _parts(
             yield "size", wrap(UINT64)
         case _:
             return
+
+
+def _alternative_parts(
+    variant: Variant, depth: int, wrap: Callable[[DataType], DataType]
+) -> Iterator[tuple[str, DataType]]:
+    """Yield the types of a Variant and the parts of each, then which of them are NULL."""
+    types = [(t.name, make_nullable(t)) for t in variant.alternatives]
+    for name, data_type in types:
+        yield name, wrap(data_type)
+        for path, part in _parts(data_type, depth, wrap):
+            if path != "null":
+                yield f"{name}.{path}", part
+    for name, data_type in types:
+        if is_nullable(data_type):
+            yield f"{name}.null", wrap(UINT8)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from olapdb import functions
 from olapdb.bind import constants
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.correlations import correlated
 from olapdb.bind.names import NameAllocator
+from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import AggregateCall, Cast, ColumnRef, Expression, ScalarSubquery
+from olapdb.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, ScalarSubquery
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, UINT64, DataType, Tuple, make_nullable
+from olapdb.types import UINT8, UINT64, DataType, Tuple, Variant, make_nullable, plain
+
+if TYPE_CHECKING:
+    from olapdb.functions.variants import calls as variant_calls
+else:
+    variant_calls = LazyModule("olapdb.functions.variants.calls")
 
 
 def scalar_subquery(queries: QueryBinder, query: sql.Query, context: BindContext) -> Expression:
@@ -36,6 +43,13 @@ def scalar_subquery(queries: QueryBinder, query: sql.Query, context: BindContext
     node = plan.Project(bound.node, ((name, packed),))
     subquery = correlated(queries, "scalar", packed.type, node, context)
     return subquery or ScalarSubquery(packed.type, node)
+
+
+def _converted(value: Expression, target: DataType) -> Expression:
+    """Return a value as one of a wider type; in a Variant it keeps its own."""
+    if isinstance(plain(target), Variant):
+        return Call(target, "_asVariant", (value,), variant_calls.widening(value.type, target))
+    return Cast(target, value)
 
 
 def exists(queries: QueryBinder, query: sql.Query, context: BindContext) -> Expression:
@@ -75,5 +89,5 @@ def with_types(query: BoundQuery, types: Sequence[DataType], names: NameAllocato
         keeps_name = same and column.unique not in taken
         name = column.unique if keeps_name else names.unique(column.name)
         taken.add(name)
-        expressions.append((name, reference if same else Cast(data_type, reference)))
+        expressions.append((name, reference if same else _converted(reference, data_type)))
     return plan.Project(query.node, tuple(expressions))

@@ -14,10 +14,11 @@ from olapdb.bind.file_functions import FILE_FUNCTIONS, bind_file_function
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.structures import parse_structure
+from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, UINT64, DataType, Tuple
+from olapdb.types import UINT8, UINT64, DataType, Tuple, Variant
 
 _SERIES = ("generate_series", "generateseries")
 _STEP, _LOWEST = 2, -(1 << 63)
@@ -205,14 +206,24 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
     environment = queries.scope.environment
     names, arrays, fields = [], [], []
     for i, (shown, data_type) in enumerate(structure):
-        converted = [constants.cast(row[i], data_type, environment, eager=True) for row in elements]
-        values = [c.value.as_py() for c in converted if isinstance(c, Constant)]
+        converted = [_as_column(row[i], data_type, environment) for row in elements]
+        values = [c.value.as_py() for c in converted]
         unique = queries.names.unique(shown)
         names.append((shown, ColumnRef(data_type, unique)))
         fields.append(plan.Field(unique, data_type))
         arrays.append(pa.array(values, data_type.arrow))
     table = pa.Table.from_arrays(arrays, [f.name for f in fields])
     return _relation(names, plan.Values(tuple(fields), table), source)
+
+
+def _as_column(value: Constant, data_type: DataType, environment: Environment) -> Constant:
+    """Return a value as one of a column's type; in a Variant a number takes the least type that holds it."""
+    if isinstance(data_type, Variant):
+        stored = functions.store_literals(value.value, value.type, data_type, environment)
+        return Constant(data_type, stored)
+    converted = constants.cast(value, data_type, environment, eager=True)
+    assert isinstance(converted, Constant)
+    return converted
 
 
 def _structure_of(rows: list[Expression]) -> list[tuple[str, DataType]] | None:

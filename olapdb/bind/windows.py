@@ -14,6 +14,7 @@ from olapdb import functions
 from olapdb.bind.aggregates import null_for_empty_form
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import NameAllocator, located
+from olapdb.bind.variants import refuse_variant_key
 from olapdb.errors import (
     BadArguments,
     IllegalAggregation,
@@ -95,6 +96,9 @@ def bind_window(
         types = casts_of(function.name, [a.type for a in arguments])
         arguments = tuple(binder.cast(a, t) for a, t in zip(arguments, types, strict=True))
     frame = _frame(binder, spec, function, order_by)
+    for keys, clause in ((partition_by, "GROUP BY"), (order_by, "ORDER BY")):
+        for key in keys:
+            refuse_variant_key(key, clause, binder.context)
     for key in (*partition_by, *order_by):
         if window_expressions(key):
             raise IllegalAggregation(

@@ -130,7 +130,7 @@ def _sortable(column: pa.Array) -> list[pa.Array]:
         return []
     if pa.types.is_struct(arrow):
         leaves = [leaf for child in column.flatten() for leaf in _sortable(child)]
-        return [column.is_null(), *leaves] if column.null_count else leaves
+        return [_nulls_of(column), *leaves] if column.null_count else leaves
     if pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow):
         return [
             lists_as_bytes(
@@ -138,6 +138,11 @@ def _sortable(column: pa.Array) -> list[pa.Array]:
             )
         ]
     return [column]
+
+
+def _nulls_of(column: pa.Array) -> pa.Array:
+    """Return NULL where the column is, and one value elsewhere: sorted by it NULLs are where others are."""
+    return pc.if_else(column.is_valid(), TRUE, pa.scalar(None, pa.bool_()))
 
 
 def dense_ranks(columns: Sequence[OrderColumn], rows: int) -> np.ndarray:

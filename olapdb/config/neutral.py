@@ -24,10 +24,8 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("use_query_cache", False),
     ("send_progress_in_http_headers", False),
     ("deduplicate_blocks_in_dependent_materialized_views", True),
-    # A query that is used several times runs once anyway; there is no Variant; a part always has
-    # its indexes.
+    # A query that is used several times runs once anyway; a part always has its indexes.
     ("enable_materialized_cte", False),
-    ("use_variant_as_common_type", True),
     ("exclude_materialize_skip_indexes_on_insert", ""),
     # VALUES are read in one way, expressions among them or not.
     ("input_format_values_interpret_expressions", True),
@@ -95,9 +93,6 @@ _PERMISSIONS: tuple[tuple[str, SettingValue], ...] = (
     ("allow_suspicious_indices", False),
     ("allow_suspicious_primary_key", False),
     ("allow_suspicious_ttl_expressions", False),
-    ("allow_suspicious_types_in_group_by", False),
-    ("allow_suspicious_types_in_order_by", False),
-    ("allow_suspicious_variant_types", False),
     ("enable_alp_codec", False),
     ("enable_full_text_index", True),
     ("enable_funnel_functions", False),

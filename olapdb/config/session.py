@@ -486,6 +486,22 @@ _DEFINED = (
         "create_if_not_exists", False, "CREATE TABLE means CREATE TABLE IF NOT EXISTS."
     ),
     SettingDefinition(
+        "use_variant_as_common_type",
+        True,
+        "Values without a common type are a Variant (if, multiIf, coalesce, array, map, UNION); else an error.",
+    ),
+    SettingDefinition(
+        "allow_suspicious_variant_types",
+        False,
+        "A Variant may have types whose values one of them could hold, as UInt8 and UInt64.",
+    ),
+    SettingDefinition(
+        "allow_suspicious_types_in_group_by", False, "GROUP BY takes keys of type Variant."
+    ),
+    SettingDefinition(
+        "allow_suspicious_types_in_order_by", False, "ORDER BY takes keys of type Variant."
+    ),
+    SettingDefinition(
         "joined_subquery_requires_alias", True, "A joined subquery without an alias is an error."
     ),
     SettingDefinition(

@@ -24,6 +24,7 @@ from olapdb.formats.header_detection import read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
 from olapdb.formats.texts import body, is_text, joined_rows, shown, with_null, zero_for_empty
 from olapdb.functions.kernels import columns
+from olapdb.functions.variants.values import gathered
 
 _UNQUOTED = types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
 _QUOTE, _NEWLINE = ord('"'), ord("\n")
@@ -72,11 +73,18 @@ class CsvWriter(Writer):
             for field, element in zip(columns.struct_fields(column), plain.elements, strict=True):
                 yield from self.column_texts(field, element)
             return
+        yield with_null(self._quoted(column, data_type), self._null)
+
+    def _quoted(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
+        """Return values as texts, in quotes but for numbers; NULL is null."""
+        plain = types.plain(data_type)
+        if isinstance(plain, types.Variant):
+            return gathered(column, plain, self._quoted, pa.string())
         texts = shown(column, data_type, self.header)
-        if not isinstance(plain, _UNQUOTED):
-            doubled = pc.replace_substring(texts, '"', '""')
-            texts = pc.binary_join_element_wise('"', doubled, '"', "")
-        yield with_null(texts, self._null)
+        if isinstance(plain, _UNQUOTED):
+            return texts
+        doubled = pc.replace_substring(texts, '"', '""')
+        return pc.binary_join_element_wise('"', doubled, '"', "")
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Return the rows, each on its line."""

@@ -106,6 +106,15 @@ def column_of_tokens(
     """Return the values of one column and the type as which they are read: texts of scalars, values
     of arrays, maps and tuples. null and a missing member are NULL."""
     plain = types.plain(data_type)
+    if isinstance(plain, types.Variant):
+        reader = ValueReader(index, source.environment)
+        values, converted = reader.read(tokens, plain)
+        if not converted.all():
+            token = int(tokens[int(np.argmin(converted))])
+            raise errors.CannotParse(
+                f"Cannot read {_token_text(index, token)} as {data_type}."
+            ).at_row(int(index.row[token]))
+        return values, plain
     if isinstance(plain, types.Array | types.Map | types.Tuple | types.Time | types.Time64):
         reader = _StrictReader(index, source.environment)
         missing = (tokens < 0) | _is_null(index, tokens)

@@ -14,6 +14,7 @@ from olapdb.formats.base import Header
 from olapdb.formats.texts import body, joined_rows, shown
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
+from olapdb.functions.variants.values import gathered
 
 NULL_WORD = "ᴺᵁᴸᴸ"
 """How formats for people, and those of JSON strings, write NULL."""
@@ -73,6 +74,8 @@ def json_texts(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> 
             return pc.if_else(array, "true", "false")
         case types.Integer() | types.Interval() | types.Decimal() | types.Float():
             return _numbers(array, plain, style)
+        case types.Variant():
+            return gathered(array, plain, lambda v, t: json_texts(v, t, style), pa.string())
         case types.Nothing():
             return pa.array(["null"] * len(array), pa.string())
         case _:

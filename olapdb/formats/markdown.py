@@ -21,6 +21,7 @@ from olapdb.formats.texts import (
     with_null,
 )
 from olapdb.functions.kernels import columns
+from olapdb.functions.variants.values import gathered
 
 _SPECIAL = f"([{re.escape(string.punctuation.replace('.', ''))}])"
 """Characters that have a meaning in Markdown, as a regular expression."""
@@ -50,13 +51,17 @@ class MarkdownWriter(Writer):
 
 def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
     """Return the values as TabSeparated writes them."""
+    null = header.settings.text("format_tsv_null_representation")
+    if isinstance(variant := types.plain(data_type), types.Variant):
+        texts = gathered(column, variant, lambda v, t: _cell(v, t, header), pa.string())
+        return with_null(texts, null)
     texts = shown(column, data_type, header)
     if header.settings.boolean("output_format_markdown_escape_special_characters"):
         if is_text(data_type):
             texts = pc.replace_substring_regex(columns.text(texts), _SPECIAL, r"\\\1")
     elif is_text(data_type):
         texts = tab_escaped(texts)
-    return with_null(texts, header.settings.text("format_tsv_null_representation"))
+    return with_null(texts, null)
 
 
 def _side(data_type: types.DataType) -> str:

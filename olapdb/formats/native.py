@@ -13,9 +13,12 @@ from olapdb.formats.row_binary import encoded, scalar_bytes, varints
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.functions.variants.values import alternatives_of, numbers_of
 
 KEY_VERSION = np.uint64(1)
 """The version of a column of LowCardinality: each block has keys of its own."""
+NUMBERS_OF_ROWS = np.uint64(0)
+"""The version of a column of Variant: a byte a row says which alternative it has."""
 OWN_KEYS = 3 << 9
 """The bits of a block of LowCardinality that say so; the lowest byte is the size of an index."""
 
@@ -66,6 +69,8 @@ def _prefix(data_type: types.DataType) -> bytes:
             return _prefix(key) + _prefix(value)
         case types.Tuple(elements=elements):
             return b"".join(_prefix(element) for element in elements)
+        case types.Variant(alternatives):
+            return NUMBERS_OF_ROWS.tobytes() + b"".join(map(_prefix, alternatives))
         case _:
             return b""
 
@@ -94,6 +99,10 @@ def _column(array: pa.Array, data_type: types.DataType) -> bytes:
             if not fields:
                 return b"0" * len(array)
             return b"".join(_column(f, kind) for f, kind in zip(fields, elements, strict=True))
+        case types.Variant(alternatives):
+            own = {one.place: one.values for one in alternatives_of(array, data_type)}
+            values = (_column(own[at], t) for at, t in enumerate(alternatives) if at in own)
+            return numbers_of(array).tobytes() + b"".join(values)
         case types.Nothing():
             return b"0" * len(array)
         case types.AggregateFunction():

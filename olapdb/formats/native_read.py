@@ -15,6 +15,7 @@ from olapdb.formats.heads import checked_head
 from olapdb.formats.row_binary_read import byte_width, scalars_of, texts_at_start
 from olapdb.functions import parse_type
 from olapdb.functions.kernels import columns
+from olapdb.functions.variants.values import NO_ALTERNATIVE, assembled
 
 _TEXT_BYTES = 1 << 18
 """Bytes in which the ends of texts are found at once."""
@@ -106,6 +107,11 @@ def _skip_prefix(data: _Bytes, data_type: types.DataType) -> None:
         case types.Tuple(elements=elements):
             for element in elements:
                 _skip_prefix(data, element)
+        case types.Variant(alternatives):
+            if data.words(1)[0] != 0:
+                raise errors.IncorrectData("Native has Variant of an unknown version.")
+            for alternative in alternatives:
+                _skip_prefix(data, alternative)
         case _:
             pass
 
@@ -139,8 +145,24 @@ def _values(data: _Bytes, rows: int, data_type: types.DataType) -> pa.Array:
                 data.take(rows)
             parts = [_values(data, rows, element) for element in elements]
             return columns.structs_from(parts, data_type.arrow, rows=rows)
+        case types.Variant():
+            return _variants(data, rows, data_type)
         case _:
             return scalars_of(_fixed(data, rows, data_type), data_type)
+
+
+def _variants(data: _Bytes, rows: int, variant: types.Variant) -> pa.Array:
+    """Return the values of a Variant: the number of each row's alternative, then those of each."""
+    numbers = np.frombuffer(data.take(rows), np.uint8)
+    if ((numbers >= len(variant.alternatives)) & (numbers != NO_ALTERNATIVE)).any():
+        raise errors.IncorrectData(f"The data are not Native: {variant} has no such type.")
+    counts = np.bincount(numbers, minlength=len(variant.alternatives))
+    values = {
+        at: _values(data, int(counts[at]), alternative)
+        for at, alternative in enumerate(variant.alternatives)
+        if counts[at]
+    }
+    return assembled(variant, numbers, values)
 
 
 def _fixed(data: _Bytes, rows: int, data_type: types.DataType) -> np.ndarray:

@@ -14,6 +14,7 @@ from olapdb.formats.base import Format, Header, Writer
 from olapdb.formats.row_binary_read import binary_reader
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
+from olapdb.functions.variants.values import NO_ALTERNATIVE, alternatives_of, in_rows
 
 _VARINT_BYTES = 5
 """Bytes of the largest size: an Arrow text has less than 2^31."""
@@ -75,6 +76,8 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
             if not fields:
                 return _fixed(np.zeros((len(array), 0), np.uint8))
             return _joined([encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
+        case types.Variant():
+            return _variants(array, data_type)
         case types.AggregateFunction():
             raise errors.NotSupportedError(
                 f"RowBinary of {data_type} is not supported: states have other bytes here.",
@@ -96,6 +99,18 @@ def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
     places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
     found = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
     return pc.fill_null(found, b"\x01")
+
+
+def _variants(array: pa.Array, variant: types.Variant) -> pa.Array:
+    """Return the number of the alternative and its value; a byte 255 for NULL."""
+    pieces = [
+        pc.binary_join_element_wise(
+            pa.scalar(bytes((one.place,))), encoded(one.values, one.type), b""
+        )
+        for one in alternatives_of(array, variant)
+    ]
+    rows = [one.rows for one in alternatives_of(array, variant)]
+    return pc.fill_null(in_rows(pieces, rows, len(array), pa.binary()), bytes((NO_ALTERNATIVE,)))
 
 
 def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:

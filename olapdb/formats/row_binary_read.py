@@ -21,6 +21,7 @@ from olapdb.formats.blocks import blocks_of
 from olapdb.formats.heads import Head, checked_head
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
+from olapdb.functions.variants.values import NO_ALTERNATIVE, assembled
 
 _BLOCK_BYTES = 1 << 18
 """Bytes whose rows are found at once: each has several positions of 8 bytes."""
@@ -87,6 +88,12 @@ def _ends(block: _Block, at: np.ndarray, data_type: types.DataType) -> np.ndarra
             for element in elements:
                 at = _ends(block, at, element)
             return at
+        case types.Variant(alternatives):
+            number, behind = block.data[at], block.moved(at, 1)
+            ends = behind
+            for place, alternative in enumerate(alternatives):
+                ends = np.where(number == place, _ends(block, behind, alternative), ends)
+            return ends
         case _:
             return block.moved(at, byte_width(data_type))
 
@@ -187,6 +194,17 @@ def _values(block: _Block, at: np.ndarray, data_type: types.DataType) -> pa.Arra
                 parts.append(_values(block, at, element))
                 at = _ends(block, at, element)
             return columns.structs_from(parts, data_type.arrow, rows=len(at))
+        case types.Variant(alternatives):
+            number = block.data[at]
+            if ((number >= len(alternatives)) & (number != NO_ALTERNATIVE)).any():
+                raise errors.IncorrectData(
+                    f"The data are not RowBinary: {data_type} has no such type."
+                )
+            values = {
+                place: _values(block, at[number == place] + 1, alternative)
+                for place, alternative in enumerate(alternatives)
+            }
+            return assembled(data_type, number, values)
         case _:
             rows = block.data[at[:, None] + np.arange(byte_width(data_type))]
             return scalars_of(np.ascontiguousarray(rows), data_type)

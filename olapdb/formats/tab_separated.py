@@ -19,7 +19,8 @@ from olapdb.formats.texts import (
     tab_escaped_name,
     with_null,
 )
-from olapdb.types import STRING, DataType
+from olapdb.functions.variants.values import gathered
+from olapdb.types import STRING, DataType, Variant, plain
 
 
 class TabWriter(Writer):
@@ -46,6 +47,9 @@ class TabWriter(Writer):
 
     def column_texts(self, column: pa.Array, data_type: DataType) -> pa.Array:
         """Return one column as texts, escaped unless raw."""
+        if isinstance(variant := plain(data_type), Variant):
+            texts = gathered(column, variant, self.column_texts, pa.string())
+            return with_null(texts, self._null)
         texts = shown(column, data_type, self.header)
         if is_text(data_type) and not self._raw:
             texts = tab_escaped(texts)

@@ -12,6 +12,7 @@ from olapdb import types
 from olapdb.formats.base import Header
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings.rendering import TEXT_ESCAPES, Style, display_array, display_nested
+from olapdb.functions.variants.values import gathered
 
 _NEEDS_ESCAPE = np.zeros(256, bool)
 _NEEDS_ESCAPE[list(b"\\'\t\n\r\0\b\f")] = True
@@ -36,6 +37,8 @@ def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Arra
     if isinstance(types.plain(data_type), types.Boolean):
         true = header.settings.text("bool_true_representation")
         return pc.if_else(array, true, header.settings.text("bool_false_representation"))
+    if isinstance(variant := types.plain(data_type), types.Variant):
+        return gathered(array, variant, lambda v, t: shown(v, t, header), pa.string())
     texts = display_array(array, data_type, header.environment.zone, style_of(header))
     return columns.text(texts)
 

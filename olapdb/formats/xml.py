@@ -11,6 +11,7 @@ from olapdb import types
 from olapdb.formats.base import Ending, Format, Header, Writer
 from olapdb.formats.texts import body, joined_rows, shown, with_null
 from olapdb.functions.kernels import columns
+from olapdb.functions.variants.values import gathered
 
 _IS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -40,6 +41,9 @@ def xml_texts(array: pa.Array, data_type: types.DataType, header: Header) -> pa.
             values = _tagged("value", xml_texts(array.items[entries], plain.value, header))
             pairs = _tagged("elem", pc.binary_join_element_wise(keys, values, ""))
             return _elements(offsets - offsets[0], pairs, "map")
+        case types.Variant():
+            texts = gathered(array, plain, lambda v, t: xml_texts(v, t, header), pa.string())
+            return with_null(texts, "\\N")
         case types.Tuple():
             if not plain.elements:
                 return pa.array(["<tuple></tuple>"] * len(array), pa.string())

@@ -21,10 +21,10 @@ from olapdb.functions.base import (
     Groups,
     ScalarCall,
 )
-from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column
+from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column, store_literals
 from olapdb.functions.datetime.zones import with_zone_of
 from olapdb.functions.kernels.constants import constant, default_value
-from olapdb.functions.kernels.supertypes import common_type, literal_type
+from olapdb.functions.kernels.supertypes import common_type, common_type_or_variant, literal_type
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
 from olapdb.functions.strings.rendering import display, display_array, readable
 from olapdb.types import DataType
@@ -48,6 +48,7 @@ __all__ = [
     "cast_column",
     "cast_or_null",
     "common_type",
+    "common_type_or_variant",
     "constant",
     "default_value",
     "display",
@@ -63,5 +64,6 @@ __all__ = [
     "resolve_scalar",
     "respecting_nulls",
     "store_column",
+    "store_literals",
     "with_zone_of",
 ]

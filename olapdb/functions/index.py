@@ -461,6 +461,7 @@ NAMES = {
     "json.write": ("toJSONString "),
     "json.sql_json": ("JSON_EXISTS JSON_QUERY JSON_VALUE "),
     "json.merge": ("JSONMergePatch jsonMergePatch prettyPrintJSON "),
+    "variants.definitions": ("variantElement variantType "),
 }
 CASE_INSENSITIVE = {
     "numeric.arithmetic": ("abs mod modulo pmod positive_modulo positivemodulo sign "),

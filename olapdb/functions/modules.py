@@ -7,11 +7,20 @@ from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
-from olapdb.functions import arrays, casts, datetime, introspection, json, numeric, strings
+from olapdb.functions import (
+    arrays,
+    casts,
+    datetime,
+    introspection,
+    json,
+    numeric,
+    strings,
+    variants,
+)
 from olapdb.functions.casts.enums import reading_enums
 from olapdb.functions.scalar import ScalarDefinition
 
-_PACKAGES = (numeric, introspection, casts, datetime, strings, arrays, json)
+_PACKAGES = (numeric, introspection, casts, datetime, strings, arrays, json, variants)
 
 
 def all_modules() -> Iterator[str]:

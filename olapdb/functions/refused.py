@@ -36,10 +36,9 @@ _REASONS = {
         ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB ST_PolyFromWKB
         MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom geoToMGRS
         MGRSToGeo geoToUTM UTMToGeo""",
-    "there are no columns of the types JSON, Dynamic and Variant": """dynamicElement dynamicType
+    "there are no columns of the types JSON and Dynamic": """dynamicElement dynamicType
         isDynamicElementInSharedData JSONAllPaths JSONAllPathsWithTypes JSONAllValues
-        JSONDynamicPaths JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes
-        variantElement variantType""",
+        JSONDynamicPaths JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes""",
     "there is no type QBit": """cosineDistanceTransposed cosineDistanceTransposedQuantized
         dotProductTransposed dotProductTransposedQuantized L2DistanceTransposed
         L2DistanceTransposedQuantized distanceCosineTransposed distanceL2Transposed

@@ -4,6 +4,7 @@ lookup of the name."""
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -28,10 +29,12 @@ from olapdb.functions.scalar import ScalarDefinition, standard_call, strict_call
 from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
 from olapdb.types import (
+    STRING,
     UINT8,
     Boolean,
     Nothing,
     Tuple,
+    Variant,
     is_nullable,
     make_nullable,
     plain,
@@ -41,8 +44,10 @@ from olapdb.types import (
 if TYPE_CHECKING:
     from olapdb.functions.arrays import lambda_functions
     from olapdb.functions.arrays.lambdas import LambdaDefinition
+    from olapdb.functions.variants import calls as variant_calls
 else:
     lambda_functions = LazyModule("olapdb.functions.arrays.lambda_functions")
+    variant_calls = LazyModule("olapdb.functions.variants.calls")
 
 _KEEPS_LOW_CARDINALITY = frozenset(
     [
@@ -187,6 +192,10 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise NotSupportedError(f"Function {name} is not supported: {REFUSED[name]}.")
     if definition is None:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
+    if any(isinstance(plain(a.type), Variant) for a in arguments) and (
+        variant_calls.takes_alternatives(definition.name, arguments)
+    ):
+        return _of_variant(definition.name, arguments)
     if definition.name not in _KEEPS_LOW_CARDINALITY:
         arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
     if definition.name in _OF_TUPLES and _may_have_null_tuples(definition.name, arguments):
@@ -201,6 +210,23 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
+
+
+def _of_variant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call of a function of a Variant: that of each alternative; a conversion is a cast."""
+    if _CONVERSION.fullmatch(name) and isinstance(plain(arguments[0].type), Variant):
+        return variant_calls.of_conversion(
+            arguments, resolve_scalar(name, [Argument(STRING), *arguments[1:]])
+        )
+    return variant_calls.over_alternatives(
+        name, arguments, lambda given: resolve_scalar(name, given)
+    )
+
+
+_CONVERSION = re.compile(
+    r"to(U?Int\d+|Float\d+|Decimal\d+|Date|Date32|DateTime|DateTime64|Time|Time64|String|UUID|IPv[46]|Bool)"
+)
+"""Names of functions that convert to the type in their name."""
 
 
 def _may_have_null_tuples(name: str, arguments: Sequence[Argument]) -> bool:

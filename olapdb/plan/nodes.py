@@ -15,7 +15,7 @@ import pyarrow as pa
 from olapdb.model.schema import Table
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, WindowCall, element_type
 from olapdb.plan.number_ranges import ALL, Ranges
-from olapdb.types import UINT64, Array, DataType, Map, Tuple, make_nullable, plain
+from olapdb.types import UINT64, Array, DataType, Map, Tuple, Variant, make_nullable, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class Aggregate(UnaryNode):
 
     def key_type(self, key: Expression) -> DataType:
         """Return the type of a key's column; arrays, tuples and maps are never NULL."""
-        nested = isinstance(plain(key.type), Array | Tuple | Map)
+        nested = isinstance(plain(key.type), Array | Tuple | Map | Variant)
         return make_nullable(key.type) if self.nullable_keys and not nested else key.type
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from olapdb.errors import InternalError
 from olapdb.types import compound, scalars
 from olapdb.types.base import UTC, DataType
+from olapdb.types.variant import NUMBER, Variant
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
@@ -73,8 +74,18 @@ def _compound_type(data_type: DataType) -> pa.DataType:
             return pa.map_(key_type, value.arrow)
         case compound.AggregateFunction(state=state):
             return state.arrow
+        case Variant():
+            return _variant_type(data_type, [t.arrow for t in data_type.alternatives])
         case _:
             raise InternalError(f"{data_type} has no Arrow type.")
+
+
+def _variant_type(variant: Variant, alternatives: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the struct of a Variant whose alternatives have these Arrow types."""
+    fields = zip(variant.field_names, alternatives, strict=True)
+    return pa.struct(
+        [pa.field(NUMBER, pa.uint8()), *(pa.field(name, kind) for name, kind in fields)]
+    )
 
 
 def arrow_schema(names: Sequence[str], data_types: Sequence[DataType]) -> pa.Schema:
@@ -125,6 +136,8 @@ def is_exported(data_type: DataType) -> bool:
             return is_exported(key) or is_exported(value)
         case compound.Tuple(elements):
             return any(map(is_exported, elements))
+        case Variant(alternatives):
+            return any(map(is_exported, alternatives))
         case _:
             return False
 
@@ -146,6 +159,8 @@ def exported_type(data_type: DataType) -> pa.DataType:
         case compound.Tuple(elements) as inner_type:
             fields = zip(inner_type.field_names, elements, strict=True)
             return pa.struct([pa.field(name, exported_type(element)) for name, element in fields])
+        case Variant(alternatives) as variant:
+            return _variant_type(variant, [exported_type(t) for t in alternatives])
         case _:
             raise InternalError(f"{data_type} has no Arrow type.")
 
@@ -161,7 +176,7 @@ def exported(array: pa.Array, data_type: DataType) -> pa.Array:
         return durations(array, inner_type)
     children = _exported_children(array, inner_type)
     target = exported_type(data_type)
-    if isinstance(inner_type, compound.Tuple):
+    if isinstance(inner_type, compound.Tuple | Variant):
         fields = [target.field(at) for at in range(target.num_fields)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     return pa.Array.from_buffers(
@@ -181,6 +196,9 @@ def _exported_children(array: pa.Array, data_type: DataType) -> list[pa.Array]:
         case compound.Tuple(elements):
             whole = range(array.type.num_fields)
             return [exported(array.field(at), elements[at]) for at in whole]
+        case Variant(alternatives):
+            parts = [exported(array.field(at + 1), t) for at, t in enumerate(alternatives)]
+            return [array.field(0), *parts]
         case _:
             raise InternalError(f"{data_type} is not a nested type.")
 

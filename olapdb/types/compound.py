@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from olapdb.types.base import DataType, quote_identifier
 from olapdb.types.scalars import Boolean, Decimal, ExactFloat, Float, Integer, Nothing, WideInteger
+from olapdb.types.variant import Variant
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,11 @@ class SimpleAggregateFunction(DataType):
 def is_nullable(data_type: DataType) -> bool:
     """Return whether a column of the type may hold NULL.
 
-    True for Nullable(T), LowCardinality(Nullable(T)), SimpleAggregateFunction(f, Nullable(T)) and
-    Nothing.
+    True for Nullable(T), LowCardinality(Nullable(T)), SimpleAggregateFunction(f, Nullable(T)),
+    Variant and Nothing.
     """
     match data_type:
-        case Nullable() | Nothing():
+        case Nullable() | Nothing() | Variant():
             return True
         case LowCardinality(inner) | SimpleAggregateFunction(inner=inner):
             return is_nullable(inner)
@@ -210,6 +212,8 @@ def stored_type(data_type: DataType) -> DataType:
             return Map(stored_type(key), stored_type(value))
         case Tuple(elements):
             return with_elements(data_type, tuple(map(stored_type, elements)))
+        case Variant():
+            return data_type.with_alternatives(stored_type)
         case SimpleAggregateFunction(function, inner):
             return SimpleAggregateFunction(function, stored_type(inner))
         case AggregateFunction(function, parameters, arguments, state):
@@ -217,6 +221,28 @@ def stored_type(data_type: DataType) -> DataType:
             return AggregateFunction(function, parameters, arguments, stored_type(state))
         case _:
             return data_type
+
+
+def variants_in(data_type: DataType) -> Iterator[Variant]:
+    """Yield each Variant in the type, or the type itself."""
+    match plain(data_type):
+        case Variant() as variant:
+            yield variant
+            for alternative in variant.alternatives:
+                yield from variants_in(alternative)
+        case Array(inner):
+            yield from variants_in(inner)
+        case Map(key, value):
+            yield from variants_in(key)
+            yield from variants_in(value)
+        case Tuple(elements):
+            for element in elements:
+                yield from variants_in(element)
+
+
+def has_variant(data_type: DataType) -> bool:
+    """Return whether the type is a Variant, or holds one."""
+    return any(True for _ in variants_in(data_type))
 
 
 def is_number(data_type: DataType) -> bool:

@@ -17,6 +17,7 @@ from olapdb.types.compound import (
     Nullable,
     SimpleAggregateFunction,
     Tuple,
+    is_nullable,
     plain,
 )
 from olapdb.types.enums import enum_of
@@ -53,8 +54,10 @@ from olapdb.types.scalars import (
     Enum,
     FixedString,
     Interval,
+    Nothing,
     Time64,
 )
+from olapdb.types.variant import ALTERNATIVES_MAX, Variant, variant_of
 
 StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
 """A function from (name, parameters as SQL, argument types) to the type that represents a state."""
@@ -74,14 +77,11 @@ _TEXT_OF_JSON = (
     "Store it as String, and read it by JSONExtract(text, 'key', 'Type') or JSON_VALUE(text, '$.key');"
     " keys that are known can be columns, a Tuple or a Map."
 )
-_ONE_TYPE = (
-    "A column has one type here: use String, or a Nullable column for each type that values have."
-)
+_NAMED_TYPES = "Name the types that its values have: Variant(UInt64, Float64, String), or store them as String."
 _UNSUPPORTED = {
     "JSON": _TEXT_OF_JSON,
     "Object": _TEXT_OF_JSON,
-    "Variant": _ONE_TYPE,
-    "Dynamic": _ONE_TYPE,
+    "Dynamic": _NAMED_TYPES,
     "BFloat16": "Use Float32, which holds each of its values.",
     "QBit": "Use Array(Float32), which distances of vectors take.",
     "Geometry": "Use Point, LineString, Ring, Polygon or one of their multiples.",
@@ -105,6 +105,7 @@ _PARAMETRIC = (
     "SimpleAggregateFunction",
     "Time64",
     "Tuple",
+    "Variant",
 )
 
 
@@ -198,13 +199,15 @@ class _TypeParser:
         name = CASE_INSENSITIVE.get(upper, name)
         match name:
             case "Nullable":
-                return Nullable(self._checked(name, self.parse(), (Array, Map, *_WRAPPERS)))
+                return Nullable(
+                    self._checked(name, self.parse(), (Array, Map, Variant, *_WRAPPERS))
+                )
             case "LowCardinality":
                 inner = self.parse()
                 self._checked(
                     name,
                     plain(inner),
-                    (Array, Map, Tuple, Decimal, Enum, AggregateFunction, Time64),
+                    (Array, Map, Tuple, Variant, Decimal, Enum, AggregateFunction, Time64),
                 )
                 return LowCardinality(inner)
             case "Array":
@@ -217,6 +220,8 @@ class _TypeParser:
                 return self._tuple()
             case "Nested":
                 return self._nested()
+            case "Variant":
+                return self._variant()
             case "FixedString":
                 length = self._integer()
                 if length < 1:
@@ -314,6 +319,26 @@ class _TypeParser:
                 f"Either all or no elements of a tuple have names: {self.text}"
             )
         return Tuple(tuple(elements), tuple(names))
+
+    def _variant(self) -> DataType:
+        """Parse the alternatives of a Variant; raise BadArguments without any, and for one that may be
+        NULL or is a Variant."""
+        alternatives: list[DataType] = []
+        while self._peek() != ")":
+            alternative = self.parse()
+            if isinstance(alternative, Variant):
+                raise errors.BadArguments("A Variant cannot be inside of a Variant.")
+            if is_nullable(alternative) and not isinstance(alternative, Nothing):
+                raise errors.BadArguments(
+                    f"The type {alternative} cannot be inside of Variant: every Variant may be NULL."
+                )
+            alternatives.append(alternative)
+            if not self._take(","):
+                break
+        variant = variant_of([t for t in alternatives if not isinstance(t, Nothing)])
+        if not alternatives or len(variant.alternatives) > ALTERNATIVES_MAX:
+            raise errors.BadArguments(f"A Variant has 1 to {ALTERNATIVES_MAX} types: {self.text}")
+        return variant
 
     def _nested(self) -> DataType:
         """Parse the elements of a Nested; raise SyntaxError if one has no name."""

@@ -29,10 +29,12 @@ from olapdb.types import (
     Time,
     Time64,
     Tuple,
+    Variant,
     WideNumber,
     with_elements,
     with_inner,
 )
+from olapdb.types.variant import NUMBER
 
 
 def python_values(
@@ -146,6 +148,8 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
             return _map_converter(key, value)
         case Tuple(elements):
             return _tuple_converter(elements)
+        case Variant(alternatives):
+            return _variant_converter(alternatives)
         case _:
             return None
 
@@ -235,5 +239,19 @@ def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]
         if not isinstance(value, dict):
             return value
         return tuple(c(v) for c, v in zip(converters, value.values(), strict=True))
+
+    return convert
+
+
+def _variant_converter(alternatives: Sequence[DataType]) -> Callable[[object], object]:
+    """Return a function that converts Arrow's dict of a Variant to the value of its alternative."""
+    converters = [(t.name, _nullable_converter(t)) for t in alternatives]
+
+    def convert(value: object) -> object:
+        """Convert a dict; return any other value unchanged."""
+        if not isinstance(value, dict):
+            return value
+        name, to_value = converters[value[NUMBER]]
+        return to_value(value[name])
 
     return convert

@@ -25,7 +25,7 @@ FOUND_SEEDS = (7_014, 20_002, 20_009, 20_050, 20_104, 20_175)
 UNEXPLAINED = ("different", "refused", "accepted")
 REFUSED_MOST = 0.005
 """The largest share of statements that olapdb may refuse though ClickHouse answers them, not
-counting those whose answer is a Variant, which olapdb does not have."""
+counting those whose answer is a Variant of numbers, which olapdb does not make."""
 VARIANTS = ("no Variant", "an integer that no Float64 is")
 
 

@@ -42,6 +42,7 @@ from olapdb.types import (
     Time,
     Time64,
     Tuple,
+    has_variant,
     is_nullable,
     make_nullable,
     plain,
@@ -207,9 +208,15 @@ def picked_type(name: str, data_type: DataType) -> DataType:
 
 
 def _require_orderable(name: str, data_type: DataType) -> None:
-    """Raise IllegalTypeOfArgument if values of the type have no order: states."""
+    """Raise IllegalTypeOfArgument if values of the type have no order: states, and those of several types."""
     if isinstance(plain(data_type), AggregateFunction):
         raise illegal_argument(name, data_type, "a value, not a state,")
+    if name not in _PICKING and has_variant(data_type):
+        raise illegal_argument(name, data_type, "a value of one type (variantElement takes it)")
+
+
+_PICKING = ("any",)
+"""Aggregates for which it does not matter how values of two types compare."""
 
 
 def extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -231,8 +238,7 @@ def extreme_argument(
     """
     require_no_parameters(name, parameters)
     require_count(name, types, 2)
-    for data_type in types:
-        _require_orderable(name, data_type)
+    _require_orderable(name, types[1])
     result = picked_type(name, types[0])
     if is_nullable(types[1]):
         result = make_nullable(result)

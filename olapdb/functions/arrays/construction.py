@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,15 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
-from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
-from olapdb.types import NOTHING, Array, DataType, Map, Nothing, Tuple, is_nullable, plain
+from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, common_type_or_variant
+from olapdb.lazy import LazyModule
+from olapdb.types import NOTHING, Array, DataType, Map, Nothing, Tuple, Variant, is_nullable, plain
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.functions.variants import calls as variant_calls
+else:
+    variant_calls = LazyModule("olapdb.functions.variants.calls")
 
 
 def interleave_lists(arguments: Sequence[pa.Array], rows: int, inner: DataType) -> pa.Array:
@@ -49,7 +56,7 @@ def _casting_call(
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count = 1 if constant else rows
         cast_arguments = [
-            cast_column(columns.as_array(v, count), source, target, environment, strict=False)
+            _cast_to(columns.as_array(v, count), source, target, environment)
             for v, source, target in zip(values, types, targets, strict=True)
         ]
         built = build(cast_arguments, count)
@@ -58,10 +65,20 @@ def _casting_call(
     return ScalarCall(name, result, kernel)
 
 
+def _cast_to(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment
+) -> Column:
+    """Return values as those of the common type; in a Variant they keep their type."""
+    if isinstance(plain(target), Variant):
+        return variant_calls.as_alternative(array, source, target, environment)
+    return cast_column(array, source, target, environment, strict=False)
+
+
 def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve array(…): values become the elements of one array, in their common type."""
+    """Resolve array(…): values become the elements of one array, in their common type
+    or a Variant."""
     types = [a.type for a in arguments]
-    inner = common_type(types) if types else NOTHING
+    inner = common_type_or_variant(types) if types else NOTHING
     return _casting_call(
         Array(inner),
         lambda cast_arguments, rows: interleave_lists(cast_arguments, rows, inner),
@@ -84,14 +101,15 @@ def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve map(key, value, …): keys and values take their common types; a Nullable key is
+    """Resolve map(key, value, …): keys and values take their common types, values
+    else a Variant; a Nullable key is
     refused.
     """
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]
     key_type = common_type([a.type for a in keys]) if keys else NOTHING
-    value_type = common_type([a.type for a in values]) if values else NOTHING
+    value_type = common_type_or_variant([a.type for a in values]) if values else NOTHING
     if keys and is_nullable(key_type):
         raise BadArguments(
             f"Map cannot have a key of type {key_type}.", hint="Use ifNull or assumeNotNull on it."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +30,13 @@ from olapdb.functions.casts import (
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
+from olapdb.lazy import LazyModule
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.functions.variants import casts as variant_casts
+else:
+    variant_casts = LazyModule("olapdb.functions.variants.casts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +99,10 @@ def _cast_column(
         types.plain(source) == types.plain(target) and types.is_nullable(target)
     ):
         return column
-    _check_nulls(column, source, target)
     inner, outer = types.plain(source), types.plain(target)
+    if isinstance(inner, types.Variant) or isinstance(outer, types.Variant):
+        return _cast_variant(column, source, target, environment, rule)
+    _check_nulls(column, source, target)
     if isinstance(inner, types.Nothing):
         return pa.nulls(len(column), target.arrow)
     if inner == outer:
@@ -115,6 +125,54 @@ def _cast_column(
     return converted if valid is None else columns.scatter(converted, valid)
 
 
+def store_literals(
+    column: Column, source: types.DataType, target: types.DataType, environment: Environment
+) -> Column:
+    """Return constants of an INSERT as values of a Variant: a quoted text is no number, a number takes the
+    least type that holds it. Raises IncorrectData with its row."""
+    variant = types.plain(target)
+    assert isinstance(variant, types.Variant)
+    parse = partial(parse_or_null, environment=environment)
+    stored = variant_casts.of_literals(columns.single(column), source, variant, parse)
+    return stored[0] if isinstance(column, pa.Scalar) else stored
+
+
+def _cast_variant(
+    array: pa.Array,
+    source: types.DataType,
+    target: types.DataType,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array:
+    """Convert from or to a Variant. NULL becomes the default of a target without NULL, but is an error
+    where a value is stored."""
+    if rule.lossless:
+        _check_nulls(array, source, target)
+
+    def cast(values: pa.Array, inner: types.DataType, outer: types.DataType) -> pa.Array:
+        """Convert the values of one alternative."""
+        return columns.single(_cast_column(values, inner, outer, environment, rule))
+
+    return variant_casts.convert(
+        array,
+        types.plain(source) if isinstance(types.plain(source), types.Variant) else source,
+        types.plain(target) if isinstance(types.plain(target), types.Variant) else target,
+        cast,
+        partial(parse_or_null, environment=environment),
+        keeps_null=rule.lossless,
+    )
+
+
+def parse_or_null(texts: pa.Array, target: types.DataType, environment: Environment) -> pa.Array:
+    """Return texts, none of them NULL, as values of a plain type, NULL for each that is none."""
+    if isinstance(target, types.Array | types.Tuple | types.Map):
+        rule = _Rule(strict=True, lossless=True)
+        return _by_halves(
+            texts, target, lambda half: _cast(half, types.STRING, target, environment, rule)
+        )
+    return _cast_or_null(texts, types.STRING, target, environment)
+
+
 def cast_or_null(
     column: Column,
     source: types.DataType,
@@ -135,6 +193,15 @@ def cast_or_null(
         return pa.nulls(len(column), target.arrow)
     if inner == outer:
         return column
+    if isinstance(inner, types.Variant) or isinstance(outer, types.Variant):
+        return variant_casts.convert(
+            column,
+            inner,
+            outer if isinstance(outer, types.Variant) else target,
+            lambda values, s, t: columns.single(cast_or_null(values, s, t, environment)),
+            partial(parse_or_null, environment=environment),
+            keeps_null=True,
+        )
     valid = columns.validity(column)
     valid_rows = column if valid is None else column.filter(pa.array(valid))
     converted = _cast_or_null(valid_rows, inner, outer, environment, basic)
@@ -218,16 +285,23 @@ def _cast_by_halves(
 
     Halves the column until each bad value is alone; a half without one takes one pass.
     """
+    return _by_halves(array, target, lambda half: _cast_strictly(half, source, target, environment))
+
+
+def _by_halves(
+    array: pa.Array, target: types.DataType, convert: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """Return what `convert` makes of a column without nulls, NULL for each value at which it fails."""
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:
-        return _cast_strictly(array, source, target, environment)
+        return convert(array)
     except errors.DataError:
         if len(array) == 1:
             return pa.nulls(1, target.arrow)
         middle = len(array) // 2
         halves = (array.slice(0, middle), array.slice(middle))
-        return pa.concat_arrays([_cast_by_halves(h, source, target, environment) for h in halves])
+        return pa.concat_arrays([_by_halves(half, target, convert) for half in halves])
 
 
 def _cast_strictly(

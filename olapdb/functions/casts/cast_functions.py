@@ -117,7 +117,9 @@ def unchanged_or_null(
 
     Other sources, and floats to decimals, stay as converted.
     """
-    if not isinstance(types.plain(source), types.Integer | types.Float | types.Decimal):
+    if isinstance(types.plain(target), types.Variant) or not isinstance(
+        types.plain(source), types.Integer | types.Float | types.Decimal
+    ):
         return converted
     if (
         isinstance(types.plain(source), types.Float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from olapdb.functions.json.raw import is_wide_integer, number_texts, raw_texts
 from olapdb.functions.kernels import clocks, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.escapes import spans
+from olapdb.functions.variants.json_values import read_variants
 
 _FROM_TEXT = (types.Date, types.Date32, types.UUID, types.IPv4, types.IPv6)
 _TIMES = (types.DateTime, types.DateTime64, types.Time, types.Time64)
@@ -36,6 +38,10 @@ def refuse_type(name: str, data_type: types.DataType) -> None:
         if not isinstance(types.plain(inner.key), types.String):
             raise IllegalTypeOfArgument(f"{name} reads maps with keys of type String only.")
         return refuse_type(name, inner.value)
+    if isinstance(inner, types.Variant):
+        for alternative in inner.alternatives:
+            refuse_type(name, alternative)
+        return None
     scalars = types.Integer | types.Float | types.Boolean | types.Decimal | types.String
     if isinstance(inner, scalars | types.FixedString):
         return None
@@ -83,6 +89,9 @@ class ValueReader:
                 return self._flags(tokens)
             case types.Integer() | types.Float():
                 return self._numbers(tokens, data_type)
+            case types.Variant():
+                parse = partial(cast.parse_or_null, environment=self.environment)
+                return read_variants(self, tokens, data_type, parse)
             case _:
                 return self._others(tokens, data_type)
 

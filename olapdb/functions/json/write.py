@@ -15,6 +15,7 @@ from olapdb.functions.base import Argument, Column, Environment
 from olapdb.functions.casts import cast
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
+from olapdb.functions.variants.values import gathered
 
 
 def json_texts(array: pa.Array, data_type: types.DataType, environment: Environment) -> pa.Array:
@@ -43,6 +44,8 @@ def json_texts(array: pa.Array, data_type: types.DataType, environment: Environm
             return pc.if_else(finite, texts, "null")
         case types.Integer() | types.Decimal() | types.Boolean():
             return cast.cast_column(array, plain, types.STRING, environment, strict=True)
+        case types.Variant():
+            return gathered(array, plain, lambda v, t: json_texts(v, t, environment), pa.string())
         case types.AggregateFunction():
             raise IllegalTypeOfArgument(f"toJSONString does not write a value of type {plain}.")
         case types.String() | types.FixedString():

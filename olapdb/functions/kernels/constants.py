@@ -40,7 +40,7 @@ def default_value(data_type: types.DataType) -> pa.Scalar:
 def _default(data_type: types.DataType) -> object:
     """Return the default of a type as a Python value; raise InternalError for a type without one."""
     match data_type:
-        case types.Nullable() | types.Nothing():
+        case types.Nullable() | types.Nothing() | types.Variant():
             return None
         case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
             return _default(inner)

@@ -54,11 +54,13 @@ from olapdb.types import (
     Time,
     Time64,
     Tuple,
+    Variant,
     WideInteger,
     WideNumber,
     is_nullable,
     make_nullable,
     plain,
+    variant_of,
     wide_number,
     with_elements,
     with_inner,
@@ -133,6 +135,18 @@ def common_type(types: Sequence[DataType]) -> DataType:
     for other in plains[1:]:
         shared = _pair(shared, other)
     return make_nullable(shared) if nullable else shared
+
+
+def common_type_or_variant(types: Sequence[DataType]) -> DataType:
+    """Return the common type of these types, or the Variant of them if there is none or one of them is a
+    Variant."""
+    plains = [plain(t) for t in types]
+    if not any(isinstance(t, Variant) for t in plains):
+        try:
+            return common_type(types)
+        except NoCommonType:
+            pass
+    return variant_of([t for t in plains if not isinstance(t, Nothing)])
 
 
 def _unwrap_simple(data_type: DataType) -> DataType:

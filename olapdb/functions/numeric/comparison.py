@@ -54,6 +54,7 @@ from olapdb.types import (
     Time,
     Time64,
     Tuple,
+    Variant,
     WideNumber,
     is_nullable,
     make_nullable,
@@ -284,7 +285,7 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
             _cast_to(v, t, target, call.environment)
             for v, t in zip(values, call.types, strict=True)
         ]
-        if isinstance(target, Array | Map):
+        if isinstance(target, Array | Map | Variant):
             return null_safe(_container_comparison(name, target), pair, call)
         return pc.cast(_ARROW[name](*pair), pa.uint8())
 

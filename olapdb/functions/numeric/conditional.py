@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,15 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
-from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, low_cardinality_result
+from olapdb.functions.kernels.supertypes import (
+    NULL_TYPE,
+    common_type,
+    common_type_or_variant,
+    low_cardinality_result,
+)
 from olapdb.functions.numeric import comparison
 from olapdb.functions.scalar import ScalarDefinition, custom, illegal, with_count_errors
+from olapdb.lazy import LazyModule
 from olapdb.types import (
     EXACT_FLOAT,
     INT64,
@@ -38,11 +45,17 @@ from olapdb.types import (
     Nothing,
     Nullable,
     String,
+    Variant,
     WideInteger,
     is_nullable,
     make_nullable,
     plain,
 )
+
+if TYPE_CHECKING:
+    from olapdb.functions.variants import calls as variant_calls
+else:
+    variant_calls = LazyModule("olapdb.functions.variants.calls")
 
 
 def without_null(data_type: DataType) -> DataType:
@@ -57,17 +70,17 @@ def plain_lc(data_type: DataType) -> DataType:
     return data_type.inner if isinstance(data_type, LowCardinality) else data_type
 
 
-def _common(arguments: Sequence[Argument]) -> DataType:
+def _common(arguments: Sequence[Argument], *, or_variant: bool = False) -> DataType:
     """Return the common type of the arguments.
 
     If they differ only in LowCardinality or Nullable, it has no LowCardinality. Raises NoCommonType
-    if there is none.
+    if there is none, unless `or_variant`: then it is the Variant of all.
     """
     types = [a.type for a in arguments]
     alike = all(plain(t) == plain(types[0]) for t in types)
     if alike and not all(t == types[0] for t in types):
         types = [make_nullable(plain(t)) if is_nullable(t) else plain(t) for t in types]
-    return common_type(types)
+    return common_type_or_variant(types) if or_variant else common_type(types)
 
 
 def _hinted(result: DataType, arguments: Sequence[Argument]) -> DataType:
@@ -116,6 +129,8 @@ def _unified(
 
     A FixedString that becomes a String keeps its zero bytes, which a CAST drops.
     """
+    if isinstance(plain(target), Variant):
+        return variant_calls.widened(column, source, target, environment)
     if not (isinstance(plain(source), FixedString) and isinstance(plain(target), String)):
         return cast_column(column, source, target, environment, strict=False)
     if isinstance(column, pa.Scalar):
@@ -135,7 +150,7 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     for condition in conditions:
         if not isinstance(plain(condition.type), Integer | Boolean | Float | Nothing):
             raise illegal(name, condition.type, "a condition (UInt8)")
-    result = _common([Argument(plain_lc(b.type), b.constant) for b in branches])
+    result = _common([Argument(plain_lc(b.type), b.constant) for b in branches], or_variant=True)
     convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -186,6 +201,8 @@ def _cast_branch(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
     """Cast a branch to the common type in the way of `multiIf`: as CAST."""
+    if isinstance(plain(target), Variant):
+        return variant_calls.widened(column, source, target, environment)
     return cast_column(column, source, target, environment, strict=False)
 
 
@@ -239,7 +256,9 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if not used:
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
     candidates = [arguments[i] for i in used]
-    result = _common([Argument(without_null(a.type), a.constant) for a in candidates])
+    result = _common(
+        [Argument(without_null(a.type), a.constant) for a in candidates], or_variant=True
+    )
     result = _hinted(plain_lc(result), candidates)
     if is_nullable(candidates[-1].type):
         result = make_nullable(result)
@@ -264,6 +283,8 @@ def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     texts = [isinstance(plain(a.type), String | FixedString | Enum) for a in arguments]
     if any(texts) and not any(isinstance(plain(a.type), Nothing) for a in arguments):
         common_type([plain(a.type) for a in arguments])
+    if isinstance(arguments[0].type, Variant):
+        raise illegal(name, arguments[0].type, "a type that may be Nullable")
     result = make_nullable(arguments[0].type)
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return ScalarCall(name, result, lambda v, r, e: v[0])
@@ -310,7 +331,7 @@ def _to_nullable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toNullable(x): the same values under a Nullable type.
 
     Raises IllegalTypeOfArgument for a type that has no NULL."""
-    if isinstance(plain(arguments[0].type), Array | Map | AggregateFunction):
+    if isinstance(plain(arguments[0].type), Array | Map | Variant | AggregateFunction):
         raise illegal(name, arguments[0].type, "a type that may be Nullable")
     return ScalarCall(name, make_nullable(arguments[0].type), lambda v, r, e: v[0])
 

@@ -7,6 +7,7 @@ inside arrays, tuples and maps are quoted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,13 @@ from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.addresses import ipv4_texts, ipv6_texts
 from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
 from olapdb.functions.kernels.clocks import clock_texts
+from olapdb.lazy import LazyModule
 from olapdb.types.arrow import enum_texts
+
+if TYPE_CHECKING:
+    from olapdb.functions.variants import values as variants
+else:
+    variants = LazyModule("olapdb.functions.variants.values")
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX_UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
@@ -123,6 +130,13 @@ def display_array(
             return _maps(array, inner, zone, style)
         case types.AggregateFunction(state=state):
             return display_array(array, state, zone, style)
+        case types.Variant():
+            return variants.gathered(
+                array,
+                inner,
+                lambda v, t: columns.text(display_array(v, t, zone, style)),
+                pa.string(),
+            )
         case _:
             raise InternalError(f"No rendering of type {data_type}.")
 
@@ -198,6 +212,11 @@ def display_nested(
     """Return the values as printed inside an array, tuple or map: strings and times quoted, NULL as
     the word."""
     inner = types.plain(data_type)
+    if isinstance(inner, types.Variant):
+        shown = variants.gathered(
+            array, inner, lambda v, t: display_nested(v, t, zone, style), pa.string()
+        )
+        return pc.fill_null(shown, "NULL") if shown.null_count else shown
     if isinstance(inner, types.String | types.FixedString | types.Enum):
         texts = display_array(array, inner, zone, style)
         shown = quote_strings(texts, doubled=style.doubled_quotes)

@@ -224,6 +224,13 @@ def _check_type(definition: nodes.IndexDefinition, data_type: types.DataType) ->
             hint="Declare an index for each of the expressions, or over an element of it.",
             position=definition.position,
         )
+    if types.has_variant(data_type):
+        error = BadArguments if definition.type.name.lower() in ("minmax", "set") else IllegalColumn
+        raise error(
+            f"An index cannot be over {data_type}.",
+            hint="Declare it over one type of it, such as v.String.",
+            position=definition.position,
+        )
     kind = _TYPES[definition.type.name.lower()]
     if isinstance(plain, types.Array) and kind in ("minmax", "set"):
         raise IllegalColumn(

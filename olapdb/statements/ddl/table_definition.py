@@ -178,6 +178,11 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
             f"The {what} contains {volatile}(), which gives another value each time.",
             hint="A key is computed from the row's columns alone; store the value in one.",
         )
+    if types.has_variant(data_type):
+        raise DataTypeCannotBeUsedInKey(
+            f"{text} of type {data_type} cannot be in the {what}.",
+            hint="Take one type of it, such as v.String, or cast it.",
+        )
     if types.is_nullable(data_type) and not nullable_ok:
         raise IllegalColumn(
             f"The {what} contains {text}, which is Nullable.",

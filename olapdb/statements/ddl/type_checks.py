@@ -15,6 +15,7 @@ from olapdb.errors import (
     SuspiciousTypeForLowCardinality,
 )
 from olapdb.functions import resolve_aggregate
+from olapdb.functions.variants.suspicious import refuse_similar
 
 _NOT_IN_NULLABLE = (
     types.Array,
@@ -22,6 +23,7 @@ _NOT_IN_NULLABLE = (
     types.Nullable,
     types.LowCardinality,
     types.AggregateFunction,
+    types.Variant,
 )
 _IN_LOW_CARDINALITY = (
     types.Integer,
@@ -81,6 +83,8 @@ def refuse_suspicious(data_type: types.DataType | None, column: str, settings: S
                     f"Column {column}: {data_type} gains nothing over {data_type.inner}.",
                     hint="allow_suspicious_low_cardinality_types = 1 allows it.",
                 )
+        case types.Variant() if not settings.boolean("allow_suspicious_variant_types"):
+            refuse_similar(data_type)
         case types.FixedString(length) if length > _USUAL_BYTES_MAX:
             if not settings.boolean("allow_suspicious_fixed_string_types"):
                 raise IllegalColumn(
@@ -102,6 +106,8 @@ def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
             return (key, value)
         case types.Tuple(elements):
             return elements
+        case types.Variant(alternatives):
+            return alternatives
         case types.AggregateFunction(arguments=arguments):
             return arguments
         case _:

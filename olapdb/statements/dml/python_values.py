@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from olapdb.bind.parameters import python_array, type_of
 from olapdb.errors import BadArguments, CannotConvertType, DataError, NumberOfColumnsDoesntMatch
-from olapdb.functions import cast_column, store_column
+from olapdb.functions import cast_column, store_column, store_literals
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import type_of_arrow
 from olapdb.model.schema import Column, Table
@@ -29,6 +29,7 @@ from olapdb.types import (
     Nullable,
     String,
     Tuple,
+    Variant,
     make_nullable,
     plain,
 )
@@ -47,6 +48,8 @@ def python_column(
     """
     target = make_nullable(column.type)
     cast = partial(cast_column, strict=True) if lossy else store_column
+    if isinstance(target, Variant):
+        cast = store_literals
     try:
         array = _same_class_array(values, column.type, target, lossy)
         if array is None and _holds_records(column.type):

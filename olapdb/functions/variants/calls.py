@@ -1,0 +1,194 @@
+"""Functions of a Variant: each alternative's values are given to the function of their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import (
+    CannotConvertType,
+    DataError,
+    IllegalTypeOfArgument,
+    NoCommonType,
+    NotSupportedError,
+    ProgrammingError,
+    TypeMismatch,
+)
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.variants.casts import from_variant, place_for
+from olapdb.functions.variants.values import NO_ALTERNATIVE, in_rows, numbers_of, of_one
+from olapdb.types import (
+    Array,
+    DataType,
+    Map,
+    Nothing,
+    Variant,
+    is_nullable,
+    make_nullable,
+    plain,
+    variant_of,
+)
+from olapdb.types.arrow_values import from_numpy
+
+Resolve: TypeAlias = Callable[[Sequence[Argument]], ScalarCall]
+"""A function from arguments without a Variant at one place to the call for them."""
+
+_WHOLE = frozenset(
+    [
+        *("toTypeName", "toColumnTypeName", "variantElement", "variantType", "isNull", "isNotNull"),
+        *("isNullable", "isConstant", "coalesce", "ifNull", "if", "multiIf", "assumeNotNull"),
+        *("tuple", "array", "map", "materialize", "identity", "ignore", "CAST", "_CAST", "nullIf"),
+        *("accurateCast", "accurateCastOrNull", "accurateCastOrDefault", "toNullable"),
+        *("isDistinctFrom", "isNotDistinctFrom", "defaultValueOfArgumentType"),
+        *("has", "indexOf", "countEqual", "arrayPushBack", "arrayPushFront", "arrayJoin"),
+        *("greatest", "least", "tupleElement", "throwIf", "and", "or", "xor", "transform"),
+        *("caseWithExpression", "isZeroOrNull", "blockSize", "rowNumberInBlock", "arrayResize"),
+    ]
+)
+"""Functions that take a Variant as it is, or refuse it."""
+_NO_FORM = ("byteSize", "MD5", "MD4", "SHA", "BLAKE3", "CRC", "halfMD5", "ripeMD160")
+_UNFIT = (IllegalTypeOfArgument, TypeMismatch, CannotConvertType, NoCommonType)
+"""Errors that say that a function is not for a type."""
+
+
+def takes_alternatives(name: str, arguments: Sequence[Argument]) -> bool:
+    """Return whether the function is computed for each alternative of a Variant among its arguments."""
+    return name not in _WHOLE and any(isinstance(plain(a.type), Variant) for a in arguments)
+
+
+def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Return the call that gives the values of each alternative of the first Variant to the function.
+
+    Rows that are NULL are NULL. The result has the type that all alternatives have in common, else it is a
+    Variant. An alternative that the function does not take is an error if a row has it. `resolve` takes the
+    other arguments as they are. Raises IllegalTypeOfArgument if the function takes none of the alternatives,
+    NotSupportedError for a hash or byteSize."""
+    at = next(i for i, a in enumerate(arguments) if isinstance(plain(a.type), Variant))
+    variant = plain(arguments[at].type)
+    assert isinstance(variant, Variant)
+    if name.startswith(_NO_FORM) or "Hash" in name:
+        raise NotSupportedError(
+            f"Function {name} of {variant} is not supported: a Variant has other bytes here.",
+            hint="Give it toString(v), or one type: variantElement(v, 'Type').",
+        )
+    calls: list[ScalarCall | ProgrammingError | DataError] = []
+    for alternative in variant.alternatives:
+        given = [*arguments]
+        given[at] = Argument(alternative)
+        try:
+            calls.append(resolve(given))
+        except _UNFIT as error:
+            calls.append(error)
+    usable = [call for call in calls if isinstance(call, ScalarCall)]
+    if not usable:
+        raise IllegalTypeOfArgument(
+            f"None of the types of {variant} is one that function {name} takes.",
+            hint="Take one type by variantElement(v, 'Type'), or CAST.",
+        )
+    result = _result_type([call.type for call in usable])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compute the function for the rows of each alternative."""
+        constant = all(isinstance(value, pa.Scalar) for value in values)
+        count = 1 if constant else rows
+        own = columns.as_array(values[at], count)
+        numbers = numbers_of(own)
+        fields = columns.struct_fields(own)[1:]
+        pieces: list[pa.Array] = []
+        places: list[np.ndarray] = []
+        for place in np.unique(numbers[numbers != NO_ALTERNATIVE]).tolist():
+            call = calls[place]
+            if not isinstance(call, ScalarCall):
+                raise call
+            chosen = np.flatnonzero(numbers == place)
+            indices = from_numpy(chosen)
+            inner = [v if isinstance(v, pa.Scalar) else v.take(indices) for v in values]
+            inner[at] = fields[place].take(indices)
+            try:
+                computed = call.kernel(inner, len(chosen), environment)
+            except DataError as error:
+                raise (
+                    error if error.row is None else error.at_row(int(chosen[error.row]))
+                ) from None
+            array = columns.as_array(computed, len(chosen))
+            pieces.append(as_alternative(array, call.type, result, environment))
+            places.append(chosen)
+        found = in_rows(pieces, places, count, result.arrow)
+        if not is_nullable(result) and found.null_count:
+            found = found.fill_null(pa.scalar([], found.type))
+        return found[0] if constant else found
+
+    volatile = [call for call in usable if call.volatility != "pure"]
+    return ScalarCall(name, result, kernel, (volatile or usable)[0].volatility)
+
+
+def _result_type(types: Sequence[DataType]) -> DataType:
+    """Return the type of results that have these types: the common one, or a Variant of them. Arrays and
+    maps have no NULL, and are empty for it."""
+    plains = list(dict.fromkeys(t if isinstance(t, Array | Map) else plain(t) for t in types))
+    plains = [t for t in plains if not isinstance(t, Nothing)] or plains
+    if len(plains) == 1:
+        return make_nullable(plains[0])
+    if all(_is_text(t) for t in plains):
+        return make_nullable(common_type(plains))
+    return variant_of(plains)
+
+
+def _is_text(data_type: DataType) -> bool:
+    """Return whether the type is String or FixedString."""
+    return data_type.name.startswith(("String", "FixedString"))
+
+
+def as_alternative(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment
+) -> pa.Array:
+    """Return values as those of a wider type: in a Variant they keep their type, and a text its text."""
+    variant = plain(target)
+    if isinstance(variant, Variant) and not isinstance(plain(source), Variant | Nothing):
+        place = place_for(source, variant)
+        assert place is not None
+        return of_one(variant, place, array)
+    return columns.single(cast_column(array, source, target, environment, strict=False))
+
+
+def widened(column: Column, source: DataType, target: DataType, environment: Environment) -> Column:
+    """Return a column or a constant as `as_alternative` does."""
+    if isinstance(column, pa.Scalar):
+        return as_alternative(columns.single(column), source, target, environment)[0]
+    return as_alternative(column, source, target, environment)
+
+
+def widening(source: DataType, target: DataType) -> ScalarCall:
+    """Return the call that makes values of a type those of a Variant with it."""
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the values as those of the Variant."""
+        return widened(values[0], source, target, environment)
+
+    return ScalarCall("_asVariant", target, kernel)
+
+
+def of_conversion(arguments: Sequence[Argument], call: ScalarCall) -> ScalarCall:
+    """Return the call of a conversion of a Variant, such as toUInt64(v): that of each alternative, and the
+    default for NULL. `call` is the one for a text in its place."""
+    variant, target = plain(arguments[0].type), plain(call.type)
+    assert isinstance(variant, Variant)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the values of the alternatives that there are."""
+
+        def cast(array: pa.Array, source: DataType, goal: DataType) -> pa.Array:
+            """Cast the values of one alternative."""
+            return columns.single(cast_column(array, source, goal, environment, strict=True))
+
+        found = from_variant(columns.single(values[0]), variant, target, cast)
+        return found[0] if isinstance(values[0], pa.Scalar) else found
+
+    return replace(call, type=target, kernel=kernel, monotonic=False)

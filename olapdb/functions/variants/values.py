@@ -1,0 +1,119 @@
+"""Columns of a Variant, taken apart into the values of each alternative and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import DataError
+from olapdb.functions.kernels import columns
+from olapdb.types import DataType, Variant
+from olapdb.types.arrow_values import from_numpy
+
+NO_ALTERNATIVE = 255
+"""The number of a row that is NULL."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The rows of a column that have a value of one alternative.
+
+    `rows` are their positions, ascending, int64; `values` their values, without NULL, in that order."""
+
+    place: int
+    type: DataType
+    rows: np.ndarray
+    values: pa.Array
+
+
+def numbers_of(array: pa.Array) -> np.ndarray:
+    """Return the place of each row's alternative, `NO_ALTERNATIVE` for NULL; uint8, shape (rows,)."""
+    if not len(array):
+        return np.zeros(0, np.uint8)
+    numbers = columns.struct_fields(array)[0]
+    if numbers.null_count:
+        numbers = numbers.fill_null(pa.scalar(NO_ALTERNATIVE, pa.uint8()))
+    return columns.numpy_values(numbers)
+
+
+def alternatives_of(array: pa.Array, variant: Variant) -> Iterator[Alternative]:
+    """Yield the alternatives of which the column has values."""
+    numbers = numbers_of(array)
+    fields = columns.struct_fields(array)[1:]
+    for place, (field, data_type) in enumerate(zip(fields, variant.alternatives, strict=True)):
+        rows = np.flatnonzero(numbers == place)
+        if len(rows) == len(array):
+            yield Alternative(place, data_type, rows, field)
+        elif len(rows):
+            yield Alternative(place, data_type, rows, field.take(from_numpy(rows)))
+
+
+def gathered(
+    array: pa.Array,
+    variant: Variant,
+    convert: Callable[[pa.Array, DataType], pa.Array],
+    arrow: pa.DataType,
+) -> pa.Array:
+    """Return what `convert` makes of the values of each alternative, in the order of the rows; NULL for NULL.
+
+    `convert` returns as many values of the type `arrow`. A DataError of it names the row of the column."""
+    pieces: list[pa.Array] = []
+    rows: list[np.ndarray] = []
+    for alternative in alternatives_of(array, variant):
+        try:
+            pieces.append(convert(alternative.values, alternative.type))
+        except DataError as error:
+            if error.row is not None:
+                error.row = int(alternative.rows[error.row])
+            raise
+        rows.append(alternative.rows)
+    return in_rows(pieces, rows, len(array), arrow)
+
+
+def in_rows(
+    pieces: list[pa.Array], rows: list[np.ndarray], count: int, arrow: pa.DataType
+) -> pa.Array:
+    """Return a column of `count` rows with the values of each piece at its rows, NULL at all others."""
+    if not pieces:
+        return pa.nulls(count, arrow)
+    if len(pieces) == 1 and len(rows[0]) == count:
+        return pieces[0]
+    places = np.full(count, -1, np.int64)
+    joined = np.concatenate(rows)
+    places[joined] = np.arange(len(joined))
+    missing = places < 0
+    indices = from_numpy(np.where(missing, 0, places), missing if missing.any() else None)
+    return pa.concat_arrays(pieces).take(indices)
+
+
+def assembled(variant: Variant, numbers: np.ndarray, values: Mapping[int, pa.Array]) -> pa.Array:
+    """Return the column whose rows have the alternatives `numbers`, `NO_ALTERNATIVE` for NULL.
+
+    `values` has those of each alternative that occurs, by its place, in the order of the rows."""
+    fields = [columns.from_values(numbers, pa.uint8(), _mask(numbers != NO_ALTERNATIVE))]
+    for place, data_type in enumerate(variant.alternatives):
+        own = values.get(place)
+        if own is None or not len(own):
+            fields.append(pa.nulls(len(numbers), data_type.arrow))
+            continue
+        is_own = numbers == place
+        fields.append(own if is_own.all() else columns.scatter(own, is_own))
+    return columns.structs_from(fields, variant.arrow, _mask(numbers != NO_ALTERNATIVE))
+
+
+def _mask(valid: np.ndarray) -> np.ndarray | None:
+    """Return which rows are valid; None if all are."""
+    return None if valid.all() else valid
+
+
+def of_one(variant: Variant, place: int, values: pa.Array) -> pa.Array:
+    """Return values, which may be NULL, as a column of the variant with the alternative at `place` alone."""
+    valid = columns.validity(values)
+    numbers = np.full(len(values), place, np.uint8)
+    if valid is not None:
+        numbers[~valid] = NO_ALTERNATIVE
+        values = values.filter(pa.array(valid))
+    return assembled(variant, numbers, {place: values})
