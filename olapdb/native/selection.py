@@ -82,17 +82,18 @@ def positions_within(
 
 
 def keep_between(
-    column: pa.Array, low: np.ndarray, high: np.ndarray, kept: np.ndarray
+    column: pa.Array, low: np.ndarray, high: np.ndarray, kept: np.ndarray, *, outside: bool = False
 ) -> int | None:
     """Keep in `kept` the rows whose value lies between both bounds, included, which are one value each of
-    the column's width; return their number. NULL and NaN lie in no range.
+    the column's width; with `outside` those whose value does not. Return their number. NaN lies in no range,
+    and NULL is never kept.
 
     `kept` has a bit for each row, in words of 64 bits, the first row's the lowest. Returns None for
     types without a kernel, and changes nothing."""
     described = _fixed_width(column)
     if described is None:
         return None
-    return int(kernels().olapdb_keep_between(*described, len(column), low, high, kept))
+    return int(kernels().olapdb_keep_between(*described, len(column), low, high, outside, kept))
 
 
 def kept_rows(mask: pa.BooleanArray | None, rows: int) -> np.ndarray:
