@@ -164,7 +164,7 @@ LATE_TASK_FACTOR = 4
 bytes are of columns that are read for these alone. A task of TPC-H 19 costs some 20 calls of Arrow for a
 condition, whatever its rows."""
 
-TOP_TASK_ROWS = 131_072
+TOP_TASK_ROWS = 524_288
 """The same for ORDER BY … LIMIT, which leaves out tasks that no row of the top can be in. Where none can be left out,
 the first 10 of 2,097,152 rows took 10.8 ms, 15.5 ms with 32,768 rows a task and 7.6 ms with 1,048,576."""
 

@@ -96,6 +96,20 @@ def keep_between(
     return int(kernels().olapdb_keep_between(*described, len(column), low, high, outside, kept))
 
 
+def keep_not_after(
+    column: pa.Array, bound: pa.Array, kept: np.ndarray, *, descending: bool
+) -> bool:
+    """Keep in `kept` (as in `keep_between`) the rows whose value does not come after the bound, an array of one
+    value. Return False for columns other than integers, dates, times and short decimals, and change nothing."""
+    values, limit = values_of(column), values_of(bound)
+    if values is None or limit is None or not values.is_integer or limit.type != values.type:
+        return False
+    ends = np.iinfo(values.numbers.dtype)
+    last = np.array([ends.max if descending else ends.min], values.numbers.dtype)
+    low, high = (limit.numbers, last) if descending else (last, limit.numbers)
+    return keep_between(column, low, high, kept) is not None
+
+
 def kept_rows(mask: pa.BooleanArray | None, rows: int) -> np.ndarray:
     """Return the rows that a mask without NULL keeps (None: all), as `keep_between` and `keep_flagged` take
     them: a copy, uint64."""

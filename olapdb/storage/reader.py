@@ -47,6 +47,9 @@ from olapdb.storage.stored_values import as_named, as_stored, compact_form, long
 from olapdb.threads import refuse_if_ending
 from olapdb.types import Float, String, plain
 
+_FORMS = ((False, False), (True, False), (True, True))
+"""`coded` and `shared` of the forms that the cache may have of a column."""
+
 
 class InlineRows(Protocol):
     """The part of a Snapshot that a reader needs."""
@@ -155,6 +158,21 @@ class PartReader:
         if row_groups is not None and self._part.inline and 0 not in row_groups:
             return rows.slice(0, 0)
         return rows
+
+    def is_cached(self, names: Sequence[str]) -> bool:
+        """Return whether the cache has all row groups of the stored columns among these names, in any form."""
+        if self._part.inline or not self._part.rows:
+            return False
+        footer, columns = self._footer(), self._store.cache.columns
+        file, groups = columns.file(self._cache_path), range(footer.metadata.num_row_groups)
+        stored = [self._columns[name].id for name in names if name in self._columns]
+        return all(
+            any(
+                columns.shared.has(file, *(ChunkKey(column_id, g, coded, shared) for g in groups))
+                for coded, shared in _FORMS
+            )
+            for column_id in stored
+        )
 
     def has_column(self, name: str) -> bool:
         """Return whether the part holds the column; if not, the caller fills in its default."""
