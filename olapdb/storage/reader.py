@@ -324,16 +324,14 @@ class PartReader:
             for names in dictionaries
         )
         texts = frozenset(c.id for c, _ in stored if isinstance(plain(c.type), String))
-        shared = self._shared(may_share & texts, groups)
-        cached = {
-            s.id: self._cached(ChunkKey(s.id, 0, s.id in as_dictionaries), groups)
-            for _, s in stored
-            if s.id not in shared
-        }
+        ready = self._shared(may_share & texts, groups)
+        keys = {s.id: ChunkKey(s.id, 0, s.id in as_dictionaries) for _, s in stored}
+        ready.update(self._joined([key for i, key in keys.items() if i not in ready], groups))
+        cached = {i: self._cached(key, groups) for i, key in keys.items() if i not in ready}
         # Columns that lack the same row groups are read at once.
         unread: dict[tuple[int, ...], list[FileColumn]] = {}
         for _, column in stored:
-            if column.id in shared:
+            if column.id in ready:
                 continue
             missing = tuple(g for g, c in zip(groups, cached[column.id], strict=True) if c is None)
             if missing:
@@ -349,11 +347,7 @@ class PartReader:
             [
                 (
                     c,
-                    shared[s.id]
-                    if s.id in shared
-                    else self._chunked(
-                        s, ChunkKey(s.id, 0, s.id in as_dictionaries), groups, cached
-                    ),
+                    ready[s.id] if s.id in ready else self._chunked(s, keys[s.id], groups, cached),
                     s.type_name,
                 )
                 for c, s in stored
@@ -388,13 +382,27 @@ class PartReader:
         columns, path = self._store.cache.columns, self._cache_path
         shared = {}
         for column_id in column_ids if groups else ():
-            sizes = [group.rows for group in self.row_groups]
-            if self._caches:
-                share_codes(columns, path, column_id, sizes)
             values = shared_column(columns, path, column_id, groups)
+            if values is None and self._caches:
+                share_codes(columns, path, column_id, [group.rows for group in self.row_groups])
+                values = shared_column(columns, path, column_id, groups)
             if values is not None:
                 shared[column_id] = pa.chunked_array([values])
         return shared
+
+    def _joined(
+        self, keys: Sequence[ChunkKey], groups: Sequence[int]
+    ) -> dict[int, pa.ChunkedArray]:
+        """Return the row groups of those columns that the cache has as one array."""
+        if len(groups) < 2 or groups[-1] - groups[0] != len(groups) - 1:
+            return {}
+        columns = self._store.cache.columns
+        file, first, count = columns.file(self._cache_path), groups[0], len(groups)
+        found = (
+            (key.column_id, columns.shared.joined(file, key._replace(row_group=first), count))
+            for key in keys
+        )
+        return {at: pa.chunked_array([values]) for at, values in found if values is not None}
 
     def _cached(self, key: ChunkKey, groups: Sequence[int]) -> list[pa.Array | None]:
         """Return the row groups of the column that `key` names, None for those that the cache
