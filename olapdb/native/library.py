@@ -48,6 +48,10 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         None,
         (_POINTER, _POINTER, _LONG, _LONG, _POINTER, _LONG, _LONG, *_NUMBERING),
     ),
+    "olapdb_group_totals": (
+        _LONG,
+        (_POINTER, *[_LONG] * 4, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),
+    ),
     "olapdb_insert_keys": (
         None,
         (_POINTER, _POINTER, *[_LONG] * 2, _POINTER, _LONG, *[_POINTER] * 2),
