@@ -167,6 +167,7 @@ class _Grouping:
         self._merger = merger
         self._batches = itertools.count()
         self._repeats_are_few = False
+        self._may_total = library() is not None
         self.joins = False
         """Whether several batches are grouped together, since one has many groups."""
         self._context = context
@@ -240,8 +241,9 @@ class _Grouping:
     ) -> Partial | None:
         """Return the partial of a batch by one pass of a kernel over it; None where keys may have too many values,
         and where states are made of more than counts, sums and extremes."""
-        if library() is None or not keys or len(keys[0]) < tuning.TOTALLED_ROWS_MIN:
+        if not self._may_total or not keys or len(keys[0]) < tuning.TOTALLED_ROWS_MIN:
             return None
+        self._may_total = False  # what does not suit one batch seldom suits the next
         made: list[TotalsOfState] = []
         for call, values in zip(self._calls, arguments, strict=True):
             totals = call.aggregate.totals(values)
@@ -252,6 +254,7 @@ class _Grouping:
         found = group_totals(keys, wanted, min(tuning.TOTALLED_RADIX_MAX, len(keys[0])))
         if found is None:
             return None
+        self._may_total = True
         firsts, values_of_totals = found
         states, start = [], 0
         for one in made:
