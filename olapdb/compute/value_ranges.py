@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal as Number
 from fractions import Fraction
 
@@ -21,6 +21,7 @@ from olapdb.functions import cast_column
 from olapdb.functions.base import Argument, Environment
 from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.functions.numeric.comparison import comparison_type
+from olapdb.plan.conditions import scalar_call
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
 from olapdb.types import (
     DataType,
@@ -58,11 +59,12 @@ _PROBED = 2
 @dataclass(frozen=True)
 class ValueRange:
     """The values of a column from `low` to `high`, both included, as the column stores them: numbers,
-    days, ticks, digits of a decimal. No value lies in it where `low` is greater."""
+    days, ticks, digits of a decimal. No value lies in it where `low` is greater. `outside`: all other values."""
 
     column: str
     low: int | float
     high: int | float
+    outside: bool = False
 
     def within(self, other: ValueRange) -> ValueRange:
         """Return the values that lie in both ranges of the column."""
@@ -70,18 +72,25 @@ class ValueRange:
 
 
 def intersected(ranges: Iterable[ValueRange]) -> list[ValueRange]:
-    """Return one range for each column."""
+    """Return one range for each column, then what lies outside of ranges."""
     by_column: dict[str, ValueRange] = {}
+    outside = []
     for one in ranges:
         known = by_column.get(one.column)
-        by_column[one.column] = one if known is None else known.within(one)
-    return list(by_column.values())
+        if one.outside:
+            outside.append(one)
+        else:
+            by_column[one.column] = one if known is None else known.within(one)
+    return [*by_column.values(), *outside]
 
 
 def range_of(condition: Expression, environment: Environment) -> ValueRange | None:
     """Return the values for which the condition is true; None where it compares no column with a constant,
     or columns of its type are not stored as numbers of up to 128 bits."""
     match condition:
+        case Call(name="notEquals", arguments=(ColumnRef() | Constant(), ColumnRef() | Constant())):
+            equal = range_of(scalar_call("equals", condition.arguments), environment)
+            return None if equal is None else replace(equal, outside=True)
         case Call(name=name, arguments=(ColumnRef() as column, Constant() as constant)):
             pass
         case Call(name=mirrored, arguments=(Constant() as constant, ColumnRef() as column)):

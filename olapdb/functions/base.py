@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native import accumulate
+from olapdb.native.group_totals import Total
 from olapdb.native.library import library
 from olapdb.types import AggregateFunction, DataType
 
@@ -153,6 +154,14 @@ class AceroAggregation:
 
 
 @dataclass(frozen=True)
+class TotalsOfState:
+    """The totals of groups that states are made of, and the function that makes them of the totals' values."""
+
+    totals: Sequence[Total]
+    states: Callable[[Sequence[np.ndarray]], pa.Array]
+
+
+@dataclass(frozen=True)
 class Aggregate(ABC):
     """An aggregate resolved for argument types: the triad state, merge, finalize.
 
@@ -217,6 +226,11 @@ class Aggregate(ABC):
     @abstractmethod
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the result of each state, of `result_type.arrow`, in order."""
+
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return the totals that the states of these arguments are made of, or None if they are not. The states
+        equal those of `state`; a kernel computes the totals of all aggregates of a node in one pass."""
+        return None
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         """Return how Acero computes the state's leaves in one pass over keys, or None if it cannot.

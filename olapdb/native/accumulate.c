@@ -245,7 +245,7 @@ EXPORT void olapdb_sum_narrow_decimals(const uint64_t *values, const uint8_t *va
 /* Keep the least (`largest`: the largest) value of each group in `best`, of the values' type, which
  * starts at the other end of the type's range; `seen[group]` becomes 1 for a group with a value. A null
  * counts as that other end, which changes nothing. */
-EXPORT void olapdb_extremes(int type, const void *values, const uint8_t *validity, int64_t bit,
+EXPORT WIDE void olapdb_extremes(int type, const void *values, const uint8_t *validity, int64_t bit,
                             const int64_t *codes, int64_t rows, int largest, void *best, uint8_t *seen) {
     switch (type) {
 #define BETTER(value, kept) (largest ? (value) > (kept) : (value) < (kept))

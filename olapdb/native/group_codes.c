@@ -6,7 +6,7 @@ enum { AHEAD = 32 }; /* rows whose slots are prefetched together */
 
 /* Write the least and the largest value that is not null to `bounds`, as 64 bits of the value.
  * Return the number of values that are not null; without any, `bounds` is not written. */
-EXPORT int64_t olapdb_bounds(int type, const void *values, const uint8_t *validity, int64_t bit,
+EXPORT WIDE int64_t olapdb_bounds(int type, const void *values, const uint8_t *validity, int64_t bit,
                              int64_t rows, uint64_t *bounds) {
     int64_t count = rows;
     if (rows == 0) return 0;

@@ -40,7 +40,7 @@ _OFFSET_BYTES = {
 
 
 @dataclass(frozen=True)
-class _Digit:
+class Digit:
     """A column as a digit of a packed key: value - `low`, NULL the largest of `count` digits."""
 
     values: ColumnValues
@@ -52,6 +52,13 @@ class _Digit:
         """Return the column and the digit as kernels take them."""
         return (*self.values.column, self.values.rows, self.low % (1 << 64), self.count)
 
+    @property
+    def words(self) -> tuple[int, ...]:
+        """Return the column and the digit as words of 64 bits, for a table of digits."""
+        number, numbers, validity, bit = self.values.column
+        low = (self.low + (1 << 63)) % (1 << 64) - (1 << 63)
+        return number, numbers.__array_interface__["data"][0], validity or 0, bit, low, self.count
+
 
 def number_integers(
     leaves: Sequence[pa.Array], radix_max: int
@@ -60,16 +67,16 @@ def number_integers(
     each possible row; return the codes and first rows.
 
     Returns None for other types, without rows, and where the table would exceed `radix_max`."""
-    packing = _digits(leaves, radix_max)
+    packing = digits_of(leaves, radix_max)
     return None if packing is None else _number_digits(*packing)
 
 
 def number_codes(codes: np.ndarray, radix: int) -> tuple[np.ndarray, np.ndarray]:
     """Number int64 codes below `radix` by first appearance; return the new codes and first rows."""
-    return _number_digits([_Digit(values_of_numbers(codes), 0, radix)], radix)
+    return _number_digits([Digit(values_of_numbers(codes), 0, radix)], radix)
 
 
-def _number_digits(digits: Sequence[_Digit], radix: int) -> tuple[np.ndarray, np.ndarray]:
+def _number_digits(digits: Sequence[Digit], radix: int) -> tuple[np.ndarray, np.ndarray]:
     """Number the numbers that have these digits and are below `radix`, by first appearance; return the
     codes and first rows."""
     rows = digits[0].values.rows
@@ -88,13 +95,13 @@ def pack(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int] |
 
     NULL is one more digit after the largest. Returns None for other types, without rows, and where
     the bound would exceed `radix_max`."""
-    packing = _digits(leaves, radix_max)
+    packing = digits_of(leaves, radix_max)
     return None if packing is None else (_packed(packing[0]), packing[1])
 
 
-def _digits(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[_Digit], int] | None:
+def digits_of(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[Digit], int] | None:
     """Return the columns as digits of one number, and its bound; None as `pack` does."""
-    digits: list[_Digit] = []
+    digits: list[Digit] = []
     radix = 1
     for leaf in leaves:
         values = values_of(leaf)
@@ -105,7 +112,7 @@ def _digits(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[_Digit], i
         radix *= count
         if radix > radix_max:
             return None
-        digits.append(_Digit(values, low, count))
+        digits.append(Digit(values, low, count))
     return digits, radix
 
 
@@ -119,7 +126,7 @@ def _single_bounds(values: ColumnValues, radix_max: int) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def _packed(digits: Sequence[_Digit]) -> np.ndarray:
+def _packed(digits: Sequence[Digit]) -> np.ndarray:
     """Return the number of each row that has these digits, int64."""
     packed = empty(digits[0].values.rows, np.int64)
     for at, digit in enumerate(digits):
@@ -153,7 +160,7 @@ def exact_keys(columns: Sequence[pa.Array]) -> tuple[np.ndarray, pa.Array | None
     digits = key_digits([column.type for column in columns])
     assert digits is not None
     packing = [
-        _Digit(bits, int(np.iinfo(bits.numbers.dtype).min), count)
+        Digit(bits, int(np.iinfo(bits.numbers.dtype).min), count)
         for bits, count in zip(map(as_integers, found), digits, strict=True)
     ]
     return _packed(packing).view(np.uint64), None

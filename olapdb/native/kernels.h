@@ -15,6 +15,13 @@
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address)
 #define EXPORT __attribute__((visibility("default")))
+/* Loops that are much faster over vectors of 256 bits are compiled for these, too; the dynamic linker chooses by the
+ * processor. No result depends on it. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define WIDE
+#endif
 #else
 #error "The kernels need GCC or clang: 128-bit integers and prefetching."
 #endif

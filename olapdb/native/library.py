@@ -48,6 +48,10 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         None,
         (_POINTER, _POINTER, _LONG, _LONG, _POINTER, _LONG, _LONG, *_NUMBERING),
     ),
+    "olapdb_group_totals": (
+        _LONG,
+        (_POINTER, *[_LONG] * 4, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),
+    ),
     "olapdb_insert_keys": (
         None,
         (_POINTER, _POINTER, *[_LONG] * 2, _POINTER, _LONG, *[_POINTER] * 2),
@@ -80,7 +84,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _LONG, _POINTER),
     ),
     "olapdb_keep_values": (None, (_INT, _POINTER, _POINTER, _LONG, _LONG, _POINTER)),
-    "olapdb_keep_between": (_LONG, (*_COLUMN, _LONG, _POINTER, _POINTER, _POINTER)),
+    "olapdb_keep_between": (_LONG, (*_COLUMN, _LONG, _POINTER, _POINTER, _INT, _POINTER)),
     "olapdb_keep_flagged": (None, (*_COLUMN, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_texts_within": (
         _LONG,
@@ -115,7 +119,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 17
+ABI = 18
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -144,11 +144,14 @@ static inline uint64_t packed_flags(const uint8_t *flags) {
 }
 
 /* Keep in `kept`, a bit for each row from bit 0, the rows whose value lies between `low` and `high`, both
- * included; return their number. NULL and NaN lie in no range. Bits behind the last row become 0. `low` and
- * `high` point to values of the column's type. */
-EXPORT int64_t olapdb_keep_between(int type, const void *values, const uint8_t *validity, int64_t bit,
-                                   int64_t rows, const void *low, const void *high, uint64_t *kept) {
+ * included; or with `outside`, which is 0 or 1, those whose value does not. Return their number. NaN lies in no
+ * range, and NULL is never kept. Bits behind the last row become 0. `low` and `high` point to values of the
+ * column's type. */
+EXPORT WIDE int64_t olapdb_keep_between(int type, const void *values, const uint8_t *validity, int64_t bit,
+                                        int64_t rows, const void *low, const void *high, int outside,
+                                        uint64_t *kept) {
     int64_t count = 0;
+    uint64_t inverted = outside ? ~(uint64_t)0 : 0;
     uint8_t flags[64];
 #define LOOP(T, DECLARED, KEEPS)                                                                    \
     {                                                                                               \
@@ -165,7 +168,8 @@ EXPORT int64_t olapdb_keep_between(int type, const void *values, const uint8_t *
                 memcpy(&value, bytes + (row + at) * (int64_t)sizeof value, sizeof value);           \
                 flags[at] = (KEEPS);                                                                \
             }                                                                                       \
-            kept[row >> 6] &= packed_flags(flags);                                                  \
+            kept[row >> 6] &= packed_flags(flags) ^ inverted;                                       \
+            if (step < 64) kept[row >> 6] &= ((uint64_t)1 << step) - 1;                             \
             if (validity != NULL)                                                                   \
                 for (int64_t at = 0; at < step; at++)                                               \
                     if (!is_valid(validity, bit, row + at)) kept[row >> 6] &= ~((uint64_t)1 << at); \

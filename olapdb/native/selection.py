@@ -82,17 +82,32 @@ def positions_within(
 
 
 def keep_between(
-    column: pa.Array, low: np.ndarray, high: np.ndarray, kept: np.ndarray
+    column: pa.Array, low: np.ndarray, high: np.ndarray, kept: np.ndarray, *, outside: bool = False
 ) -> int | None:
     """Keep in `kept` the rows whose value lies between both bounds, included, which are one value each of
-    the column's width; return their number. NULL and NaN lie in no range.
+    the column's width; with `outside` those whose value does not. Return their number. NaN lies in no range,
+    and NULL is never kept.
 
     `kept` has a bit for each row, in words of 64 bits, the first row's the lowest. Returns None for
     types without a kernel, and changes nothing."""
     described = _fixed_width(column)
     if described is None:
         return None
-    return int(kernels().olapdb_keep_between(*described, len(column), low, high, kept))
+    return int(kernels().olapdb_keep_between(*described, len(column), low, high, outside, kept))
+
+
+def keep_not_after(
+    column: pa.Array, bound: pa.Array, kept: np.ndarray, *, descending: bool
+) -> bool:
+    """Keep in `kept` (as in `keep_between`) the rows whose value does not come after the bound, an array of one
+    value. Return False for columns other than integers, dates, times and short decimals, and change nothing."""
+    values, limit = values_of(column), values_of(bound)
+    if values is None or limit is None or not values.is_integer or limit.type != values.type:
+        return False
+    ends = np.iinfo(values.numbers.dtype)
+    last = np.array([ends.max if descending else ends.min], values.numbers.dtype)
+    low, high = (limit.numbers, last) if descending else (last, limit.numbers)
+    return keep_between(column, low, high, kept) is not None
 
 
 def kept_rows(mask: pa.BooleanArray | None, rows: int) -> np.ndarray:

@@ -14,6 +14,7 @@ FOOTERS_MAX = 4096
 INLINE_BYTES_MAX = 64 << 20
 INDEX_BYTES_MAX = 64 << 20
 BOUNDS_MAX = 1 << 18
+SELECTED_GROUPS_MAX = 1 << 18
 
 Value = TypeVar("Value")
 
@@ -70,7 +71,8 @@ class PartCache:
     verified; `layouts` by table id, for the writer, and the bound keys of tables, for
     queries; `defaults`, values for columns that parts lack;
     `indexes`, skip indexes by (path, name); `bounds`, the bounds of a column in the row groups of
-    several files, as pruning compares them; `columns`, decoded columns, in the cache that all stores
+    several files, as pruning compares them; `selections`, the row groups that a condition leaves of several
+    parts; `columns`, decoded columns, in the cache that all stores
     of the process share; `suspects`, parts on which a read failed.
     """
 
@@ -83,6 +85,7 @@ class PartCache:
         self.defaults: BoundedCache[object] = BoundedCache(footers_max)
         self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
         self.bounds: BoundedCache[object] = BoundedCache(BOUNDS_MAX)
+        self.selections: BoundedCache[object] = BoundedCache(SELECTED_GROUPS_MAX)
         self.columns = StoreColumns()
         self.suspects = Suspects()
 

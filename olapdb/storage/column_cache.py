@@ -75,9 +75,10 @@ class CacheStatistics:
 class _Entry:
     """The values of a chunk; `uses` counts lookups up to `_USES_MAX`, `file` is None once removed.
 
-    The entries of `run` share the memory of one array, and leave the cache together."""
+    The entries of `run` share the memory of one array, and leave the cache together. `joined` has the first n of them
+    from this one on as one array, by n, as far as readers asked for it."""
 
-    __slots__ = ("file", "is_new", "key", "nbytes", "run", "uses", "values")
+    __slots__ = ("file", "is_new", "joined", "key", "nbytes", "run", "uses", "values")
 
     def __init__(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
         self.file: FileKey | None = file
@@ -87,6 +88,7 @@ class _Entry:
         self.uses = 0
         self.is_new = True
         self.run: Sequence[_Entry] = ()
+        self.joined: dict[int, pa.Array] = {}
 
 
 class ColumnCache:
@@ -142,14 +144,30 @@ class ColumnCache:
                 entry.uses = min(entry.uses + 1, _USES_MAX)
                 hits += 1
             chunks.append(values)
+        self._count(hits, len(keys) - hits)
+        return chunks
+
+    def joined(self, file: FileKey, first: ChunkKey, count: int) -> pa.Array | None:
+        """Return `count` chunks that follow each other, from the first on, as the array that `join` made of them
+        before; None if it did not."""
+        entry = self._files.get(file, {}).get(first)
+        values = None if entry is None else entry.joined.get(count)
+        if entry is None or values is None:
+            return None
+        for one in entry.run:  # they leave together
+            one.uses = min(one.uses + 1, _USES_MAX)
+        self._count(count, 0)
+        return values
+
+    def _count(self, hits: int, misses: int) -> None:
+        """Count lookups."""
         with self._lock:
             self._hits += hits
-            self._misses += len(keys) - hits
+            self._misses += misses
         counts = observation.current()
         if counts is not None:
             counts.cache_hits += hits
-            counts.cache_misses += len(keys) - hits
-        return chunks
+            counts.cache_misses += misses
 
     def put(self, file: FileKey, key: ChunkKey, values: pa.Array) -> None:
         """Keep a chunk, unless it is there already or larger than the queue of new entries."""
@@ -180,6 +198,7 @@ class ColumnCache:
         beside them, so that no later reader copies them again."""
         values = neighbours(chunks)
         if values is not None:
+            self._note(file, keys, chunks, values)
             return values
         window = window_groups(len(chunks[0]))
         around = self._around(file, keys, window)
@@ -194,6 +213,19 @@ class ColumnCache:
         self.link(file, keys_around, cut_array(whole, sizes))
         start = sum(sizes[: keys_around.index(keys[0])])
         return whole.slice(start, sum(map(len, chunks)))
+
+    def _note(
+        self, file: FileKey, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array], values: pa.Array
+    ) -> None:
+        """Let the entry of the first key know the array of all, if they are parts of one run."""
+        with self._lock:
+            entries = self._files.get(file, {})
+            first, last = entries.get(keys[0]), entries.get(keys[-1])
+            if first is None or last is None or not first.run or first.run is not last.run:
+                return
+            follow = keys[-1].row_group - keys[0].row_group == len(keys) - 1
+            if follow and first.values is chunks[0] and last.values is chunks[-1]:
+                first.joined[len(keys)] = values
 
     def _around(
         self, file: FileKey, keys: Sequence[ChunkKey], window: int
@@ -236,6 +268,7 @@ class ColumnCache:
                 for entry, values in zip(run, parts, strict=True):
                     entry.values = values
                     entry.run = run
+                    entry.joined = {}
 
     def resize(self, bytes_max: int) -> None:
         """Set the most bytes that the cache keeps, and evict what exceeds them."""
@@ -358,6 +391,7 @@ class ColumnCache:
                 self._evicted_bytes += other.nbytes
                 entries.pop(other.key, None)
         entry.run = ()
+        entry.joined = {}
         if not entries:
             self._files.pop(file, None)
 
@@ -370,6 +404,7 @@ class ColumnCache:
             self._main_bytes -= entry.nbytes
         entry.file = entry.values = None
         entry.run = ()
+        entry.joined = {}
         self._removed += 1
 
     def _forget_store(self, store: int) -> None:

@@ -47,6 +47,9 @@ from olapdb.storage.stored_values import as_named, as_stored, compact_form, long
 from olapdb.threads import refuse_if_ending
 from olapdb.types import Float, String, plain
 
+_FORMS = ((False, False), (True, False), (True, True))
+"""`coded` and `shared` of the forms that the cache may have of a column."""
+
 
 class InlineRows(Protocol):
     """The part of a Snapshot that a reader needs."""
@@ -155,6 +158,21 @@ class PartReader:
         if row_groups is not None and self._part.inline and 0 not in row_groups:
             return rows.slice(0, 0)
         return rows
+
+    def is_cached(self, names: Sequence[str]) -> bool:
+        """Return whether the cache has all row groups of the stored columns among these names, in any form."""
+        if self._part.inline or not self._part.rows:
+            return False
+        footer, columns = self._footer(), self._store.cache.columns
+        file, groups = columns.file(self._cache_path), range(footer.metadata.num_row_groups)
+        stored = [self._columns[name].id for name in names if name in self._columns]
+        return all(
+            any(
+                columns.shared.has(file, *(ChunkKey(column_id, g, coded, shared) for g in groups))
+                for coded, shared in _FORMS
+            )
+            for column_id in stored
+        )
 
     def has_column(self, name: str) -> bool:
         """Return whether the part holds the column; if not, the caller fills in its default."""
@@ -306,16 +324,14 @@ class PartReader:
             for names in dictionaries
         )
         texts = frozenset(c.id for c, _ in stored if isinstance(plain(c.type), String))
-        shared = self._shared(may_share & texts, groups)
-        cached = {
-            s.id: self._cached(ChunkKey(s.id, 0, s.id in as_dictionaries), groups)
-            for _, s in stored
-            if s.id not in shared
-        }
+        ready = self._shared(may_share & texts, groups)
+        keys = {s.id: ChunkKey(s.id, 0, s.id in as_dictionaries) for _, s in stored}
+        ready.update(self._joined([key for i, key in keys.items() if i not in ready], groups))
+        cached = {i: self._cached(key, groups) for i, key in keys.items() if i not in ready}
         # Columns that lack the same row groups are read at once.
         unread: dict[tuple[int, ...], list[FileColumn]] = {}
         for _, column in stored:
-            if column.id in shared:
+            if column.id in ready:
                 continue
             missing = tuple(g for g, c in zip(groups, cached[column.id], strict=True) if c is None)
             if missing:
@@ -331,11 +347,7 @@ class PartReader:
             [
                 (
                     c,
-                    shared[s.id]
-                    if s.id in shared
-                    else self._chunked(
-                        s, ChunkKey(s.id, 0, s.id in as_dictionaries), groups, cached
-                    ),
+                    ready[s.id] if s.id in ready else self._chunked(s, keys[s.id], groups, cached),
                     s.type_name,
                 )
                 for c, s in stored
@@ -370,13 +382,27 @@ class PartReader:
         columns, path = self._store.cache.columns, self._cache_path
         shared = {}
         for column_id in column_ids if groups else ():
-            sizes = [group.rows for group in self.row_groups]
-            if self._caches:
-                share_codes(columns, path, column_id, sizes)
             values = shared_column(columns, path, column_id, groups)
+            if values is None and self._caches:
+                share_codes(columns, path, column_id, [group.rows for group in self.row_groups])
+                values = shared_column(columns, path, column_id, groups)
             if values is not None:
                 shared[column_id] = pa.chunked_array([values])
         return shared
+
+    def _joined(
+        self, keys: Sequence[ChunkKey], groups: Sequence[int]
+    ) -> dict[int, pa.ChunkedArray]:
+        """Return the row groups of those columns that the cache has as one array."""
+        if len(groups) < 2 or groups[-1] - groups[0] != len(groups) - 1:
+            return {}
+        columns = self._store.cache.columns
+        file, first, count = columns.file(self._cache_path), groups[0], len(groups)
+        found = (
+            (key.column_id, columns.shared.joined(file, key._replace(row_group=first), count))
+            for key in keys
+        )
+        return {at: pa.chunked_array([values]) for at, values in found if values is not None}
 
     def _cached(self, key: ChunkKey, groups: Sequence[int]) -> list[pa.Array | None]:
         """Return the row groups of the column that `key` names, None for those that the cache

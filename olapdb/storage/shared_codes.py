@@ -31,6 +31,11 @@ def shared_column(
     file = columns.file(path)
     if not columns.shared.has(file, _dictionary_key(column_id)):
         return None
+    codes = columns.shared.joined(file, _codes_key(column_id, groups[0]), len(groups))
+    if codes is not None and groups[-1] - groups[0] == len(groups) - 1:
+        (dictionary,) = columns.shared.get(file, [_dictionary_key(column_id)])
+        if dictionary is not None and not pa.types.is_null(dictionary.type):
+            return pa.DictionaryArray.from_arrays(codes, dictionary, safe=False)
     keys = [_codes_key(column_id, group) for group in groups]
     if not columns.shared.has(file, *keys):
         return None

@@ -147,7 +147,7 @@ CASES: Mapping[str, Case] = {
         "SELECT * FROM t ORDER BY k LIMIT 100",
     ),
     "TOP_TASK_ROWS": Case(
-        _each("TOP_TASK_ROWS", 32_768, 131_072, 1_048_576),
+        _each("TOP_TASK_ROWS", 32_768, 524_288, 1_048_576),
         (1 << 21,),
         NUMBERS,
         "SELECT * FROM t ORDER BY k LIMIT 10",

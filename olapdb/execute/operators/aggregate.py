@@ -25,7 +25,9 @@ from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, to
 from olapdb.execute.operators.partials import Partial, empty_group, finalized, first_of_groups
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.group_merger import GroupMerger
-from olapdb.functions.base import AceroAggregation
+from olapdb.functions.base import AceroAggregation, TotalsOfState
+from olapdb.functions.kernels.columns import from_values
+from olapdb.native.group_totals import group_totals
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
@@ -165,6 +167,7 @@ class _Grouping:
         self._merger = merger
         self._batches = itertools.count()
         self._repeats_are_few = False
+        self._may_total = library() is not None
         self.joins = False
         """Whether several batches are grouped together, since one has many groups."""
         self._context = context
@@ -214,6 +217,10 @@ class _Grouping:
             partial = self._by_acero(codes, arguments, self._passes)
             decoded = [_decoded(c, key) for c, key in zip(partial.keys, keys, strict=True)]
             return Partial(decoded, partial.states, partial.groups)
+        totalled = self._by_totals(codes, arguments)
+        if totalled is not None:
+            decoded = [_decoded(c, key) for c, key in zip(totalled.keys, keys, strict=True)]
+            return Partial(decoded, totalled.states, totalled.groups)
         groups = factorise(codes, batch.num_rows)
         firsts = first_of_groups(codes, groups)
         decoded = [_decoded(c, key) for c, key in zip(firsts, keys, strict=True)]
@@ -228,6 +235,34 @@ class _Grouping:
             and self._merger.spilled
             and next(self._batches) % CHECKED_BATCHES != 0
         )
+
+    def _by_totals(
+        self, keys: Sequence[pa.Array], arguments: list[list[pa.Array]]
+    ) -> Partial | None:
+        """Return the partial of a batch by one pass of a kernel over it; None where keys may have too many values,
+        and where states are made of more than counts, sums and extremes."""
+        if not self._may_total or not keys or len(keys[0]) < tuning.TOTALLED_ROWS_MIN:
+            return None
+        self._may_total = False  # what does not suit one batch seldom suits the next
+        made: list[TotalsOfState] = []
+        for call, values in zip(self._calls, arguments, strict=True):
+            totals = call.aggregate.totals(values)
+            if totals is None:
+                return None
+            made.append(totals)
+        wanted = [total for one in made for total in one.totals]
+        found = group_totals(keys, wanted, min(tuning.TOTALLED_RADIX_MAX, len(keys[0])))
+        if found is None:
+            return None
+        self._may_total = True
+        firsts, values_of_totals = found
+        states, start = [], 0
+        for one in made:
+            stop = start + len(one.totals)
+            states.append(single_chunk(one.states(values_of_totals[start:stop])))
+            start = stop
+        first = from_values(firsts, pa.int64())
+        return Partial([key.take(first) for key in keys], states, len(firsts))
 
     def _by_codes(
         self, groups: Factorised, keys: list[pa.Array], arguments: list[list[pa.Array]]

@@ -10,7 +10,6 @@ best values are read first.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,8 +24,9 @@ from olapdb.config import tuning
 from olapdb.execute.operators.limit import limit_batches
 from olapdb.execute.operators.part_scan import TASK_ROW, Source, Task, narrowed, read_rows
 from olapdb.execute.operators.project import project_batches
+from olapdb.execute.operators.running_bound import RunningBound
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_tasks
-from olapdb.execute.operators.sort import is_bound, not_after, order_columns, sort_batches
+from olapdb.execute.operators.sort import not_after, order_columns, sort_batches
 from olapdb.execute.pruning.interval_analysis import ValueInterval, interval_of_bounds
 from olapdb.functions.kernels.columns import from_values
 from olapdb.model.columns import PartColumns
@@ -154,10 +154,16 @@ def _addressed(scan: Scan, used: frozenset[str], context: ExecutionContext) -> S
 class _AddressReader:
     """A reader of tasks by their number that turns positions in a task into addresses."""
 
-    def __init__(self, scan: Scan, tasks: list[Task], context: ExecutionContext) -> None:
+    def __init__(
+        self,
+        scan: Scan,
+        tasks: list[Task],
+        context: ExecutionContext,
+        bound: RunningBound | None = None,
+    ) -> None:
         self._scan = scan
         self._context = context
-        self._reader = TaskReader(scan, context)
+        self._reader = TaskReader(scan, context, bound=bound)
         self.tasks = tasks
 
     def read(self, number: int) -> pa.RecordBatch:
@@ -198,11 +204,10 @@ class _TopReader(_AddressReader):
         tasks: list[Task],
         context: ExecutionContext,
     ) -> None:
-        super().__init__(scan, tasks, context)
+        self._bound = RunningBound(keys[0])
+        super().__init__(scan, tasks, context, self._bound)
         self._keys = keys
         self._limit = limit
-        self._bound: pa.Scalar | None = None
-        self._lock = threading.Lock()
         self._intervals = _KeyIntervals.of(keys[0], scan, tasks)
 
     def task_order(self) -> Sequence[int]:
@@ -214,19 +219,19 @@ class _TopReader(_AddressReader):
     def read(self, number: int) -> pa.RecordBatch:
         """Return the rows of a task that may be in the answer, at most `limit`, with their
         addresses."""
-        bound, first_key = self._bound, self._keys[0]
+        bound, first_key = self._bound.value, self._keys[0]
         if bound is not None and self._intervals is not None:
             keep = self._intervals.not_after(number, bound)
             self.tasks[number] = narrowed(self.tasks[number], keep)
             if not self.tasks[number]:
                 return self._with_addresses(self._no_columns(), number, np.zeros(0, np.uint64))
         batch = self._reader.read(self.tasks[number])
-        if bound is not None:
+        if bound is not None and self._bound.column is None:
             batch = not_after(bound, first_key, batch, self._context)
         if batch.num_rows >= self._limit:
             batch = self._first_rows(batch)  # sorted: the last row is the worst
             last = batch.slice(batch.num_rows - 1)
-            self._tighten(order_columns([first_key], last, self._context)[0].values[0])
+            self._bound.tighten(order_columns([first_key], last, self._context)[0].values[0])
         return self._addressed(batch, number)
 
     def _no_columns(self) -> list[pa.Array]:
@@ -245,15 +250,6 @@ class _TopReader(_AddressReader):
                     batch = not_after(bound, first_key, batch, context)
         order = sort_indices(order_columns(self._keys, batch, context), batch.num_rows)
         return take_rows(batch, order.slice(0, self._limit))
-
-    def _tighten(self, bound: pa.Scalar) -> None:
-        """Replace the bound by this one if it is better."""
-        if not is_bound(bound):
-            return
-        is_better = pc.greater if self._keys[0].descending else pc.less
-        with self._lock:
-            if self._bound is None or is_better(bound, self._bound).as_py():
-                self._bound = bound
 
 
 def _nth_value(values: pa.Array, key: SortKey, count: int) -> pa.Scalar | None:

@@ -202,7 +202,7 @@ def read_rows(
     coded: Collection[str] = (),
 ) -> pa.RecordBatch:
     """Read the columns of some rows of a task, from the row groups that have them: those that follow each other
-    together, which needs no copy of what the column cache has.
+    together, which needs no copy of what the column cache has. Columns of fixed width that it has are read at once.
 
     `rows` are ascending positions in the task, one at least. `coded` is as in `read_task`."""
     sizes = np.array([size for piece in task for size in piece.group_rows], np.int64)
@@ -210,6 +210,10 @@ def read_rows(
     owners = np.searchsorted(ends, rows, side="right")
     keep = np.zeros(len(sizes), bool)
     keep[owners] = True
+    if len(task) == 1 and all(source.shared or _has_fixed_width(source) for source in sources):
+        names = [source.name for source in sources]
+        if keep.sum() > 1 and task[0].selection.reader.is_cached(names):
+            return read_task(task, sources, table, context, coded).take(from_numpy(rows))
     starts = np.flatnonzero(keep & ~np.concatenate([[False], keep[:-1]]))
     stops = np.flatnonzero(keep & ~np.concatenate([keep[1:], [False]])) + 1
     batches = []
@@ -223,6 +227,12 @@ def read_rows(
         return batches[0]
     columns = [_joined(list(chunks)) for chunks in zip(*(b.columns for b in batches), strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=batches[0].schema.names)
+
+
+def _has_fixed_width(source: Source) -> bool:
+    """Return whether a column's values have one width."""
+    arrow = source.type.arrow
+    return bool(pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow))
 
 
 def read_task(

@@ -154,10 +154,12 @@ def _within(
     for one in ranges:
         column = batch.column(one.column)
         bounds = bounds_as_stored(one, column.type)
-        if bounds is None:
+        if bounds is None and not one.outside:
             kept.fill(0)
             break
-        if selection.keep_between(column, *bounds, kept) is None:
+        if bounds is None:  # all values lie outside
+            kept &= selection.kept_rows(column.is_valid(), batch.num_rows)
+        elif selection.keep_between(column, *bounds, kept, outside=one.outside) is None:
             return None
     return selection.as_mask(kept, batch.num_rows)
 

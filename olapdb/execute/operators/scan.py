@@ -36,6 +36,7 @@ from olapdb.execute.operators.part_scan import (
     tasks_of,
 )
 from olapdb.execute.operators.row_filter import RowFilter
+from olapdb.execute.operators.running_bound import RunningBound
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, live_parts
 from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
@@ -200,7 +201,9 @@ class TaskReader:
         context: ExecutionContext,
         coded: Collection[str] = (),
         shared: Collection[str] = (),
+        bound: RunningBound | None = None,
     ) -> None:
+        """`bound`, on one of the node's columns, is a condition that comes after the others."""
         self._node = node
         self._coded = coded
         self._output_codes = frozenset(coded).union(shared)
@@ -215,6 +218,8 @@ class TaskReader:
         ]
         for conditions, _ in steps:
             coded_texts |= conditions.columns
+        if bound is not None and bound.column is not None:
+            coded_texts |= texts & {bound.column}
         self._all = [
             replace(s, shared=s.unique in coded_texts or has_short_form(s.type.arrow))
             for s in sources
@@ -224,6 +229,12 @@ class TaskReader:
             _Step(conditions, [s for s in self._all if s.unique in used or _is_row(s, at)])
             for at, (conditions, used) in enumerate(steps)
         ]
+        if bound is not None and bound.column is not None:
+            read = {s.unique for step in self._steps for s in step.columns}
+            wanted = {bound.column} - read
+            at = len(self._steps)
+            columns = [s for s in self._all if s.unique in wanted or _is_row(s, at)]
+            self._steps.append(_Step(bound, columns))
         first = {s.unique for step in self._steps for s in step.columns}
         self._other_columns = [s for s in self._all if s.unique not in first]
 
@@ -280,7 +291,7 @@ class TaskReader:
 class _Step:
     """Conditions that are evaluated together, and the columns that they read first. For many threads."""
 
-    conditions: CodedConditions
+    conditions: CodedConditions | RunningBound
     columns: list[Source]
 
     def mask(self, batch: pa.RecordBatch, kept: pa.BooleanArray | None) -> pa.BooleanArray | None:

@@ -7,7 +7,7 @@ pruning may keep too much, but never too little.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,7 +34,17 @@ from olapdb.execute.pruning.skip_index import (
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.plan.conditions import conjuncts
-from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, transform
+from olapdb.plan.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    InValues,
+    columns_of,
+    transform,
+    walk,
+)
 from olapdb.plan.nodes import Scan
 from olapdb.plan.tuples import tuple_elements
 from olapdb.storage.reader import PartReader
@@ -84,6 +94,37 @@ def live_parts(scan: Scan, context: ExecutionContext) -> list[Part]:
     return [part for part in parts if part.rows and part.id not in left_out]
 
 
+@dataclass(frozen=True)
+class _Selected:
+    """What a selection leaves of some parts, by their positions, without their readers."""
+
+    parts: tuple[tuple[int, tuple[int, ...] | None, tuple[int, ...], tuple[int, ...]], ...]
+
+    @staticmethod
+    def from_parts(parts: Sequence[Part], selected: Sequence[PartSelection]) -> _Selected:
+        """Return what was left of the parts."""
+        positions = {part.id: at for at, part in enumerate(parts)}
+        return _Selected(
+            tuple((positions[s.part.id], s.groups, s.group_rows, s.group_offsets) for s in selected)
+        )
+
+    def of(
+        self, parts: Sequence[Part], reader: Callable[[Part], PartReader]
+    ) -> list[PartSelection]:
+        """Return the selection, with new readers."""
+        return [
+            PartSelection(parts[at], reader(parts[at]), groups, rows, offsets)
+            for at, groups, rows, offsets in self.parts
+        ]
+
+
+def _is_constant_for_parts(expression: Expression) -> bool:
+    """Return whether what an expression tells of immutable parts never changes."""
+    if isinstance(expression, Call):
+        return expression.function.volatility == "pure"
+    return isinstance(expression, ColumnRef | Constant | InValues | Cast)
+
+
 class Selector:
     """The pruning of one scan by one condition; `condition` None keeps everything."""
 
@@ -118,10 +159,35 @@ class Selector:
     def select(self, parts: Sequence[Part]) -> GranuleSelection:
         """Return the parts and row groups that may have a row which the condition keeps."""
         granules_total = sum(max(part.granules, 1) for part in parts)
-        selected = [self._skip_blocks(s) for s in self._prune_groups(self.keep_parts(parts))]
-        return GranuleSelection(
-            tuple(s for s in selected if s.groups is None or s.groups), len(parts), granules_total
+        key = self._selection_key(parts)
+        cache = self._context.require_store().cache.selections
+        known = None if key is None else cache.get(key)
+        if isinstance(known, _Selected):
+            selected = known.of(parts, self._reader)
+        else:
+            pruned = [self._skip_blocks(s) for s in self._prune_groups(self.keep_parts(parts))]
+            selected = [s for s in pruned if s.groups is None or s.groups]
+            if key is not None:
+                selection = _Selected.from_parts(parts, selected)
+                cache.put(key, selection, granules_total)
+        return GranuleSelection(tuple(selected), len(parts), granules_total)
+
+    def _selection_key(self, parts: Sequence[Part]) -> Hashable | None:
+        """Return the key of what this condition leaves of the parts, which never change. None where that depends
+        on more: on subqueries, on the time of the query, on skip indexes and their settings."""
+        condition, table = self._condition, self._scan.table
+        restricted = self._only_columns is not None or self._only_indexes is not None
+        if table.indexes or restricted or not self._partitions:
+            return None
+        if condition is not None and not all(map(_is_constant_for_parts, walk(condition))):
+            return None
+        columns = tuple(
+            (unique, name, None if (column := table.column(name)) is None else column.id, data_type)
+            for unique, (name, data_type) in self._names.items()
         )
+        zone = self._context.environment.zone
+        ids = tuple(part.id for part in parts)
+        return (condition, columns, table.id, table.version, table.past, zone, ids)
 
     def keep_parts(self, parts: Sequence[Part]) -> list[Part]:
         """Return the parts that remain by their column bounds and partition values.
@@ -205,19 +271,23 @@ class Selector:
 
     def _whole(self, part: Part) -> PartSelection:
         """Return the selection of a whole part."""
+        reader = self._reader(part)
+        if not _has_groups(part):
+            return PartSelection(part, reader, None, (part.rows,), (0,))
+        rows = tuple(group.rows for group in reader.row_groups)
+        offsets = tuple(int(v) for v in np.cumsum((0, *rows))[:-1])
+        return PartSelection(part, reader, None, rows, offsets)
+
+    def _reader(self, part: Part) -> PartReader:
+        """Return a reader of a part."""
         context = self._context
-        reader = PartReader(
+        return PartReader(
             context.require_store(),
             context.require_snapshot(),
             part,
             self._scan.table,
             context.environment,
         )
-        if not _has_groups(part):
-            return PartSelection(part, reader, None, (part.rows,), (0,))
-        rows = tuple(group.rows for group in reader.row_groups)
-        offsets = tuple(int(v) for v in np.cumsum((0, *rows))[:-1])
-        return PartSelection(part, reader, None, rows, offsets)
 
     def _partition_intervals(self, parts: Sequence[Part]) -> list[tuple[Expression, ValueInterval]]:
         """Return the items of the partition key in the scan's names, with their value in each part."""

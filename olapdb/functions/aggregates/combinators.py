@@ -13,9 +13,10 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.distinct import distinct_lists, union_lists
 from olapdb.functions.aggregates.extremes import fill_missing
 from olapdb.functions.aggregates.masks import null_unless
-from olapdb.functions.aggregates.sums import Average, Count, Sum
-from olapdb.functions.base import AceroAggregation, Aggregate, Groups
+from olapdb.functions.aggregates.sums import Average, Count, Sum, may_be_counted
+from olapdb.functions.base import AceroAggregation, Aggregate, Groups, TotalsOfState
 from olapdb.functions.kernels import columns
+from olapdb.native.group_totals import Total
 
 
 @dataclass(frozen=True)
@@ -63,16 +64,25 @@ class If(SharedStateCombinator):
         """Return the inner states over the rows where the condition is true.
 
         For counts, sums and averages, rows where it is not true become NULL: nothing is copied."""
-        *rest, condition = arguments
-        if type(self.inner) is Count:
-            masked = null_unless(rest, columns.truth(condition), counted=True)
-        elif isinstance(self.inner, Sum | Average) and len(rest) == 1:
-            masked = null_unless(rest, columns.truth(condition))
-        else:
-            masked = None
+        masked = self._masked(arguments)
         if masked is not None:
             return self.inner.state([masked], groups)
         return self.inner.state(*self.matching(arguments, groups))
+
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return the inner totals of counts, sums and averages, over rows where the condition is true."""
+        masked = self._masked(arguments)
+        return None if masked is None else self.inner.totals([masked])
+
+    def _masked(self, arguments: Sequence[pa.Array]) -> pa.Array | None:
+        """Return the argument with NULL where the condition is not true; None where the inner aggregate, or its
+        argument's type, needs the rows to be taken."""
+        *rest, condition = arguments
+        if type(self.inner) is Count:
+            return null_unless(rest, columns.truth(condition), counted=True)
+        if isinstance(self.inner, Sum | Average) and len(rest) == 1:
+            return null_unless(rest, columns.truth(condition))
+        return None
 
     def matching(
         self, arguments: Sequence[pa.Array], groups: Groups
@@ -89,6 +99,10 @@ class If(SharedStateCombinator):
 @dataclass(frozen=True)
 class StateCombinator(Combinator):
     """-State: the result is the state."""
+
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return the inner aggregate's totals."""
+        return self.inner.totals(arguments)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the states unchanged."""
@@ -153,6 +167,18 @@ class SeenRowsCombinator(SharedStateCombinator):
         seen = np.zeros(groups.count, bool)
         seen[self._seen_groups(arguments, groups).codes] = True
         return self._with_seen_flag(seen, self.inner.state(arguments, groups))
+
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return the number of values, then the inner totals."""
+        if not self.inner.skips_nulls or len(arguments) != 1 or not may_be_counted(arguments[0]):
+            return None
+        inner = self.inner.totals(arguments)
+        if inner is None:
+            return None
+        return TotalsOfState(
+            [Total("count", arguments[0]), *inner.totals],
+            lambda v: self._with_seen_flag(v[0] > 0, inner.states(v[1:])),
+        )
 
     def _seen_groups(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
         """Return the groups of the rows that count as seen, one entry a row; rows with NULLs do

@@ -25,11 +25,12 @@ from olapdb.functions.aggregates.signatures import (
     state_type_of,
     unboxed,
 )
-from olapdb.functions.base import AceroAggregation, Aggregate, Groups
+from olapdb.functions.base import AceroAggregation, Aggregate, Groups, TotalsOfState
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import is_short, lengthened
 from olapdb.functions.kernels.nested_order import nested_ranks
+from olapdb.native.group_totals import Total
 from olapdb.types import (
     AggregateFunction,
     DataType,
@@ -105,6 +106,26 @@ class Extreme(Aggregate):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's extreme value that is not NULL."""
         return self._state(self._extreme_values(arguments[0], groups))
+
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return the extreme of integers, times and short decimals, and the number of values where some are NULL."""
+        (column,) = arguments
+        if is_short(column.type):
+            column = columns.view(column, pa.int64())
+        elif not (pa.types.is_integer(column.type) or pa.types.is_temporal(column.type)):
+            return None
+        extreme = Total("largest" if self.largest else "least", column)
+        seen = [Total("count", column)] if column.null_count else []
+
+        def states(values: Sequence[np.ndarray]) -> pa.Array:
+            """Return the states of extremes, and of counts."""
+            has_values = values[1] > 0 if seen else None
+            best = columns.from_values(values[0], column.type, has_values)
+            if column.type != arguments[0].type:
+                best = lengthened(columns.view(best, arguments[0].type))
+            return self._state(best)
+
+        return TotalsOfState([extreme, *seen], states)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the extreme value of each group's states."""

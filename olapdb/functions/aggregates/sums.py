@@ -16,7 +16,7 @@ from olapdb.functions.aggregates.signatures import (
     require_no_parameters,
     state_type_of,
 )
-from olapdb.functions.base import AceroAggregation, Aggregate, Groups, MergeClass
+from olapdb.functions.base import AceroAggregation, Aggregate, Groups, MergeClass, TotalsOfState
 from olapdb.functions.kernels import columns, wide_numbers
 from olapdb.functions.kernels.decimal_width import (
     decimal_class,
@@ -25,6 +25,7 @@ from olapdb.functions.kernels.decimal_width import (
     with_precision,
 )
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
+from olapdb.native.group_totals import Total
 from olapdb.types import (
     FLOAT64,
     UINT64,
@@ -50,6 +51,13 @@ class Count(Aggregate):
         """Return the number of rows of each group in which no argument is NULL."""
         return columns.from_values(group_kernels.count_values(arguments, groups), pa.uint64())
 
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return a count, of at most one argument."""
+        if len(arguments) > 1 or not all(map(may_be_counted, arguments)):
+            return None
+        total = Total("count", *arguments)
+        return TotalsOfState([total], lambda v: columns.from_values(v[0], pa.uint64()))
+
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Add up the counts of each group."""
         sums = group_kernels.sum_integers(columns.numpy_values(states), groups, np.dtype(np.uint64))
@@ -70,6 +78,31 @@ class Count(Aggregate):
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
         """Return the states from the result of Arrow's count."""
         return leaves[0].cast(pa.uint64())
+
+
+def may_be_counted(column: pa.Array) -> bool:
+    """Return whether a `Total` counts the values of a column: its NULLs are in a bitmap of its own."""
+    return not (pa.types.is_null(column.type) or isinstance(column, pa.DictionaryArray))
+
+
+def sum_of_total(total: np.ndarray, column: pa.Array, summed: DataType) -> pa.Array:
+    """Return the values of a `Total` of sums of a column as `summed.arrow`."""
+    if isinstance(summed, Decimal):
+        words = np.stack([total, (total.view(np.int64) >> 63).view(np.uint64)], axis=1)
+        arrow = pa.decimal128(38, column.type.scale)
+        return pa.Array.from_buffers(arrow, len(total), [None, pa.py_buffer(words)])
+    dtype = total.dtype if isinstance(summed, Float) else columns.dtype_of(summed.arrow)
+    return columns.from_values(total.astype(dtype, copy=False), summed.arrow)
+
+
+def may_be_summed(column: pa.Array, summed: DataType) -> bool:
+    """Return whether a `Total` has the sum of a column as `summed`."""
+    if isinstance(column, pa.DictionaryArray) or isinstance(summed, WideNumber):
+        return False
+    if isinstance(summed, Decimal):
+        return is_short(column.type)
+    kind = pa.types.is_floating if isinstance(summed, Float) else pa.types.is_integer
+    return bool(kind(column.type)) and not pa.types.is_float16(column.type)
 
 
 def sum_by_group(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
@@ -127,6 +160,13 @@ class Sum(Aggregate):
         """Return the sum of each group over values that are not NULL."""
         return sum_by_group(arguments[0], self.state_type.state, groups)
 
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return the sum."""
+        (column,), summed = arguments, self.state_type.state
+        if not may_be_summed(column, summed):
+            return None
+        return TotalsOfState([Total("sum", column)], lambda v: sum_of_total(v[0], column, summed))
+
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Add up the sums of each group."""
         return sum_by_group(states, self.state_type.state, groups)
@@ -174,15 +214,27 @@ class Average(Aggregate):
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return the sum and number of each group's values that are not NULL."""
         counts = group_kernels.count_values(arguments, groups)
-        return self._state(
+        return self.state_of(
             sum_by_group(arguments[0], self.summed, groups),
             columns.from_values(counts, pa.uint64()),
+        )
+
+    def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
+        """Return the sum and the number of values."""
+        (column,), summed = arguments, self.summed
+        if not may_be_summed(column, summed):
+            return None
+        return TotalsOfState(
+            [Total("sum", column), Total("count", column)],
+            lambda v: self.state_of(
+                sum_of_total(v[0], column, summed), columns.from_values(v[1], pa.uint64())
+            ),
         )
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Add up the sums and the counts of each group."""
         sums, counts = columns.struct_fields(states)
-        return self._state(
+        return self.state_of(
             sum_by_group(sums, self.summed, groups), sum_by_group(counts, UINT64, groups)
         )
 
@@ -209,9 +261,9 @@ class Average(Aggregate):
         sums, counts = leaves
         if sums.null_count:
             sums = pc.fill_null(sums, pa.scalar(0, sums.type))
-        return self._state(sums.cast(self.summed.arrow, safe=False), counts.cast(pa.uint64()))
+        return self.state_of(sums.cast(self.summed.arrow, safe=False), counts.cast(pa.uint64()))
 
-    def _state(self, sums: pa.Array, counts: pa.Array) -> pa.Array:
+    def state_of(self, sums: pa.Array, counts: pa.Array) -> pa.Array:
         """Return the states Tuple(sum, count) from one of each a group."""
         return columns.structs_from([sums, counts], self.state_type.arrow)
 

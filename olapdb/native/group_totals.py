@@ -1,0 +1,124 @@
+"""Calls of the kernel that numbers rows and adds them to the totals of their groups in one pass. Each needs the library.
+
+The form of several passes is `compute/group_codes.factorise`, then a call of `native/accumulate.py` for each total."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.native import grouping
+from olapdb.native.library import kernels
+from olapdb.native.values import validity_of, values_of
+
+Kind: TypeAlias = Literal["count", "sum", "least", "largest"]
+_KINDS: dict[Kind, int] = {"count": 0, "sum": 1, "least": 2, "largest": 3}
+_TOTAL_WORDS = 7
+_ENDS = 6
+_SIGN_BIT = 63
+_LANES = 4
+_LANES_RADIX_MAX = 1 << 10
+"""Keys have several places in turn where these fit a processor's first cache."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """What is kept of a column for each group: the number of values that are not NULL (of rows, without a column),
+    their sum, or an extreme."""
+
+    kind: Kind
+    column: pa.Array | None = None
+
+
+def group_totals(
+    keys: Sequence[pa.Array], totals: Sequence[Total], radix_max: int
+) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    """Group rows by integers, dates or times; return the first row of each group, in the order of their first
+    rows, and each total of the groups: counts as int64, sums as uint64, which wrap around, or Float64, added up in
+    row order, extremes in the column's own type. A group without values has the other end of the type as its
+    extreme.
+
+    Returns None for columns of other types, without rows, where a key may have more than `radix_max` values, and where
+    a sum of decimals might not fit 64 bits."""
+    packing = grouping.digits_of(keys, radix_max)
+    if packing is None:
+        return None
+    digits, radix = packing
+    rows, lanes = digits[0].values.rows, _LANES if radix <= _LANES_RADIX_MAX else 1
+    wanted = [Total("count"), *(total for total in totals if not _counts_all(total))]
+    described = np.zeros((len(wanted), _TOTAL_WORDS), np.int64)
+    outs = []
+    held: list[object] = []  # what the addresses are of
+    for words, total in zip(described, wanted, strict=True):
+        out = _described(total, radix, lanes, words, held)
+        if out is None:
+            return None
+        outs.append(out)
+    key_words = np.array([digit.words for digit in digits], np.int64)
+    packed = np.zeros(lanes * radix, np.uint64)
+    groups = np.empty((2, min(rows, radix)), np.int64)
+    count = kernels().olapdb_group_totals(
+        key_words, len(digits), rows, radix, lanes, packed, described, len(wanted), *groups
+    )
+    if any(map(_may_overflow, wanted, described, [rows] * len(wanted))):
+        return None
+    group_keys, firsts = groups[:, :count]
+    found = [out[group_keys] for out in outs]
+    others = iter(found[1:])
+    return firsts, [found[0] if _counts_all(total) else next(others) for total in totals]
+
+
+def _counts_all(total: Total) -> bool:
+    """Return whether a total is the number of rows."""
+    return total.kind == "count" and (total.column is None or not total.column.null_count)
+
+
+def _described(
+    total: Total, radix: int, lanes: int, words: np.ndarray, held: list[object]
+) -> np.ndarray | None:
+    """Describe a total to the kernel; return its array, None for a column that the kernel does not take."""
+    column = total.column
+    if total.kind == "count":
+        out = np.zeros(lanes * radix, np.int64)
+        validity, bit = (None, 0) if column is None else validity_of(column)
+        words[:6] = (_KINDS["count"], 0, 0, validity or 0, bit, _address(out))
+        return out
+    assert column is not None
+    values = values_of(column)
+    if values is None or not values.rows:
+        return None
+    dtype = values.numbers.dtype
+    if total.kind == "sum":
+        out = np.zeros(lanes * radix, np.uint64 if values.is_integer else np.float64)
+    elif not values.is_integer:
+        return None
+    else:
+        limits = np.iinfo(dtype)
+        out = np.full(radix, limits.max if total.kind == "least" else limits.min, dtype)
+    held.append(values)
+    words[:6] = (
+        _KINDS[total.kind],
+        values.type,
+        _address(values.numbers),
+        values.validity or 0,
+        values.bit,
+        _address(out),
+    )
+    return out
+
+
+def _may_overflow(total: Total, words: np.ndarray, rows: int) -> bool:
+    """Return whether a sum of decimals of 64 bits may need more, by the bits of all of them."""
+    if total.column is None or not pa.types.is_decimal(total.column.type):
+        return False
+    ends = int(words[_ENDS]) % (1 << 64)
+    return ends != 0 and ends.bit_length() - 1 + rows.bit_length() > _SIGN_BIT
+
+
+def _address(array: np.ndarray) -> int:
+    """Return where an array begins."""
+    return int(array.__array_interface__["data"][0])
