@@ -8,6 +8,7 @@ The path is relative with three slashes, absolute with four; the query string ho
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -27,6 +28,10 @@ from olapdb.alchemy.execution import OlapExecutionContext
 from olapdb.alchemy.type_compiler import OlapBytes, OlapTime, OlapTypeCompiler
 from olapdb.alchemy.types import sqlalchemy_type
 from olapdb.database import MEMORY
+from olapdb.sql.literals import quote_name
+
+_KEY_ITEM = re.compile(r"`(?:[^`\\]|\\.)*`|[^,]+")
+"""A quoted name, or what stands between two commas."""
 
 
 def _flag(name: str, value: str | tuple[str, ...]) -> bool:
@@ -205,9 +210,18 @@ class OlapDialect(DefaultDialect):
     def get_pk_constraint(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
-        """Return no constraint: the primary key of a MergeTree is not unique."""
-        self._require(connection, table_name, schema)
-        return {"constrained_columns": [], "name": None}
+        """Return the columns of the primary key, which are those of ORDER BY unless the table says
+        otherwise. It is not unique: the ORM takes rows of one key for one object.
+
+        Return no column if the table has no key, or one with an expression that is no column. Raise
+        NoSuchTableError if the table does not exist."""
+        key = str(self._table_fact(connection, "primary_key", table_name, schema))
+        database = self._database_of(connection, table_name, schema)
+        sql = "SELECT name FROM system.columns WHERE database = ? AND table = ?"
+        columns = {quote_name(n): n for n in self._column(connection, sql, database, table_name)}
+        items = [item.strip() for item in _KEY_ITEM.findall(key)]
+        names = [columns[item] for item in items if item in columns]
+        return {"constrained_columns": names if len(names) == len(items) else [], "name": None}
 
     def get_foreign_keys(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
@@ -329,4 +343,5 @@ def _reflected(
         "nullable": reflected.nullable,
         "default": default if default_kind == "DEFAULT" else None,
         "comment": comment or None,
+        "autoincrement": False,
     }

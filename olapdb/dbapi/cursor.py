@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -31,7 +31,8 @@ class Cursor:
     """A cursor runs one statement at a time; its result is a snapshot, unaffected by later commits.
 
     Results are streamed: `fetchmany` and `fetch_record_batch` hold no more than they return.
-    Threads must not share a cursor; create one for each.
+    Threads must not share a cursor; create one for each. A fetch while another thread fetches raises
+    ProgrammingError.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -119,18 +120,18 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next `size` rows (default: `arraysize`); fewer at the end. Raises
-        BadArguments for fewer than 0."""
+        BadArguments for anything but an integer from 0 on."""
         count = self.arraysize if size is None else size
-        if count < 0:
-            raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {count}.")
-        return list(islice(self._rows_expected(), count))
+        if not isinstance(count, int) or count < 0:
+            raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {count!r}.")
+        return self._rows_expected().take(min(count, sys.maxsize))
 
     def fetchall(self) -> list[Row]:
         """Return all remaining rows."""
-        return list(self._rows_expected())
+        return self._rows_expected().take()
 
     def __iter__(self) -> Iterator[Row]:
-        return self._rows_expected()
+        return iter(self._rows_expected())
 
     def __next__(self) -> Row:
         return next(self._rows_expected())
@@ -217,11 +218,11 @@ class Cursor:
             self._result.close()
         self._result, self._rest = None, UnfetchedRows(Result())
 
-    def _rows_expected(self) -> Iterator[Row]:
-        """Return the iterator over the rows not fetched yet. Raise ProgrammingError if the last
-        statement returned none."""
+    def _rows_expected(self) -> UnfetchedRows:
+        """Return the rows not fetched yet. Raise ProgrammingError if the last statement returned
+        none."""
         self._result_expected()
-        return iter(self._rest)
+        return self._rest
 
     def _result_expected(self) -> Result:
         """Return the current result. Raise ProgrammingError if there is none or the last statement

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
 
+from olapdb.errors import ProgrammingError
 from olapdb.result import Result
 from olapdb.types import FixedString, plain
 from olapdb.types.arrow import exported, exported_schema, is_exported
@@ -25,8 +27,33 @@ class UnfetchedRows:
         self._drawing = _Drawing(result)
         self._rows = _draw(self._drawing) if result.has_columns else iter(())
 
+    def take(self, count: int | None = None) -> list[tuple[Any, ...]]:
+        """Return the next `count` rows, fewer at the end; None means all.
+
+        Raises ProgrammingError if another thread reads them at this moment."""
+        rows = self._rows if count is None else islice(self._rows, count)
+        try:
+            return list(rows)
+        except ValueError as error:
+            refuse_if_shared(error)
+            raise
+
+    def __next__(self) -> tuple[Any, ...]:
+        try:
+            return next(self._rows)
+        except ValueError as error:
+            refuse_if_shared(error)
+            raise
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return self._rows
+        """Yield the rows not fetched yet. Those that the caller does not take stay: `yield from`
+        would end them with the caller's loop."""
+        try:
+            for row in self._rows:  # noqa: UP028
+                yield row
+        except ValueError as error:
+            refuse_if_shared(error)
+            raise
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Return all rows not fetched yet as batches; no rows remain afterwards."""
@@ -42,6 +69,42 @@ class UnfetchedRows:
             started = drawing.drawn.slice(drawing.drawn.num_rows - remaining)
             batches = chain([started], batches)
         return batches
+
+
+def refuse_if_shared(error: ValueError) -> None:
+    """Raise ProgrammingError, with what to do, if another thread was reading the rows. Call it in
+    the function that asked for the next row.
+
+    Python refuses to advance a generator that runs. Such a ValueError has no frame below the line
+    that asked; one from inside the generator has the generator's."""
+    if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+        raise _shared() from None
+
+
+def _shared() -> ProgrammingError:
+    """Return the error for a cursor that two threads read at once."""
+    return ProgrammingError(
+        "Another thread fetches from this cursor at this moment.",
+        hint="Give each thread a cursor of its own, connection.cursor(): threads may share the"
+        " connection.",
+    )
+
+
+class _OneReader(Iterator[pa.RecordBatch]):
+    """The batches of a result. While a thread waits for the next one, ProgrammingError refuses
+    every other thread."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._reading = threading.Lock()
+
+    def __next__(self) -> pa.RecordBatch:
+        if not self._reading.acquire(blocking=False):
+            raise _shared()
+        try:
+            return next(self._batches)
+        finally:
+            self._reading.release()
 
 
 def _exported(batches: Iterator[pa.RecordBatch], result: Result) -> Iterator[pa.RecordBatch]:
@@ -71,7 +134,7 @@ class _Drawing:
     def source(self) -> Iterator[pa.RecordBatch]:
         """Return the iterator over the result's batches, the same at each call."""
         if self._batches is None:
-            self._batches = self.result.batches()
+            self._batches = _OneReader(self.result.batches())
         return self._batches
 
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, cast
 
 from olapdb.errors import BadArguments, SyntaxError, UnknownTable
-from olapdb.model.schema import MaterializedView, SchemaObject
+from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
 from olapdb.session import Session
 from olapdb.sql.literals import quote_name, quote_string
-from olapdb.sql.parser import parse_table_name
+from olapdb.sql.parser import parse_expression, parse_query, parse_table_name
 from olapdb.views.jobs.adopt import AdoptRow
 from olapdb.views.jobs.backfill_pass import BackfillRow
 from olapdb.views.jobs.backfill_plan import PlanRow
@@ -35,6 +35,8 @@ from olapdb.views.proof.status import ViewStatus, view_status
 from olapdb.views.versions.rollback import RolledBack
 from olapdb.views.versions.start import RebuildRow
 
+COUNT_MAX = 2**63 - 1
+"""The largest number of partitions that SAMPLE and OLDEST take."""
 Progress = Callable[[ChunkEvent], None]
 Other = TypeVar("Other")
 Row = TypeVar("Row")
@@ -61,6 +63,11 @@ class Views(Mapping[str, "ViewHandle"]):
         if view is not None:
             return ViewHandle(self._session, view.id)
         item = self._item(name, snapshot)
+        if isinstance(item, RefreshableView):
+            raise UnknownTable(
+                f"{item.database}.{item.name} is refreshed: it is no trigger, and has no coverage.",
+                hint="system.view_refreshes shows its state; SYSTEM REFRESH VIEW refreshes it now.",
+            )
         if item is not None:
             raise UnknownTable(
                 f"{item.database}.{item.name} is not a materialized view.",
@@ -188,7 +195,8 @@ class ViewHandle:
         """Recompute part of the view and swap it in: one partition, the stale slices, those that a
         condition on the target's key (SQL, or a first date) touches, or everything.
 
-        Results of rows removed by retention stay, unless `discard_retained`.
+        Results of rows removed by retention stay, unless `discard_retained`. Raises SyntaxError if
+        `where` is more than one expression.
         """
         _one_of(
             partition=partition is not None,
@@ -198,7 +206,8 @@ class ViewHandle:
         )
         clause = _partition(partition) or ("STALE" if stale else "")
         if where is not None:
-            clause = f"WHERE ({where})"
+            parse_expression(where)
+            clause = f"WHERE ({where}\n)"  # a comment may end the condition
         if since is not None:
             clause = f"FROM '{since}'"
         discard = "DISCARD BYPASS" if discard_bypass else ""
@@ -227,9 +236,9 @@ class ViewHandle:
         )
         clause = _partition(partition)
         if sample is not None:
-            clause = f"SAMPLE {int(sample)}"
+            clause = f"SAMPLE {_count('sample', sample)}"
         if oldest is not None:
-            clause = f"OLDEST {int(oldest)}"
+            clause = f"OLDEST {_count('oldest', oldest)}"
         if stale:
             clause = "STALE"
         return self._run(ReconcileRow, "RECONCILE", clause, engine, progress)
@@ -248,7 +257,9 @@ class ViewHandle:
 
     def modify(self, query: str) -> None:
         """Change the view's SELECT over the same source; old results are stale until
-        `replay(stale=True)`. An identical SELECT changes nothing."""
+        `replay(stale=True)`. An identical SELECT changes nothing. Raises SyntaxError if `query` is
+        more than one SELECT."""
+        parse_query(query)
         self._session.execute(f"ALTER TABLE {self.name} MODIFY QUERY {query}").close()
 
     def rebuild(
@@ -263,8 +274,11 @@ class ViewHandle:
 
         `query` None: the same SELECT into a new target; `storage` changes the target's storage
         ("ORDER BY (kind, day)"). The handle then refers to the new version. If that differs from a
-        recomputation, this raises and swaps nothing.
+        recomputation, this raises and swaps nothing. Raises SyntaxError if `query` is more than
+        one SELECT.
         """
+        if query is not None:
+            parse_query(query)
         name = self._current_name()
         rows = self._run(
             RebuildRow, "REBUILD", storage, engine, progress, "" if query is None else f"AS {query}"
@@ -346,6 +360,15 @@ def _partition(partition: str | None) -> str:
             f"partition is the id of a partition, a text as in system.parts, not {partition!r}."
         )
     return f"PARTITION ID {quote_string(partition)}"
+
+
+def _count(name: str, count: int) -> int:
+    """Return a number of partitions. Raise BadArguments if it is not an integer from 1 on."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= COUNT_MAX:
+        raise BadArguments(
+            f"{name} is a number of partitions, an integer from 1 on, not {count!r}."
+        )
+    return count
 
 
 def _one_of(**given: bool) -> None:

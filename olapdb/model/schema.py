@@ -20,6 +20,9 @@ BLOOM_RATE = 0.025
 ROW_GROUP_ROWS = 65_536
 """The rows of a granule where nothing else is said."""
 
+GRANULE_ROWS_MAX = 2**31 - 1
+"""No granule is larger: a part with fewer rows is one granule, as with any larger number."""
+
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 
 
@@ -271,7 +274,7 @@ class Table:
     def granule_rows(self) -> int:
         """Return the rows of a granule: those of `index_granularity`, but ROW_GROUP_ROWS where it is
         ClickHouse's default, which every SHOW CREATE TABLE of ClickHouse says."""
-        given = int(self.setting("index_granularity"))
+        given = min(int(self.setting("index_granularity")), GRANULE_ROWS_MAX)
         return ROW_GROUP_ROWS if given == TABLE_SETTINGS["index_granularity"].default else given
 
     @property

@@ -75,6 +75,11 @@ def local_function(
         )
     if not callable(handler):
         raise BadArguments(f"The function {name} needs a callable, not {handler!r}.")
+    if not isinstance(arguments, Mapping):
+        raise BadArguments(
+            f"The arguments of the function {name} are a mapping of names to types, not {arguments!r}.",
+            hint='For example {"x": "Int64"}.',
+        )
     if options.vectorized and options.aggregate:
         raise BadArguments(
             f"The aggregate {name} gets one value at a time.", hint="Say vectorized=False."

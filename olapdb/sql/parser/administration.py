@@ -10,6 +10,11 @@ from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import call_follows, query_follows
 from olapdb.sql.parser.objects import parse_object_kind
 
+_NO_SAVEPOINTS = (
+    "Each statement is one atomic commit, so there is nothing to go back to. INSERT into a table of"
+    " its own first, and INSERT … SELECT from it when all is well."
+)
+
 
 def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
     """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]`, and with `DRY
@@ -127,12 +132,18 @@ def parse_check(cursor: TokenCursor) -> nodes.CheckTable:
 
 
 def parse_transaction(cursor: TokenCursor) -> nodes.TransactionStatement:
-    """Parse `BEGIN | COMMIT | ROLLBACK [TRANSACTION | WORK]` and `START TRANSACTION`."""
+    """Parse `BEGIN | COMMIT | ROLLBACK [TRANSACTION | WORK]` and `START TRANSACTION`.
+
+    Raises NotSupportedError for SAVEPOINT, RELEASE and ROLLBACK TO."""
     position = cursor.position()
+    if cursor.key in ("SAVEPOINT", "RELEASE"):
+        raise cursor.refused(f"The statement {cursor.key}", _NO_SAVEPOINTS)
     if cursor.take("START"):
         cursor.expect("TRANSACTION")
         return nodes.TransactionStatement("BEGIN", position=position)
     action: Literal["COMMIT", "ROLLBACK", "BEGIN", ""]
     action = cursor.take_one_of("COMMIT", "ROLLBACK", "BEGIN")
     cursor.take_one_of("TRANSACTION", "WORK")
+    if action == "ROLLBACK" and cursor.key == "TO":
+        raise cursor.refused("ROLLBACK TO", _NO_SAVEPOINTS)
     return nodes.TransactionStatement(action or "BEGIN", position=position)

@@ -203,7 +203,7 @@ def _parser_of(word: str) -> Callable[[TokenCursor], nodes.Statement] | None:
             return administration.parse_kill
         case "CHECK":
             return administration.parse_check
-        case "BEGIN" | "START" | "COMMIT" | "ROLLBACK":
+        case "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE":
             return administration.parse_transaction
         case _:
             return None

@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import orm
+from sqlalchemy.ext.automap import automap_base
 
 pytestmark = pytest.mark.feature("sqlalchemy", "engines")
 
@@ -227,3 +229,62 @@ def test_options_of_the_url(tmp_path):
         engine.dispose()
     with pytest.raises(sa.exc.ArgumentError, match="read_only is 1 or 0"):
         sa.create_engine(f"olapdb:///{folder}?read_only=maybe").connect()
+
+
+@pytest.mark.parametrize(
+    ("storage", "key"),
+    [
+        ("MergeTree ORDER BY (`odd, name`, day, `select`)", ["odd, name", "day", "select"]),
+        ("MergeTree PRIMARY KEY day ORDER BY (day, id)", ["day"]),
+        ("MergeTree ORDER BY (day, id % 8)", []),
+        ("MergeTree ORDER BY (day, greatest(id, `select`))", []),
+        ("MergeTree ORDER BY tuple()", []),
+        ("Memory", []),
+    ],
+)
+@pytest.mark.parametrize("kind", ["TABLE", "TEMPORARY TABLE"])
+def test_the_primary_key_is_reflected(engine, kind, storage, key):
+    with engine.connect() as connection:
+        connection.execute(
+            sa.text(
+                f"CREATE {kind} keyed (id UInt32, day Date, `select` UInt32, `odd, name` String)"
+                f" ENGINE = {storage}"
+            )
+        )
+        assert sa.inspect(connection).get_pk_constraint("keyed") == {
+            "constrained_columns": key,
+            "name": None,
+        }
+        reflected = sa.Table("keyed", sa.MetaData(), autoload_with=connection)
+        assert [column.name for column in reflected.primary_key] == key
+    with pytest.raises(sa.exc.NoSuchTableError):
+        sa.inspect(engine).get_pk_constraint("nothing")
+    assert sa.inspect(engine).get_pk_constraint("late")["constrained_columns"] == []
+
+
+def test_automap_maps_a_table_by_its_primary_key(engine):
+    base = automap_base()
+    base.prepare(autoload_with=engine)
+    with orm.Session(engine) as session:
+        flight = session.get(base.classes.flights, 2)
+        assert flight.origin == "EWR"
+
+
+def test_a_reflected_key_may_be_left_out_of_an_insert(engine):
+    """As in SQL: the column takes the default of its type. SQLAlchemy warns."""
+    with engine.connect() as connection:
+        connection.execute(
+            sa.text("CREATE TABLE few (k Int32, v Int32) ENGINE = MergeTree ORDER BY k")
+        )
+        few = sa.Table("few", sa.MetaData(), autoload_with=connection)
+        with pytest.warns(sa.exc.SAWarning, match="primary key"):
+            connection.execute(sa.insert(few).values(v=1))
+        assert connection.execute(sa.select(few)).all() == [(0, 1)]
+
+
+def test_a_savepoint_is_refused_with_the_reason(engine):
+    with (
+        engine.connect() as connection,
+        pytest.raises(sa.exc.NotSupportedError, match=r"SAVEPOINT is not supported.*atomic commit"),
+    ):
+        connection.begin_nested()

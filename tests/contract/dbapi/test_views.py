@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError
 
 import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import BadArguments, BypassRows, UnknownTable
-from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows
+from olapdb.dbapi.views import ViewHandle
+from olapdb.errors import BadArguments, BypassRows, SyntaxError, UnknownTable
+from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, make, rows
 
 pytestmark = pytest.mark.feature("python")
 
@@ -121,6 +122,56 @@ def test_errors_say_what_there_is(connection: Connection) -> None:
         view.backfill(partition="199901")
     with pytest.raises(FrozenInstanceError):
         view.status().verdict = "proven"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda view: view.modify(f"{QUERY}; CREATE TABLE intruder (k UInt8) ENGINE = Memory"),
+        lambda view: view.rebuild(f"{QUERY}; CREATE TABLE intruder (k UInt8) ENGINE = Memory"),
+        lambda view: view.replay(where="day = '2024-01-01') DISCARD BYPASS --"),
+        lambda view: view.replay(where="1; CREATE TABLE intruder (k UInt8) ENGINE = Memory"),
+        lambda view: view.replay(where=""),
+    ],
+)
+def test_a_query_or_condition_is_one_and_nothing_behind_it(
+    connection: Connection, call: Callable[[ViewHandle], object]
+) -> None:
+    view = connection.views["daily_mv"]
+    view.backfill()
+    connection.execute("INSERT INTO daily SELECT * FROM daily")
+    before = rows(connection, "SELECT count() FROM daily")
+    with pytest.raises(SyntaxError):
+        call(view)
+    assert rows(connection, "SELECT count() FROM daily") == before, "DISCARD BYPASS ran"
+    assert rows(connection, "EXISTS TABLE intruder") == [(0,)]
+
+
+def test_a_condition_may_end_with_a_comment(connection: Connection) -> None:
+    view = connection.views["daily_mv"]
+    view.backfill()
+    replayed = view.replay(where="day = '2024-02-01' -- the first of the month")
+    assert [row.partition for row in replayed] == ["202402"]
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2", 2**70])
+def test_a_number_of_partitions_is_an_integer(connection: Connection, count: int) -> None:
+    view = connection.views["daily_mv"]
+    with pytest.raises(BadArguments, match="sample is a number of partitions"):
+        view.reconcile(sample=count)
+    with pytest.raises(BadArguments, match="oldest is a number of partitions"):
+        view.reconcile(oldest=count)
+
+
+def test_a_view_that_is_refreshed_has_no_handle(connection: Connection) -> None:
+    connection.execute(
+        "CREATE MATERIALIZED VIEW top REFRESH EVERY 1 YEAR ENGINE = MergeTree ORDER BY n"
+        " AS SELECT count() AS n FROM events"
+    )
+    assert "top" not in connection.views
+    with pytest.raises(UnknownTable, match=r"default\.top is refreshed") as refused:
+        connection.views["top"]
+    assert "system.view_refreshes" in str(refused.value.hint)
 
 
 def test_a_closed_connection_has_no_views(connection: Connection) -> None:
