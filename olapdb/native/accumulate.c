@@ -105,11 +105,16 @@ EXPORT int64_t olapdb_sum_short_decimals(const int64_t *values, const uint8_t *v
     if (validity == NULL && groups <= TABLE_GROUPS_MAX) {
         uint64_t tables[TABLES][TABLE_GROUPS_MAX];
         memset(tables, 0, sizeof tables);
-        for (; row + TABLES <= rows; row += TABLES)
+        for (; row + TABLES <= rows; row += TABLES) {
+            if (row % 64 == 0) {
+                PREFETCH_AFTER(values + row);
+                PREFETCH_AFTER(codes + row);
+            }
             for (int at = 0; at < TABLES; at++) {
                 ends |= SIGN_ENDS(values[row + at]);
                 tables[at][codes[row + at]] += (uint64_t)values[row + at];
             }
+        }
         for (int64_t group = 0; group < groups; group++)
             for (int at = 0; at < TABLES; at++) sums[group] += tables[at][group];
     } else if (validity == NULL) {

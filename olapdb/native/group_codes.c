@@ -85,6 +85,7 @@ EXPORT int64_t olapdb_number_values(int type, const void *values, const uint8_t 
 #define NUMBER(KEY)                                                                                 \
     for (int64_t row = 0; row < rows; row++) {                                                      \
         uint64_t key = (KEY);                                                                       \
+        if (row % 64 == 0) PREFETCH_AFTER(typed + row);                                             \
         int32_t code = table[key];                                                                  \
         if (code < 0) {                                                                             \
             code = (int32_t)count;                                                                  \

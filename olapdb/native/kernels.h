@@ -26,6 +26,9 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
+/* A function that is compiled with each kernel that calls it, so that it has the kernel's instructions. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 /* The types of values; `library.py` has the same numbers. */
 enum { INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT64, DECIMAL128 };
 
@@ -40,6 +43,12 @@ typedef __int128 int128_t;
     X(UINT32, uint32_t)                                                                             \
     X(INT64, int64_t)                                                                               \
     X(UINT64, uint64_t)
+
+/* Ask for the values that come 4 KiB after a block of 64. Loops that also read at random places keep the processor
+ * from seeing in time that it will need them. An address behind the last value does no harm. */
+#define PREFETCH_AFTER(block)                                                                       \
+    for (size_t byte = 0; byte < 64 * sizeof *(block); byte += 64)                                  \
+    PREFETCH((const char *)(const void *)(block) + 4096 + byte)
 
 static inline int is_valid(const uint8_t *validity, int64_t bit, int64_t row) {
     int64_t at = bit + row;

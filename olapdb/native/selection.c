@@ -45,6 +45,7 @@ EXPORT void olapdb_keep_values(int bytes, const void *values, const uint8_t *mas
         for (; row + 64 <= rows; row += 64) {                                                       \
             uint64_t word = word_at(mask, bit + row);                                               \
             const T *from = typed + row;                                                            \
+            PREFETCH_AFTER(from);                                                                   \
             if (word == ~(uint64_t)0) {                                                             \
                 memcpy(out + count, from, 64 * sizeof(T));                                          \
                 count += 64;                                                                        \
