@@ -120,6 +120,10 @@ EXPORT int64_t olapdb_sum_short_decimals(const int64_t *values, const uint8_t *v
     } else if (validity == NULL) {
         for (; row + BLOCK <= rows; row += BLOCK) {
             uint64_t sum = 0;
+            if (row % 64 == 0) {
+                PREFETCH_AFTER(values + row);
+                PREFETCH_AFTER(codes + row);
+            }
             for (int at = 0; at < BLOCK; at++) ends |= SIGN_ENDS(values[row + at]);
             if (is_one_group(codes + row)) {
                 for (int at = 0; at < BLOCK; at++) sum += (uint64_t)values[row + at];

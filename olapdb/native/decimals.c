@@ -167,6 +167,7 @@ EXPORT int olapdb_compute_decimals(const int64_t *steps, int64_t count, const in
                     top++;
                     if (column[0] == INT64) {
                         stack[top] = (const int64_t *)(intptr_t)column[1] + row;
+                        for (int64_t at = 0; at < size; at += 64) PREFETCH_AFTER(stack[top] + at);
                         continue;
                     }
                     out = memory[top];

@@ -155,6 +155,7 @@ EXPORT void olapdb_number_hashed(const uint64_t *keys, const uint8_t *validity, 
             insert(slots, mask, mix(keys[firsts[code]]), keys[firsts[code]], code);
     while (progress->row < rows && progress->count + AHEAD <= count_max(capacity)) {
         int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows;
+        PREFETCH_AFTER(keys + start);
         for (int64_t row = start; row < stop; row++) {
             hashes[row - start] = mix(keys[row]);
             PREFETCH(&slots[hashes[row - start] & mask]);

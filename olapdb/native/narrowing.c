@@ -59,6 +59,7 @@ EXPORT void olapdb_divide_values(int type, const void *values, const uint8_t *nu
 #define LOOP(T, D)                                                                                  \
     for (int64_t row = 0; row < rows; row++) {                                                      \
         int64_t *at = next + numbers[row];                                                          \
+        if (row % 64 == 0) PREFETCH_AFTER((const T *)values + row);                                 \
         *(D *)(places + *at) = (D)((uint64_t)((const T *)values)[row] - low);                       \
         *at += (int64_t)sizeof(D);                                                                  \
     }

@@ -161,6 +161,7 @@ EXPORT int64_t olapdb_keep_between(int type, const void *values, const uint8_t *
         for (int64_t row = 0; row < rows; row += 64) {                                              \
             int64_t step = rows - row < 64 ? rows - row : 64;                                       \
             if (kept[row >> 6] == 0) continue;                                                      \
+            PREFETCH_AFTER((const T *)values + row);                                                \
             if (step < 64) memset(flags, 0, sizeof flags);                                          \
             for (int64_t at = 0; at < step; at++) {                                                 \
                 memcpy(&value, bytes + (row + at) * (int64_t)sizeof value, sizeof value);           \

@@ -394,8 +394,10 @@ EXPORT void olapdb_sort_hashes(uint64_t *hashes, int64_t rows, int32_t *order, E
     memset(starts, 0, sizeof starts);
     for (int64_t row = 0; row < rows; row++) starts[(hashes[row] >> (64 - bits)) + 1]++;
     for (int part = 0; part < 1 << bits; part++) starts[part + 1] += starts[part];
-    for (int64_t row = 0; row < rows; row++)
+    for (int64_t row = 0; row < rows; row++) {
+        if (row % 64 == 0) PREFETCH_AFTER(hashes + row);
         entries[starts[hashes[row] >> (64 - bits)]++] = (Entry){hashes[row], (uint64_t)row};
+    }
     for (int part = 0; part < 1 << bits; part++) {
         int64_t end = starts[part]; /* where the next part began */
         if (end > start)
