@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -296,6 +297,13 @@ class ExecutionContext:
             )
             self._temporary = TemporaryData(folder, limits, self.statistics)
         return self._temporary
+
+    def within_task(self, limit_bytes: int) -> ExecutionContext:
+        """Return a context for operators that a thread of this query runs: they start nothing in other threads, and
+        have memory of their own, of so many bytes, which the caller counts."""
+        inner = copy(self)
+        inner.threads, inner.profile, inner.memory = 1, None, MemoryTracker(limit_bytes)
+        return inner
 
     def check(self) -> None:
         """Raise QueryWasCancelled or TimeoutExceeded if the query must end.

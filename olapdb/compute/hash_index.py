@@ -105,6 +105,8 @@ def sort_by_hash(hashes: np.ndarray, threads: int) -> np.ndarray:
     It partitions by the uppermost bits, then sorts each slice (a radix partition: Manegold, Boncz,
     Kersten 2002)."""
     rows = len(hashes)
+    if library() is not None and row_number_type(rows) is np.int32:
+        return compiled_hashes.sort_hashes(hashes)
     bits = min(max(1, (rows // tuning.HASHED_ROWS).bit_length()), 16)
     slice_of = np.empty(rows, np.uint16)
     np.right_shift(hashes, np.uint64(64 - bits), out=slice_of, casting="unsafe")
@@ -250,6 +252,8 @@ def _buckets(hashes: np.ndarray) -> np.ndarray:
     The bucket of a hash is its upper bits; there are about as many buckets as hashes.
     """
     bits = max(len(hashes).bit_length(), 1)
+    if library() is not None and row_number_type(len(hashes)) is np.int32:
+        return compiled_hashes.buckets(hashes, bits)
     shift = np.uint64(64 - bits)
     buckets = np.zeros((1 << bits) + 1, row_number_type(len(hashes)))
     for start in range(0, len(hashes), BUCKETED_GROUPS):

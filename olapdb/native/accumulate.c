@@ -105,16 +105,25 @@ EXPORT int64_t olapdb_sum_short_decimals(const int64_t *values, const uint8_t *v
     if (validity == NULL && groups <= TABLE_GROUPS_MAX) {
         uint64_t tables[TABLES][TABLE_GROUPS_MAX];
         memset(tables, 0, sizeof tables);
-        for (; row + TABLES <= rows; row += TABLES)
+        for (; row + TABLES <= rows; row += TABLES) {
+            if (row % 64 == 0) {
+                PREFETCH_AFTER(values + row);
+                PREFETCH_AFTER(codes + row);
+            }
             for (int at = 0; at < TABLES; at++) {
                 ends |= SIGN_ENDS(values[row + at]);
                 tables[at][codes[row + at]] += (uint64_t)values[row + at];
             }
+        }
         for (int64_t group = 0; group < groups; group++)
             for (int at = 0; at < TABLES; at++) sums[group] += tables[at][group];
     } else if (validity == NULL) {
         for (; row + BLOCK <= rows; row += BLOCK) {
             uint64_t sum = 0;
+            if (row % 64 == 0) {
+                PREFETCH_AFTER(values + row);
+                PREFETCH_AFTER(codes + row);
+            }
             for (int at = 0; at < BLOCK; at++) ends |= SIGN_ENDS(values[row + at]);
             if (is_one_group(codes + row)) {
                 for (int at = 0; at < BLOCK; at++) sum += (uint64_t)values[row + at];
@@ -245,7 +254,7 @@ EXPORT void olapdb_sum_narrow_decimals(const uint64_t *values, const uint8_t *va
 /* Keep the least (`largest`: the largest) value of each group in `best`, of the values' type, which
  * starts at the other end of the type's range; `seen[group]` becomes 1 for a group with a value. A null
  * counts as that other end, which changes nothing. */
-EXPORT WIDE void olapdb_extremes(int type, const void *values, const uint8_t *validity, int64_t bit,
+EXPORT void olapdb_extremes(int type, const void *values, const uint8_t *validity, int64_t bit,
                             const int64_t *codes, int64_t rows, int largest, void *best, uint8_t *seen) {
     switch (type) {
 #define BETTER(value, kept) (largest ? (value) > (kept) : (value) < (kept))

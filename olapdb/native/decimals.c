@@ -6,7 +6,7 @@ enum { PLUS, MINUS, MULTIPLY };
 enum { STEP_ROWS = 256 };
 
 /* Write the integers of rows `row`… times `power` as 64-bit integers; return 0 if one does not fit. */
-static int widen(int type, const void *values, int64_t row, int64_t rows, int64_t power, int64_t *wide) {
+static ALWAYS_INLINE int widen(int type, const void *values, int64_t row, int64_t rows, int64_t power, int64_t *wide) {
     uint64_t lost = 0;
 #define CASE(NAME, T)                                                                               \
     case NAME:                                                                                      \
@@ -95,14 +95,14 @@ EXPORT void olapdb_shorten_decimals(const int64_t *words, int64_t rows, int64_t 
 }
 
 /* Return the bits that 64-bit integers need besides the sign. */
-static inline int used_bits(const int64_t *values, int64_t rows) {
+static ALWAYS_INLINE int used_bits(const int64_t *values, int64_t rows) {
     uint64_t used = 0;
     for (int64_t at = 0; at < rows; at++) used |= SIGN_ENDS(values[at]);
     return bits_of_sign_ends(used);
 }
 
 /* Write the products of two columns; return 0 if one does not fit 64 bits. */
-static int multiply(const int64_t *left, const int64_t *right, int64_t rows, int64_t *products) {
+static ALWAYS_INLINE int multiply(const int64_t *left, const int64_t *right, int64_t rows, int64_t *products) {
     uint64_t lost = 0;
     if (used_bits(left, rows) + used_bits(right, rows) < 63) {
         for (int64_t at = 0; at < rows; at++) products[at] = left[at] * right[at];
@@ -117,7 +117,7 @@ static int multiply(const int64_t *left, const int64_t *right, int64_t rows, int
 }
 
 /* Write the sums, or the differences, of two columns; return 0 if one does not fit 64 bits. */
-static int add(const int64_t *left, const int64_t *right, int64_t rows, int is_minus, int64_t *sums) {
+static ALWAYS_INLINE int add(const int64_t *left, const int64_t *right, int64_t rows, int is_minus, int64_t *sums) {
     uint64_t lost = 0;
     if (is_minus)
         for (int64_t at = 0; at < rows; at++) {
@@ -167,6 +167,7 @@ EXPORT int olapdb_compute_decimals(const int64_t *steps, int64_t count, const in
                     top++;
                     if (column[0] == INT64) {
                         stack[top] = (const int64_t *)(intptr_t)column[1] + row;
+                        for (int64_t at = 0; at < size; at += 64) PREFETCH_AFTER(stack[top] + at);
                         continue;
                     }
                     out = memory[top];

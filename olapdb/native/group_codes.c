@@ -6,7 +6,7 @@ enum { AHEAD = 32 }; /* rows whose slots are prefetched together */
 
 /* Write the least and the largest value that is not null to `bounds`, as 64 bits of the value.
  * Return the number of values that are not null; without any, `bounds` is not written. */
-EXPORT WIDE int64_t olapdb_bounds(int type, const void *values, const uint8_t *validity, int64_t bit,
+EXPORT int64_t olapdb_bounds(int type, const void *values, const uint8_t *validity, int64_t bit,
                              int64_t rows, uint64_t *bounds) {
     int64_t count = rows;
     if (rows == 0) return 0;
@@ -85,6 +85,7 @@ EXPORT int64_t olapdb_number_values(int type, const void *values, const uint8_t 
 #define NUMBER(KEY)                                                                                 \
     for (int64_t row = 0; row < rows; row++) {                                                      \
         uint64_t key = (KEY);                                                                       \
+        if (row % 64 == 0) PREFETCH_AFTER(typed + row);                                             \
         int32_t code = table[key];                                                                  \
         if (code < 0) {                                                                             \
             code = (int32_t)count;                                                                  \
@@ -154,6 +155,7 @@ EXPORT void olapdb_number_hashed(const uint64_t *keys, const uint8_t *validity, 
             insert(slots, mask, mix(keys[firsts[code]]), keys[firsts[code]], code);
     while (progress->row < rows && progress->count + AHEAD <= count_max(capacity)) {
         int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows;
+        PREFETCH_AFTER(keys + start);
         for (int64_t row = start; row < stop; row++) {
             hashes[row - start] = mix(keys[row]);
             PREFETCH(&slots[hashes[row - start] & mask]);

@@ -11,6 +11,8 @@ from olapdb.native.library import kernels
 from olapdb.native.memory import empty
 from olapdb.native.values import validity_of, values_of
 
+_ENTRY_WORDS = 2
+
 
 def hash_values(array: pa.Array) -> np.ndarray | None:
     """Return one uint64 for each value, 0 for NULL; None for types without a kernel."""
@@ -57,3 +59,20 @@ def find(hashes: np.ndarray, indexed: np.ndarray, buckets: np.ndarray) -> np.nda
     kernel = kernels().olapdb_find_hashes64 if wide else kernels().olapdb_find_hashes32
     kernel(hashes, len(hashes), indexed, len(indexed), buckets, shift, groups)
     return groups
+
+
+def sort_hashes(hashes: np.ndarray) -> np.ndarray:
+    """Sort hashes, fewer than 2^31, in place; return the stable order that sorts them, int32."""
+    rows = len(hashes)
+    order = empty(rows, np.int32)
+    entries, others = (empty(_ENTRY_WORDS * rows, np.uint64) for _ in range(2))
+    kernels().olapdb_sort_hashes(hashes, rows, order, entries, others)
+    return order
+
+
+def buckets(hashes: np.ndarray, bits: int) -> np.ndarray:
+    """Return the start of each bucket among ascending hashes, fewer than 2^31, and the end of the last one: int32,
+    shape (2^bits + 1,). The bucket of a hash is its uppermost `bits` bits."""
+    starts = empty((1 << bits) + 1, np.int32)
+    kernels().olapdb_hash_buckets(hashes, len(hashes), bits, starts)
+    return starts

@@ -14,17 +14,20 @@
 
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address)
-#define EXPORT __attribute__((visibility("default")))
-/* Loops that are much faster over vectors of 256 bits are compiled for these, too; the dynamic linker chooses by the
- * processor. No result depends on it. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define WIDE
-#endif
 #else
 #error "The kernels need GCC or clang: 128-bit integers and prefetching."
 #endif
+
+/* Each kernel is compiled twice where the loader can choose between the two: for processors with AVX2, and for any.
+ * The results are the same: no operations of floats are joined or reordered. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && !defined(__clang__)
+#define EXPORT __attribute__((visibility("default"), target_clones("avx2", "default")))
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+/* A function that is compiled with each kernel that calls it, so that it has the kernel's instructions. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* The types of values; `library.py` has the same numbers. */
 enum { INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, FLOAT32, FLOAT64, DECIMAL128 };
@@ -40,6 +43,12 @@ typedef __int128 int128_t;
     X(UINT32, uint32_t)                                                                             \
     X(INT64, int64_t)                                                                               \
     X(UINT64, uint64_t)
+
+/* Ask for the values that come 4 KiB after a block of 64. Loops that also read at random places keep the processor
+ * from seeing in time that it will need them. An address behind the last value does no harm. */
+#define PREFETCH_AFTER(block)                                                                       \
+    for (size_t byte = 0; byte < 64 * sizeof *(block); byte += 64)                                  \
+    PREFETCH((const char *)(const void *)(block) + 4096 + byte)
 
 static inline int is_valid(const uint8_t *validity, int64_t bit, int64_t row) {
     int64_t at = bit + row;

@@ -109,6 +109,13 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_partition_order": (None, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),
     "olapdb_sort_order": (None, (_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER)),
+    "olapdb_sort_hashes": (None, (_POINTER, _LONG, *[_POINTER] * 3)),
+    "olapdb_hash_buckets": (None, (_POINTER, _LONG, _INT, _POINTER)),
+    "olapdb_narrow": (None, (_INT, _POINTER, _LONG, _WORD, _INT, _POINTER)),
+    "olapdb_widen": (None, (_INT, _POINTER, _LONG, _POINTER)),
+    "olapdb_partition_counts": (None, (_POINTER, _LONG, _POINTER)),
+    "olapdb_divide_values": (None, (_INT, *[_POINTER] * 2, _LONG, _WORD, _INT, *[_POINTER] * 2)),
+    "olapdb_sort_prefixes": (_INT, (_POINTER, _LONG, _INT, _INT, *[_POINTER] * 2)),
     "olapdb_sort_packed": (None, (_POINTER, _LONG, _INT, _INT, _POINTER)),
     "olapdb_group_values": (None, (*_COLUMN, _POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER)),
     "olapdb_distinct_sorted": (_LONG, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
@@ -119,7 +126,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 18
+ABI = 19
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

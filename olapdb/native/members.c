@@ -47,6 +47,7 @@ EXPORT void olapdb_find_members(int type, const void *values, const uint8_t *val
         for (int64_t start = 0; start < rows; start += 64) {                                        \
             int64_t stop = rows - start < 64 ? rows : start + 64;                                   \
             uint8_t found[64] = {0};                                                                \
+            PREFETCH_AFTER((const T *)values + start);                                              \
             for (int64_t row = start; row < stop; row++) {                                          \
                 uint64_t at = OFFSET(T);                                                            \
                 at = at < span ? at : span;                                                         \
@@ -71,6 +72,7 @@ EXPORT void olapdb_find_numbers(int type, const void *values, const uint8_t *val
     case NAME:                                                                                      \
         for (int64_t row = 0; row < rows; row++) {                                                  \
             uint64_t at = OFFSET(T);                                                                \
+            if (row % 64 == 0) PREFETCH_AFTER((const T *)values + row);                             \
             codes[row] = table[at < span ? at : span];                                              \
         }                                                                                           \
         break;

@@ -45,6 +45,7 @@ EXPORT void olapdb_keep_values(int bytes, const void *values, const uint8_t *mas
         for (; row + 64 <= rows; row += 64) {                                                       \
             uint64_t word = word_at(mask, bit + row);                                               \
             const T *from = typed + row;                                                            \
+            PREFETCH_AFTER(from);                                                                   \
             if (word == ~(uint64_t)0) {                                                             \
                 memcpy(out + count, from, 64 * sizeof(T));                                          \
                 count += 64;                                                                        \
@@ -147,7 +148,7 @@ static inline uint64_t packed_flags(const uint8_t *flags) {
  * included; or with `outside`, which is 0 or 1, those whose value does not. Return their number. NaN lies in no
  * range, and NULL is never kept. Bits behind the last row become 0. `low` and `high` point to values of the
  * column's type. */
-EXPORT WIDE int64_t olapdb_keep_between(int type, const void *values, const uint8_t *validity, int64_t bit,
+EXPORT int64_t olapdb_keep_between(int type, const void *values, const uint8_t *validity, int64_t bit,
                                         int64_t rows, const void *low, const void *high, int outside,
                                         uint64_t *kept) {
     int64_t count = 0;
@@ -163,6 +164,7 @@ EXPORT WIDE int64_t olapdb_keep_between(int type, const void *values, const uint
         for (int64_t row = 0; row < rows; row += 64) {                                              \
             int64_t step = rows - row < 64 ? rows - row : 64;                                       \
             if (kept[row >> 6] == 0) continue;                                                      \
+            PREFETCH_AFTER((const T *)values + row);                                                \
             if (step < 64) memset(flags, 0, sizeof flags);                                          \
             for (int64_t at = 0; at < step; at++) {                                                 \
                 memcpy(&value, bytes + (row + at) * (int64_t)sizeof value, sizeof value);           \

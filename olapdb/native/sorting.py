@@ -78,8 +78,13 @@ def sort_order(columns: Sequence[SortColumn], rows: int) -> np.ndarray | None:
     if len(digits) == 1 and digits[0].bits <= _COUNTED_BITS:
         return None
     row_bits = max(rows - 1, 0).bit_length()
-    if sum(column_digits.bits for column_digits in digits) + row_bits <= _WORD_BITS:
+    bits = sum(column_digits.bits for column_digits in digits)
+    if bits + row_bits <= _WORD_BITS:
         return _packed_order(digits, rows, row_bits)
+    if bits <= _WORD_BITS:
+        ordered = _order_by_prefixes(digits, rows, row_bits)
+        if ordered is not None:
+            return ordered
     order = empty(rows, np.uint64)
     order[:] = np.arange(rows, dtype=np.uint64)
     entries, others = (empty(_ENTRY_WORDS * rows, np.uint64) for _ in range(2))
@@ -96,6 +101,15 @@ def _packed_order(digits: Sequence[_Digits], rows: int, row_bits: int) -> np.nda
     bits = _pack(list(reversed(digits)), keys)
     kernels().olapdb_sort_packed(keys, rows, bits, row_bits, others)
     return keys
+
+
+def _order_by_prefixes(digits: Sequence[_Digits], rows: int, row_bits: int) -> np.ndarray | None:
+    """Return the positions in sorted order of rows whose key fits one word, but not with the row's number. None where
+    many rows have the same upper bits."""
+    keys, words, others = (empty(rows, np.uint64) for _ in range(3))
+    bits = _pack(list(reversed(digits)), keys)
+    decides = kernels().olapdb_sort_prefixes(keys, rows, bits, row_bits, words, others)
+    return words if decides else None
 
 
 def _pack(word: Sequence[_Digits], keys: np.ndarray) -> int:

@@ -10,16 +10,26 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import rows_only, single_batch
+from olapdb.compute.spill.fixed_rows import DividedRows, FixedLayout, rows_of
+from olapdb.compute.spill.narrowing import Narrowed, narrowed, widened
 from olapdb.errors import NotEnoughSpace, TooManyRowsOrBytes, system_error
+from olapdb.native.memory import empty
 from olapdb.result import QueryStatistics
+
+PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
+COMPRESSED_SHARE_MAX = 0.8
+PLAIN_APPENDS = 31
+"""Where a compressed batch has more than this part of its bytes, write so many batches as they are: reading and
+writing what compression saves then takes less time than compressing it."""
 
 READ_BYTES = 16 << 20
 """Read extents together up to about so many bytes."""
@@ -46,12 +56,15 @@ class TemporaryDataLimits:
 @dataclass(frozen=True, slots=True)
 class Extent:
     """The place of a batch in a spill file: `size` bytes from `offset`. `rows` and `nbytes` are the
-    batch's in memory."""
+    batch's in memory, `changed` its columns that are written in fewer bytes. With a `layout` the bytes are its
+    columns, else an Arrow IPC stream."""
 
     offset: int
     size: int
     rows: int
     nbytes: int
+    changed: tuple[Narrowed, ...] = ()
+    layout: FixedLayout | None = None
 
 
 class TemporaryData:
@@ -138,15 +151,37 @@ class SpillFile:
         self._descriptor = descriptor
         self._place = f"temporary data in {folder}"
         self._lock = threading.Lock()
+        self._plain_appends = 0
+        """How many batches are still written without compression, since it did not pay for the last one."""
 
     def append(self, batch: pa.RecordBatch) -> Extent:
         """Write a batch behind the others; return its place.
 
         Raises NotEnoughSpace on a full disk, TooManyRowsOrBytes past the limit of the query."""
-        encoded = _encoded(batch, self._data.options)
-        self._data.reserve(len(encoded))
+        short, changed = narrowed(batch)
+        encoded = self._encoded(short)
+        offset = self._written(encoded, batch.nbytes)
+        return Extent(offset, len(encoded), batch.num_rows, batch.nbytes, changed)
+
+    def append_divided(self, rows: DividedRows, nbytes: int) -> list[Extent | None]:
+        """Write rows that are divided among partitions, `nbytes` in memory, at once; return the place of each
+        partition, None for one without rows. Raises as `append`."""
+        offset = self._written(rows.places.data, nbytes)
+        extents: list[Extent | None] = []
+        total, start = sum(rows.counts.tolist()), 0
+        for count, end in zip(rows.counts.tolist(), rows.ends.tolist(), strict=True):
+            own_bytes = nbytes * count // total
+            extent = Extent(offset + start, end - start, count, own_bytes, layout=rows.layout)
+            extents.append(extent if count else None)
+            start = end
+        return extents
+
+    def _written(self, encoded: pa.Buffer | memoryview, nbytes: int) -> int:
+        """Write bytes behind the others, `nbytes` in memory; return where they begin."""
+        size = len(encoded)
+        self._data.reserve(size)
         with self._lock:
-            offset, self.size = self.size, self.size + len(encoded)
+            offset, self.size = self.size, self.size + size
         try:
             view = memoryview(encoded)
             at = offset
@@ -155,14 +190,33 @@ class SpillFile:
                 at, view = at + written, view[written:]
         except OSError as error:
             raise system_error(error, self._place) from error
-        self._data.count_written(len(encoded), batch.nbytes)
-        return Extent(offset, len(encoded), batch.num_rows, batch.nbytes)
+        self._data.count_written(size, nbytes)
+        return offset
+
+    def _encoded(self, batch: pa.RecordBatch) -> pa.Buffer:
+        """Return a batch as an Arrow IPC stream: compressed, unless that hardly shortened the one before."""
+        with self._lock:
+            is_plain = self._plain_appends > 0
+            self._plain_appends -= is_plain
+        if is_plain:
+            return _encoded(batch, PLAIN)
+        encoded = _encoded(batch, self._data.options)
+        if len(encoded) > COMPRESSED_SHARE_MAX * batch.nbytes:
+            self._plain_appends = PLAIN_APPENDS
+        return encoded
 
     def read(self, extent: Extent) -> pa.RecordBatch:
         """Return the batch at this place. Raises OperationalError if the disk does not give it."""
+        if extent.layout is not None:
+            return self._fixed([extent])
         buffer = pa.allocate_buffer(extent.size)
-        view = memoryview(buffer)
-        at = extent.offset
+        self._read_into(memoryview(buffer), extent.offset)
+        with pa.ipc.open_stream(buffer) as reader:
+            batch = reader.read_next_batch()
+        return widened(batch, extent.changed) if batch.num_columns else rows_only(extent.rows)
+
+    def _read_into(self, view: memoryview, at: int) -> None:
+        """Fill the view with the bytes from `at` on."""
         try:
             while len(view):
                 count = os.preadv(self._descriptor, [view], at)
@@ -171,22 +225,37 @@ class SpillFile:
                 at, view = at + count, view[count:]
         except OSError as error:
             raise system_error(error, self._place) from error
-        with pa.ipc.open_stream(buffer) as reader:
-            batch = reader.read_next_batch()
-        return batch if batch.num_columns else rows_only(extent.rows)
+
+    def _fixed(self, extents: Sequence[Extent]) -> pa.RecordBatch:
+        """Return the rows of extents with a layout as one batch."""
+        data = empty(sum(extent.size for extent in extents), np.uint8)
+        pieces, start = [], 0
+        for extent in extents:
+            assert extent.layout is not None
+            own = data[start : start + extent.size]
+            self._read_into(own.data, extent.offset)
+            pieces.append((own, extent.rows, extent.layout))
+            start += extent.size
+        return rows_of(pieces)
 
     def read_all(self, extents: Iterable[Extent], rows_max: int) -> Iterator[pa.RecordBatch]:
         """Yield the batches of extents, small ones joined to about `rows_max` rows."""
-        batches: list[pa.RecordBatch] = []
+        waiting: list[Extent] = []
         rows = nbytes = 0
         for extent in extents:
-            if batches and (rows + extent.rows > rows_max or nbytes + extent.nbytes > READ_BYTES):
-                yield joined(batches, rows)
-                batches, rows, nbytes = [], 0, 0
-            batches.append(self.read(extent))
+            if waiting and (rows + extent.rows > rows_max or nbytes + extent.nbytes > READ_BYTES):
+                yield self._joined(waiting)
+                waiting, rows, nbytes = [], 0, 0
+            waiting.append(extent)
             rows, nbytes = rows + extent.rows, nbytes + extent.nbytes
-        if batches:
-            yield joined(batches, rows)
+        if waiting:
+            yield self._joined(waiting)
+
+    def _joined(self, extents: Sequence[Extent]) -> pa.RecordBatch:
+        """Return the rows of extents as one batch."""
+        if all(extent.layout is not None for extent in extents):
+            return self._fixed(extents)
+        return joined([self.read(extent) for extent in extents], sum(e.rows for e in extents))
 
     def close(self) -> None:
         """Close the file, which frees its space. Idempotent."""

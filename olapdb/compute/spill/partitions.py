@@ -6,18 +6,23 @@ one more.  (Grace hash join: Kitsuregawa, Tanaka, Moto-oka 1983.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import take_rows
 from olapdb.compute.spill.files import Extent, SpillFile, joined
+from olapdb.compute.spill.fixed_rows import divided
 from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import combined, hash_values, mix
 from olapdb.native import partitions as compiled
 from olapdb.native.library import library
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.compute.context import ExecutionContext
 
 PARTITION_BITS = 5
 PARTITIONS = 1 << PARTITION_BITS
@@ -85,20 +90,51 @@ class PartitionedRows:
         self._waiting.append((batch, numbers))
         self._waiting_bytes += nbytes
 
+    def add_all(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        keys: Callable[[pa.RecordBatch], Sequence[pa.Array]],
+        context: ExecutionContext,
+    ) -> None:
+        """Write the rows of all batches to their partitions, by their values of `keys(batch)`, which the threads
+        of the query compute."""
+
+        def written(together: Sequence[pa.RecordBatch]) -> list[Extent | None]:
+            """Write some batches."""
+            return self._written(
+                [(b, partition_numbers(keys(b), b.num_rows, self.level)) for b in together]
+            )
+
+        for extents in context.parallel(written, _together(batches, context)):
+            self._append(extents)
+
     def _write(self) -> None:
         """Write the rows that wait."""
-        if not self._waiting:
-            return
-        numbers = np.concatenate([numbers for _, numbers in self._waiting])
-        rows = joined([batch for batch, _ in self._waiting], len(numbers))
-        self._waiting, self._waiting_bytes = [], 0
+        if self._waiting:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            self._append(self._written(waiting))
+
+    def _append(self, extents: Sequence[Extent | None]) -> None:
+        """Take the places of rows that were written behind those of the rows before."""
+        for own, extent in zip(self._extents, extents, strict=True):
+            if extent is not None:
+                own.append(extent)
+
+    def _written(self, waiting: Sequence[tuple[pa.RecordBatch, np.ndarray]]) -> list[Extent | None]:
+        """Write batches, with the partition of each row; return where the rows of each partition are."""
+        batches = [batch for batch, _ in waiting]
+        fixed = divided(batches, [numbers for _, numbers in waiting], PARTITIONS)
+        if fixed is not None:
+            return self._file.append_divided(fixed, sum(batch.nbytes for batch in batches))
+        numbers = np.concatenate([numbers for _, numbers in waiting])
+        rows = joined(batches, len(numbers))
         order, ends = partition_order(numbers)
         partitioned = take_rows(rows, from_numpy(order))
-        start = 0
-        for extents, end in zip(self._extents, ends.tolist(), strict=True):
-            if end > start:
-                extents.append(self._file.append(partitioned.slice(start, end - start)))
-            start = end
+        starts = [0, *ends.tolist()[:-1]]
+        return [
+            self._file.append(partitioned.slice(start, end - start)) if end > start else None
+            for start, end in zip(starts, ends.tolist(), strict=True)
+        ]
 
     def rows(self, partition: int) -> int:
         """Return the rows of a partition."""
@@ -121,3 +157,21 @@ class PartitionedRows:
         `rows_max`."""
         self._write()
         return self._file.read_all(self._extents[partition], rows_max)
+
+
+def _together(
+    batches: Iterable[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[Sequence[pa.RecordBatch]]:
+    """Yield batches, as many at a time as are written together."""
+    waiting: list[pa.RecordBatch] = []
+    nbytes = 0
+    for batch in batches:
+        context.check()
+        if waiting and nbytes + batch.nbytes > tuning.PARTITIONED_BYTES:
+            yield waiting
+            waiting, nbytes = [], 0
+        if batch.num_rows:
+            waiting.append(batch)
+            nbytes += batch.nbytes
+    if waiting:
+        yield waiting

@@ -156,7 +156,11 @@ def _join_on_disk(
     it piece by piece."""
 
     def join(
-        part: Join, left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch], level: int
+        part: Join,
+        left: Iterator[pa.RecordBatch],
+        right: Iterator[pa.RecordBatch],
+        level: int,
+        context: ExecutionContext,
     ) -> Iterator[pa.RecordBatch]:
         """Join two partitions."""
         return Deferred(lambda _: _joined(part, left, right, context, level))

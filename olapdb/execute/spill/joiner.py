@@ -17,6 +17,7 @@ import pyarrow as pa
 from olapdb.compute.batches import filter_rows, make_batch
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.hash_table import estimate_build_bytes
 from olapdb.compute.spill.files import Extent, SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
 from olapdb.plan.expressions import Expression
@@ -26,11 +27,17 @@ from olapdb.types.arrow_values import from_numpy, to_numpy
 
 IN_MEMORY = LEVELS_MAX + 1
 """The level of a join whose right side is small enough by its making."""
+ROW_BYTES = 2
+MINIMUM_BYTES = 1 << 16
+"""What a join keeps of each right row, whether it has a partner, and of a partition of few rows."""
 ROW, PARTNER = "-row", "-partner"
 
 Batches = Iterator[pa.RecordBatch]
-JoinSides = Callable[[Join, Batches, Batches, int], Batches]
-"""(node, left rows, right rows, level) -> pairs: the join of a pair of partitions."""
+JoinSides = Callable[[Join, Batches, Batches, int, ExecutionContext], Batches]
+"""(node, left rows, right rows, level, context) -> pairs: the join of a pair of partitions."""
+
+FIRST_PAIRS_BYTES = 8 << 20
+"""A thread makes about so many bytes of a partition's pairs; more are made when they are asked for."""
 
 
 def join_partitions(
@@ -47,16 +54,63 @@ def join_partitions(
     with context.temporary().file("Join") as file:
         right_rows = _partitioned(node.right_keys, node.right_keys, right, file, context, level)
         left_rows = _partitioned(node.left_keys, node.right_keys, left, file, context, level)
-        for number in range(PARTITIONS):
-            has_left, has_right = left_rows.rows(number) > 0, right_rows.rows(number) > 0
-            if not (has_left or (node.kind in ("RIGHT", "FULL") and has_right)):
-                continue
-            yield from join(
-                node,
-                left_rows.read(number, context.batch_rows),
-                right_rows.read(number, context.batch_rows),
-                level + 1,
-            )
+
+        def pairs(number: int, context: ExecutionContext) -> Batches:
+            """Return the pairs of a partition."""
+            ours = left_rows.read(number, context.batch_rows)
+            theirs = right_rows.read(number, context.batch_rows)
+            return join(node, ours, theirs, level + 1, context)
+
+        numbers = [
+            number
+            for number in range(PARTITIONS)
+            if left_rows.rows(number)
+            or (node.kind in ("RIGHT", "FULL") and right_rows.rows(number))
+        ]
+        needed = {number: _needed_bytes(node, right_rows, number) for number in numbers}
+        at_a_time = 2 * context.threads + 1
+        with context.memory.account("JOIN") as account:
+            share = account.available_bytes // at_a_time
+            small = [number for number in numbers if needed[number] <= share]
+            if small and context.threads > 1 and node.strictness != "ASOF":
+                share = max(needed[number] for number in small)
+                account.set(at_a_time * share)
+                yield from _small_joins(small, pairs, share, context)
+                numbers = [number for number in numbers if needed[number] > share]
+        for number in numbers:
+            yield from pairs(number, context)
+
+
+def _small_joins(
+    numbers: Sequence[int],
+    pairs: Callable[[int, ExecutionContext], Batches],
+    limit_bytes: int,
+    context: ExecutionContext,
+) -> Batches:
+    """Yield the pairs of partitions, several joined at a time, each within so many bytes of memory."""
+
+    def begun(number: int) -> tuple[list[pa.RecordBatch], Batches]:
+        """Return the first pairs of a partition, and what makes the others."""
+        rest, first, nbytes = iter(pairs(number, context.within_task(limit_bytes))), [], 0
+        for batch in rest:
+            first.append(batch)
+            nbytes += batch.nbytes
+            if nbytes > FIRST_PAIRS_BYTES:
+                break
+        return first, rest
+
+    for first, rest in context.parallel(begun, numbers):
+        yield from first
+        yield from rest
+
+
+def _needed_bytes(node: Join, right_rows: PartitionedRows, number: int) -> int:
+    """Return the bytes that joining a right partition takes at most, as `RowBuffer.would_exceed` counts them, and
+    those of what the join keeps for each row."""
+    rows, nbytes = right_rows.rows(number), right_rows.nbytes(number)
+    key_types = [key.type.arrow for key in node.right_keys]
+    kept = ROW_BYTES * (rows + 1)
+    return 2 * nbytes + estimate_build_bytes(key_types, rows, nbytes) + kept + MINIMUM_BYTES
 
 
 def _partitioned(
@@ -69,16 +123,18 @@ def _partitioned(
 ) -> PartitionedRows:
     """Write the batches to partitions by their keys, hashed as values of the right keys' types."""
     partitions = PartitionedRows(file, level)
-    for batch in batches:
-        context.check()
-        values = [
+
+    def values(batch: pa.RecordBatch) -> Sequence[pa.Array]:
+        """Return the keys of a batch."""
+        found = [
             evaluate_array(key, batch, context.environment, context.subqueries) for key in keys
         ]
-        typed = [
+        return [
             value if value.type == right.type.arrow else value.cast(right.type.arrow)
-            for value, right in zip(values, typed_as, strict=True)
+            for value, right in zip(found, typed_as, strict=True)
         ]
-        partitions.add(batch, typed)
+
+    partitions.add_all(batches, values, context)
     return partitions
 
 
@@ -139,11 +195,11 @@ def join_by_pieces(
             marked = numbered.numbered.right.schema
             right = (_with_column(b, marked, np.ones(b.num_rows, np.uint8)) for b in piece)
             rows = _left_rows(numbered, extents, file, is_matched)
-            for batch in join(numbered.numbered, rows, right, IN_MEMORY):
+            for batch in join(numbered.numbered, rows, right, IN_MEMORY, context):
                 is_pair = _mark(numbered, batch, is_matched)
                 if not numbered.is_semi and len(is_pair):
                     yield from _without_columns(node, numbered, batch, is_pair)
-        yield from _left_alone(node, extents, file, is_matched, join)
+        yield from _left_alone(node, extents, file, is_matched, join, context)
 
 
 def _left_rows(
@@ -187,7 +243,12 @@ def _without_columns(
 
 
 def _left_alone(
-    node: Join, extents: Sequence[Extent], file: SpillFile, is_matched: np.ndarray, join: JoinSides
+    node: Join,
+    extents: Sequence[Extent],
+    file: SpillFile,
+    is_matched: np.ndarray,
+    join: JoinSides,
+    context: ExecutionContext,
 ) -> Batches:
     """Yield the left rows that the join keeps for themselves: of SEMI those with a partner, of ANTI,
     LEFT and FULL those without."""
@@ -208,7 +269,7 @@ def _left_alone(
             if batch.num_rows:
                 yield make_batch(batch.columns, node.fields, batch.num_rows)
         return
-    yield from join(node, kept(), iter(()), IN_MEMORY)
+    yield from join(node, kept(), iter(()), IN_MEMORY, context)
 
 
 def _with_column(batch: pa.RecordBatch, schema: Schema, values: np.ndarray) -> pa.RecordBatch:

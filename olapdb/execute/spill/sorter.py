@@ -25,6 +25,7 @@ from olapdb.compute.spill.files import Extent, SpillFile, joined
 from olapdb.errors import MemoryLimitExceeded
 from olapdb.plan.expressions import ColumnRef
 from olapdb.plan.nodes import Schema, SortKey
+from olapdb.result import close_iterator
 from olapdb.types.arrow_values import from_numpy
 
 SORT_BYTES_PER_ROW = 48
@@ -233,32 +234,69 @@ class Sorter:
     def _merge(self, runs: Sequence[Run]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some runs in order; rows of equal keys in the order of the runs."""
         assert self._file is not None
-        cursors = [_Cursor(self._file, run) for run in runs]
         remaining = self._limit
-        while cursors and remaining != 0:
-            self._context.check()
-            self._account.set(MERGE_COPIES * sum(cursor.block.nbytes for cursor in cursors))
-            rows = self._merge_step(cursors)
+        ordered = self._context.parallel(self._in_order, self._steps(runs))
+        for rows in ordered:
             if remaining is not None:
                 rows = rows.slice(0, remaining)
                 remaining -= rows.num_rows
             yield rows
+            if remaining == 0:
+                close_iterator(ordered)
+                return
+
+    def _steps(self, runs: Sequence[Run]) -> Iterator[Sequence[pa.RecordBatch]]:
+        """Yield the next rows of each run that come before all others, in the order of the runs: about as many
+        together as a batch may have."""
+        assert self._file is not None
+        cursors = [_Cursor(self._file, run) for run in runs]
+        while cursors:
+            self._context.check()
+            self._account.set(MERGE_COPIES * sum(cursor.block.nbytes for cursor in cursors))
+            counts = self._counts(cursors)
+            taken = [
+                cursor.take(rows) for cursor, rows in zip(cursors, counts, strict=True) if rows
+            ]
+            yield from self._cut(taken)
             cursors = [cursor for cursor in cursors if cursor.advance()]
 
-    def _merge_step(self, cursors: Sequence[_Cursor]) -> pa.RecordBatch:
-        """Return the rows up to the first of the blocks' last rows, and take them from the blocks."""
-        counts = [cursor.block.num_rows for cursor in cursors]
-        if any(cursor.has_more for cursor in cursors):
-            lasts = [cursor.block.slice(cursor.block.num_rows - 1) for cursor in cursors]
-            ranks = dense_ranks(self._order_columns(lasts), len(cursors))
-            open_ends = [at for at, cursor in enumerate(cursors) if cursor.has_more]
-            bound = open_ends[int(np.argmin(ranks[open_ends]))]
-            counts = self._rows_up_to([cursor.block for cursor in cursors], bound)
-        taken = [cursor.take(count) for cursor, count in zip(cursors, counts, strict=True) if count]
+    def _counts(self, cursors: Sequence[_Cursor]) -> list[int]:
+        """Return how many rows of each block come up to the first of the blocks' last rows."""
+        if not any(cursor.has_more for cursor in cursors):
+            return [cursor.block.num_rows for cursor in cursors]
+        lasts = [cursor.block.slice(cursor.block.num_rows - 1) for cursor in cursors]
+        ranks = dense_ranks(self._order_columns(lasts), len(cursors))
+        open_ends = [at for at, cursor in enumerate(cursors) if cursor.has_more]
+        bound = open_ends[int(np.argmin(ranks[open_ends]))]
+        return self._rows_up_to([cursor.block for cursor in cursors], bound)
+
+    def _cut(self, taken: Sequence[pa.RecordBatch]) -> Iterator[Sequence[pa.RecordBatch]]:
+        """Yield sorted rows of several runs in pieces that follow each other, at most a few times as large as a
+        batch, so that those of several threads do not take much memory together."""
+        waiting = [taken]
+        while waiting:
+            rows = waiting.pop()
+            total = sum(batch.num_rows for batch in rows)
+            longest = max(range(len(rows)), key=lambda at: rows[at].num_rows)
+            size = rows[longest].num_rows
+            if total < 2 * self._context.batch_rows or len(rows) == 1 or size == 1:
+                yield rows
+                continue
+            count = min(max(size * self._context.batch_rows // total, 1), size - 1)
+            tried = [b.slice(0, count) if at == longest else b for at, b in enumerate(rows)]
+            counts = self._rows_up_to(tried, longest)
+            pieces = list(zip(rows, counts, strict=True))
+            waiting.append(
+                [batch.slice(count) for batch, count in pieces if count < batch.num_rows]
+            )
+            waiting.append([batch.slice(0, count) for batch, count in pieces if count])
+
+    def _in_order(self, taken: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return sorted rows of several runs as one batch, in order."""
         if len(taken) == 1:
             return taken[0]
         order = sort_indices(self._order_columns(taken), sum(rows.num_rows for rows in taken))
-        return take_rows(joined(taken, len(order)), order)
+        return take_rows(joined(list(taken), len(order)), order)
 
     def _rows_up_to(self, blocks: Sequence[pa.RecordBatch], bound: int) -> list[int]:
         """Return how many rows of each block come before the next row of the run of block `bound`, whose

@@ -10,7 +10,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, MemoryLimitExceeded, TooManyRowsOrBytes
-from olapdb.execute.spill import sorter
+from olapdb.execute.spill import joiner, sorter
 
 pytestmark = pytest.mark.feature("settings")
 
@@ -305,6 +305,20 @@ def test_joins_that_answer_left_rows(
 )
 def test_conditions_of_joins(connection: Connection, sql: str) -> None:
     check(connection, sql)
+
+
+def test_threads_make_the_first_pairs_of_partitions(connection: Connection) -> None:
+    """Compare a join of partitions that have more pairs than a thread makes before they are asked for."""
+    sql = f"SELECT l.n, r.m FROM {LEFT} JOIN {RIGHT} ON l.k % 90 = r.k % 90"
+    in_threads = {"max_bytes_before_external_join": 12_000, "max_threads": 2}
+    expected, _ = run(connection, sql, IN_MEMORY)
+    with patch.object(joiner, "FIRST_PAIRS_BYTES", 1):
+        rows, spilled_bytes = run(connection, sql, in_threads)
+        some, _ = run(connection, f"{sql} LIMIT 10", in_threads)
+    assert sorted(rows) == sorted(expected)
+    assert spilled_bytes > 0
+    assert len(some) == 10
+    assert set(some) <= set(expected)
 
 
 def test_operators_above_each_other(connection: Connection) -> None:
