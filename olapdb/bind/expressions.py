@@ -36,6 +36,7 @@ from olapdb.bind.stars import expand_star
 from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.subqueries import exists, scalar_subquery
 from olapdb.bind.windows import bind_window, refuse_windows
+from olapdb.functions.kernels.supertypes import low_cardinality_result
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
@@ -519,7 +520,12 @@ class ExpressionBinder:
         results = [*arguments[1::2], otherwise]
         if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
             arguments = [self._without_zero_bytes(a) for a in arguments]
-        return self.call("multiIf", tuple(arguments))
+        chosen = self.call("multiIf", tuple(arguments))
+        fixed = [isinstance(e, expressions.Constant) for e in (subject, *cases, otherwise)]
+        hinted = low_cardinality_result(chosen.type, [subject.type], [False])
+        if hinted == chosen.type or not all(fixed[1:]):
+            return chosen
+        return self.cast(chosen, hinted)
 
     def _without_zero_bytes(self, argument: expressions.Expression) -> expressions.Expression:
         """Return a FixedString as a String, any other value unchanged."""

@@ -245,6 +245,9 @@ class Table:
     """The names of the constraints that are ASSUME: no row is checked for them."""
     sampling_key: str = ""
     """SQL text of SAMPLE BY, an unsigned integer of the primary key; "" without one."""
+    declared_keys: tuple[str, ...] = ()
+    """(primary, order, items): the texts of PRIMARY KEY ("" without one) and of ORDER BY as they were
+    written for a sorting key of these items; () where they are written as others are."""
     revision: int = field(default=0, compare=False)
 
     def column(self, name: str) -> Column | None:

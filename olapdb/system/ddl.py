@@ -84,10 +84,9 @@ def engine_full(table: Table) -> str:
         return text + _settings(table.settings)
     if table.partition_key:
         text += f" PARTITION BY {table.partition_key}"
-    order_by = _order_by(table)
-    if 0 < table.primary_key < len(order_by):
-        text += f" PRIMARY KEY {key_text(table.sorting_key[: table.primary_key])}"
-    text += f" ORDER BY {key_text(order_by) if order_by else 'tuple()'}"
+    primary, order = key_clauses(table)
+    text += f" PRIMARY KEY {primary}" if primary else ""
+    text += f" ORDER BY {order}"
     if table.sampling_key:
         text += f" SAMPLE BY {table.sampling_key}"
     if table.ttl:
@@ -96,6 +95,36 @@ def engine_full(table: Table) -> str:
     if all(name != "index_granularity" for name, _ in settings):
         settings += (("index_granularity", table.setting("index_granularity")),)
     return text + _settings(settings)
+
+
+def key_clauses(table: Table) -> tuple[str, str]:
+    """Return the texts of PRIMARY KEY, "" for none, and of ORDER BY, as they were written unless an
+    ALTER changed the key since."""
+    order_by = _order_by(table)
+    *declared, items = table.declared_keys or ("", "", "")
+    if table.declared_keys and items == key_list(table.sorting_key):
+        primary, order = declared
+        return primary, order or primary
+    primary = ""
+    if 0 < table.primary_key < len(order_by):
+        primary = key_text(table.sorting_key[: table.primary_key])
+    return primary, key_text(order_by) if order_by else "tuple()"
+
+
+def shown_keys(table: Table) -> tuple[str, str]:
+    """Return the content of primary_key and sorting_key of system.tables: the items of the keys, one
+    in parentheses with them if it was written so."""
+    primary, order = key_clauses(table)
+    whole = table.primary_key == len(table.sorting_key)
+    shown = (
+        (primary or (order if whole else ""), table.sorting_key[: table.primary_key]),
+        (order, table.sorting_key),
+    )
+    texts = (
+        text if len(items) == 1 and text.startswith("(") else key_list(items)
+        for text, items in shown
+    )
+    return next(texts), next(texts)
 
 
 def _settings(settings: tuple[tuple[str, object], ...]) -> str:

@@ -232,9 +232,9 @@ def format_storage(storage: nodes.StorageClause) -> list[str]:
     if storage.partition_by is not None:
         parts.append(f"PARTITION BY {expressions.format_expression(storage.partition_by)}")
     if storage.primary_key is not None:
-        parts.append(f"PRIMARY KEY {_format_key(storage.primary_key)}")
+        parts.append(f"PRIMARY KEY {_format_key(storage.primary_key, storage.primary_form)}")
     if storage.order_by is not None:
-        parts.append(f"ORDER BY {_format_sorting_key(storage.order_by)}")
+        parts.append(f"ORDER BY {_format_sorting_key(storage.order_by, storage.order_form)}")
     if storage.sample_by is not None:
         parts.append(f"SAMPLE BY {expressions.format_expression(storage.sample_by)}")
     if storage.ttl:
@@ -244,24 +244,33 @@ def format_storage(storage: nodes.StorageClause) -> list[str]:
     return parts
 
 
-def _format_key(key: tuple[nodes.Expression, ...]) -> str:
-    """Return a key: `tuple()` if empty, one expression bare, several in parentheses."""
+def _format_key(key: tuple[nodes.Expression, ...], form: nodes.KeyForm) -> str:
+    """Return a key in its form: `tuple()` if empty, one expression bare, several in parentheses."""
     if not key:
         return "tuple()"
-    return (
-        expressions.format_expression(key[0])
-        if len(key) == 1
-        else f"({expressions.format_expressions(key)})"
-    )
+    listed = expressions.format_expressions(key)
+    if len(key) == 1 and not form:
+        return listed
+    return f"{form or '('}{listed})"
 
 
-def _format_sorting_key(items: tuple[nodes.OrderItem, ...]) -> str:
-    """Return `tuple()`, `a` or `(a, b DESC)`."""
+def _format_sorting_key(items: tuple[nodes.OrderItem, ...], form: nodes.KeyForm) -> str:
+    """Return `tuple()`, `a` or `(a, b DESC)`, or the key in its form."""
     if not items:
         return "tuple()"
-    texts = [_format_sorting_item(item) for item in items]
-    plain = len(items) == 1 and not items[0].descending
-    return texts[0] if plain else f"({', '.join(texts)})"
+    listed = ", ".join(_format_sorting_item(item) for item in items)
+    if len(items) == 1 and not items[0].descending and not form:
+        return listed
+    return f"{form or '('}{listed})"
+
+
+def declared_key(storage: nodes.StorageClause) -> tuple[str, str]:
+    """Return the texts of PRIMARY KEY and of ORDER BY as they were written, "" for one left out."""
+    primary, order = storage.primary_key, storage.order_by
+    return (
+        "" if primary is None else _format_key(primary, storage.primary_form),
+        "" if order is None else _format_sorting_key(order, storage.order_form),
+    )
 
 
 def _format_sorting_item(item: nodes.OrderItem) -> str:

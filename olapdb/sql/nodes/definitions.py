@@ -99,9 +99,15 @@ class EngineClause(Node):
     has_arguments: bool = False
 
 
+KeyForm = Lit["", "(", "tuple("]
+
+
 @dataclass(frozen=True, slots=True)
 class StorageClause(Node):
-    """The clauses behind the columns of CREATE TABLE; items of `order_by` keep their direction."""
+    """The clauses behind the columns of CREATE TABLE; items of `order_by` keep their direction.
+
+    `primary_form` and `order_form` say how a key was written, which SHOW CREATE TABLE shows: `(` for
+    one expression in parentheses, `tuple(` for a call, "" else."""
 
     engine: EngineClause | None = None
     order_by: tuple[OrderItem, ...] | None = None
@@ -110,6 +116,8 @@ class StorageClause(Node):
     sample_by: Expression | None = None
     ttl: tuple[TtlItem, ...] = ()
     settings: tuple[Setting, ...] = ()
+    primary_form: KeyForm = ""
+    order_form: KeyForm = ""
 
 
 @dataclass(frozen=True, slots=True)

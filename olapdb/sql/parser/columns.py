@@ -42,6 +42,7 @@ class TableElements:
     constraints: list[nodes.ConstraintDefinition] = field(default_factory=list)
     projections: list[nodes.ProjectionDefinition] = field(default_factory=list)
     primary_key: tuple[nodes.Expression, ...] | None = None
+    primary_form: nodes.KeyForm = ""
 
 
 def parse_table_elements(cursor: TokenCursor) -> TableElements:
@@ -58,6 +59,7 @@ def parse_table_elements(cursor: TokenCursor) -> TableElements:
     cursor.expect(")")
     if primary_columns:
         elements.primary_key = tuple(primary_columns)
+        elements.primary_form = "tuple(" if len(primary_columns) == 1 else ""
     return elements
 
 
@@ -76,7 +78,9 @@ def _parse_element(
         cursor.advance()
         elements.projections.append(parse_projection(cursor))
     elif cursor.take("PRIMARY", "KEY"):
+        start = cursor.at
         elements.primary_key = storage.parse_key(cursor)
+        elements.primary_form = storage.key_form(cursor, start)
     elif cursor.sees("FOREIGN", "KEY"):
         raise cursor.refused("FOREIGN KEY", "Leave it out; check with a join.")
     else:

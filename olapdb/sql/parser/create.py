@@ -108,7 +108,9 @@ def _parse_table(
     elements = columns.TableElements()
     if cursor.key == "(" and (cursor.key_after(1) == "FROM" or not query_follows(cursor)):
         elements = columns.parse_table_elements(cursor)
-    table_storage, comment = storage.parse_storage(cursor, elements.primary_key)
+    table_storage, comment = storage.parse_storage(
+        cursor, elements.primary_key, elements.primary_form
+    )
     like: nodes.TableName | None = None
     query: nodes.Query | None = None
     empty = clone = False
@@ -125,7 +127,9 @@ def _parse_table(
         else:
             like = _parse_like(cursor)
             if table_storage == nodes.StorageClause():
-                table_storage, later_comment = storage.parse_storage(cursor, elements.primary_key)
+                table_storage, later_comment = storage.parse_storage(
+        cursor, elements.primary_key, elements.primary_form
+    )
                 comment = comment or later_comment
     return nodes.CreateTable(
         table,
