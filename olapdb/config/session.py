@@ -42,10 +42,34 @@ def _limits() -> tuple[SettingDefinition, ...]:
         "max_rows_in_distinct": "Distinct rows of a DISTINCT.",
         "max_rows_in_join": "Rows of a join's right side.",
         "max_rows_to_group_by": "Groups of a GROUP BY.",
+        "max_rows_to_sort": "Rows that an ORDER BY without LIMIT sorts.",
+        "max_bytes_in_set": "Bytes of the set of an IN.",
+        "max_bytes_in_distinct": "Bytes of the rows that a DISTINCT returns.",
+        "max_bytes_in_join": "Bytes of a join's right side.",
+        "max_bytes_to_sort": "Bytes of the rows that an ORDER BY without LIMIT sorts.",
     }
     return tuple(
         SettingDefinition(name, 0, f"{text} More are an error; 0 means no limit.", minimum=0)
         for name, text in texts.items()
+    )
+
+
+def _overflow_modes() -> tuple[SettingDefinition, ...]:
+    """Return the settings that say what happens past a limit: an answer without some of its rows is
+    none here, so each mode fails."""
+    names = ("distinct", "group_by", "join", "read", "set", "sort", "timeout")
+    return tuple(
+        SettingDefinition(
+            f"{name}_overflow_mode",
+            "throw",
+            "Past the limit a query fails in every mode: an answer without some of its rows is none.",
+            only=("throw", "break", "any") if name == "group_by" else ("throw", "break"),
+        )
+        for name in names
+    ) + (
+        SettingDefinition(
+            "read_overflow_mode_leaf", "throw", "As read_overflow_mode.", only=("throw", "break")
+        ),
     )
 
 
@@ -211,6 +235,7 @@ _DEFINED = (
         only=("throw", "break"),
     ),
     *_limits(),
+    *_overflow_modes(),
     SettingDefinition(
         "default_table_engine",
         "MergeTree",

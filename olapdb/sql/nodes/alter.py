@@ -235,7 +235,10 @@ class StatisticsAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class SettledAction(AlterAction):
-    """APPLY PATCHES or APPLY DELETED MASK: an UPDATE or DELETE leaves nothing to apply."""
+    """APPLY PATCHES or APPLY DELETED MASK: an UPDATE or DELETE leaves nothing to apply. `of_view`:
+    MODIFY SQL SECURITY or DEFINER of a view: there is one user."""
+
+    of_view: bool = False
 
 
 @dataclass(frozen=True, slots=True)

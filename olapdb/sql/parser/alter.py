@@ -15,6 +15,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import (
     clauses,
     columns,
+    create,
     data,
     expressions,
     queries,
@@ -30,7 +31,7 @@ _PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE"
 _PARTITION_VERBS: tuple[_PartitionVerb, ...] = get_args(_PartitionVerb)
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
 _OTHER_VERBS = ("UNFREEZE", "FORGET", "APPLY", "REWRITE")
-_OTHER_MODIFIED = ("SQL", "DEFINER", "DATABASE")
+_OTHER_MODIFIED = ("DATABASE",)
 
 
 def _parse_alter_database(cursor: TokenCursor, position: Position) -> nodes.AlterDatabase:
@@ -303,7 +304,7 @@ def _parse_update(cursor: TokenCursor, position: Position) -> nodes.UpdateWhere:
 
 
 def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`, such as SQL SECURITY."""
+    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`."""
     if cursor.take("COLUMN"):
         return _parse_modify_column(cursor)
     if cursor.take("ORDER", "BY"):
@@ -320,6 +321,9 @@ def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction 
         return nodes.ModifyRefresh(refresh.parse_refresh(cursor), position=position)
     if cursor.take("COMMENT"):
         return nodes.ModifyComment(clauses.parse_comment(cursor), position=position)
+    if cursor.key in ("SQL", "DEFINER"):
+        create.skip_definer(cursor)
+        return nodes.SettledAction(of_view=True, position=position)
     if cursor.key in _OTHER_MODIFIED:
         return None
     raise cursor.expected("COLUMN, QUERY, REFRESH, ORDER BY, TTL, SETTING or COMMENT")

@@ -165,7 +165,7 @@ def _parse_view(cursor: TokenCursor, or_replace: bool, position: Position) -> no
     if_not_exists = cursor.if_not_exists()
     name = _parse_new_name(cursor)
     view_columns = _parse_view_columns(cursor)
-    _skip_definer(cursor)
+    skip_definer(cursor)
     comment = clauses.parse_comment_clause(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
@@ -190,7 +190,7 @@ def _parse_view_columns(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, ..
     return tuple(elements.columns)
 
 
-def _skip_definer(cursor: TokenCursor) -> None:
+def skip_definer(cursor: TokenCursor) -> None:
     """Skip DEFINER and SQL SECURITY, which all mean the one user; raise AccessDenied for SQL
     SECURITY NONE, as ClickHouse does, and UnknownUser for another user."""
     while True:
@@ -235,7 +235,7 @@ def _parse_materialized_view(
         target = cursor.table_name()
         view_columns = view_columns or _parse_view_columns(cursor)
     populate = cursor.take("POPULATE") or populate
-    _skip_definer(cursor)
+    skip_definer(cursor)
     inner_storage: nodes.StorageClause | None = None
     if target is None:
         inner_storage, settings, comment = _parse_inner_storage(cursor)
@@ -251,7 +251,7 @@ def _parse_materialized_view(
             hint="Leave POPULATE out; EMPTY skips the first refresh.",
             position=position,
         )
-    _skip_definer(cursor)
+    skip_definer(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
     return nodes.CreateMaterializedView(
