@@ -221,7 +221,14 @@ def format_engine(engine: nodes.EngineClause) -> str:
     """Return `MergeTree` or `MergeTree()`, as it was written."""
     if not engine.has_arguments:
         return engine.name
-    return f"{engine.name}({expressions.format_expressions(engine.arguments)})"
+    words = 2 if engine.name == "Join" else 0
+    texts = [
+        ".".join(argument.parts)  # ANY, LEFT
+        if at < words and isinstance(argument, nodes.Identifier)
+        else expressions.format_expression(argument)
+        for at, argument in enumerate(engine.arguments)
+    ]
+    return f"{engine.name}({', '.join(texts)})"
 
 
 def format_storage(storage: nodes.StorageClause) -> list[str]:
