@@ -60,16 +60,12 @@ def _overflow_modes() -> tuple[SettingDefinition, ...]:
     names = ("distinct", "group_by", "join", "read", "set", "sort", "timeout")
     return tuple(
         SettingDefinition(
-            f"{name}_overflow_mode",
+            name,
             "throw",
             "Past the limit a query fails in every mode: an answer without some of its rows is none.",
-            only=("throw", "break", "any") if name == "group_by" else ("throw", "break"),
+            only=("throw", "break", "any") if name.startswith("group") else ("throw", "break"),
         )
-        for name in names
-    ) + (
-        SettingDefinition(
-            "read_overflow_mode_leaf", "throw", "As read_overflow_mode.", only=("throw", "break")
-        ),
+        for name in (*(f"{name}_overflow_mode" for name in names), "read_overflow_mode_leaf")
     )
 
 
@@ -261,6 +257,16 @@ _DEFINED = (
     ),
     SettingDefinition(
         "additional_result_filter", "", "A condition of the query's result, over its columns."
+    ),
+    SettingDefinition(
+        "enable_named_columns_in_function_tuple",
+        False,
+        "tuple(a, b) has the names of its arguments, if each has one of its own.",
+    ),
+    SettingDefinition(
+        "function_locate_has_mysql_compatible_argument_order",
+        True,
+        "locate takes the text to find first, else the text to search.",
     ),
     SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true."),
     SettingDefinition(

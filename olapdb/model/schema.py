@@ -40,6 +40,8 @@ class Column:
     """SQL text of the time from which on the column reads as its default; "" without one."""
     statistics: str = ""
     """The types of its STATISTICS, comma-separated."""
+    settings: str = ""
+    """Its SETTINGS, `name = value` comma-separated by name. They size blocks of ClickHouse's files."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", stored_type(self.type))

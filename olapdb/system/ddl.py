@@ -107,7 +107,10 @@ def key_clauses(table: Table) -> tuple[str, str]:
         return primary, order or primary
     primary = ""
     if 0 < table.primary_key < len(order_by):
-        primary = key_text(table.sorting_key[: table.primary_key])
+        kept = table.sorting_key[: table.primary_key]
+        primary = key_text(kept)
+        if table.declared_keys and f"{items}, ".startswith(f"{key_list(kept)}, "):
+            primary = declared[0] or declared[1]
     return primary, key_text(order_by) if order_by else "tuple()"
 
 
@@ -227,14 +230,15 @@ def _columns(columns: tuple[Column, ...]) -> str:
 
 
 def _column(column: Column) -> str:
-    """Return a column's definition: name, type, default, comment, codec, TTL."""
+    """Return a column's definition: name, type, default, comment, codec, TTL, settings."""
     text = f"`{column.name}` {column.type.name}"
     if column.default_kind:
         text += f" {column.default_kind} {column.default}".rstrip()
     codec = codec_clause(column)
     text += _comment(column.comment) + (f" {codec}" if codec else "")
     text += f" STATISTICS({column.statistics})" if column.statistics else ""
-    return text + (f" TTL {column.ttl}" if column.ttl else "")
+    text += f" TTL {column.ttl}" if column.ttl else ""
+    return text + (f" SETTINGS ({column.settings})" if column.settings else "")
 
 
 def _comment(comment: str) -> str:

@@ -189,6 +189,8 @@ def format_column(column: nodes.ColumnDefinition) -> str:
         parts.append(f"STATISTICS({', '.join(column.statistics)})")
     if column.ttl is not None:
         parts.append(f"TTL {expressions.format_expression(column.ttl)}")
+    if column.settings:
+        parts.append(f"SETTINGS ({queries.format_settings(column.settings)})")
     return " ".join(parts)
 
 

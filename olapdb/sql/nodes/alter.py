@@ -79,6 +79,8 @@ class ModifyColumn(AlterAction):
     first: bool = False
     after: str | None = None
     elements: tuple[tuple[str, int | None], ...] = ()
+    settings: tuple[Setting, ...] = ()
+    """What MODIFY SETTING gives to the column, or of value None what RESET SETTING takes from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class ColumnDefinition(Node):
     nested: tuple[tuple[str, DataType], ...] = ()
     statistics: tuple[str, ...] = ()
     nested_of: str = ""
+    settings: tuple[Setting, ...] = ()
 
     def flattened(self) -> tuple[ColumnDefinition, ...]:
         """Return `n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; another column unchanged."""

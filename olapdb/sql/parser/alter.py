@@ -330,9 +330,8 @@ def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction 
 
 
 def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
-    """Parse `c type … [REMOVE property]`, behind MODIFY COLUMN or ALTER COLUMN.
-
-    None if MODIFY SETTING or RESET SETTING of the column follows, which olapdb does not support."""
+    """Parse `c type … [REMOVE property | MODIFY SETTING a = 1, … | RESET SETTING a, …]`, behind
+    MODIFY COLUMN or ALTER COLUMN."""
     position = cursor.position()
     if_exists = cursor.if_exists()
     if (cursor.key_after(1), cursor.key_after(2), cursor.key_after(3)) == ("ADD", "ENUM", "VALUES"):
@@ -343,8 +342,13 @@ def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
         removed = cursor.take_one_of(*_REMOVED)
         if not removed:
             raise cursor.expected("what to remove: " + ", ".join(_REMOVED))
-    elif cursor.sees("MODIFY", "SETTING") or cursor.sees("RESET", "SETTING"):
-        return None
+    elif cursor.take("MODIFY", "SETTING"):
+        settings = clauses.parse_settings(cursor)
+        return nodes.ModifyColumn(column, if_exists, settings=settings, position=position)
+    elif cursor.take("RESET", "SETTING"):
+        names = cursor.comma_separated(lambda c: c.identifier("the name of a setting"))
+        settings = tuple(nodes.Setting(name, None, position=position) for name in names)
+        return nodes.ModifyColumn(column, if_exists, settings=settings, position=position)
     first, after = _parse_place(cursor)
     return nodes.ModifyColumn(column, if_exists, removed, first, after, position=position)
 

@@ -112,6 +112,7 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
     codec: tuple[nodes.Expression, ...] = ()
     ttl: nodes.Expression | None = None
     column_statistics: tuple[str, ...] = ()
+    settings: tuple[nodes.Setting, ...] = ()
     is_primary = False
     while cursor.key not in (",", ")", ""):
         if not kind and (default_kind := cursor.take_one_of(*_DEFAULT_KINDS)):
@@ -130,6 +131,9 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
             ttl = expressions.parse_expression(cursor)
         elif cursor.take("STATISTICS"):
             column_statistics = statistics.parse_column_statistics(cursor)
+        elif cursor.take("SETTINGS", "("):
+            settings = clauses.parse_settings(cursor)
+            cursor.expect(")")
         elif cursor.take("PRIMARY", "KEY"):
             is_primary = True
         else:
@@ -151,6 +155,7 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
         comment,
         nested,
         column_statistics,
+        settings=settings,
         position=position,
     )
     return column, is_primary
@@ -174,8 +179,6 @@ def _refuse_column_clause(cursor: TokenCursor) -> None:
     """Raise NotSupportedError if a clause that ClickHouse has for columns is next."""
     if cursor.key in ("AUTO_INCREMENT", "COLLATE"):
         raise cursor.refused(f"{cursor.key} of a column", "Leave it out.")
-    if cursor.sees("SETTINGS", "("):
-        raise cursor.refused("SETTINGS of a column", "Leave them out.")
 
 
 # --- indexes, constraints, projections

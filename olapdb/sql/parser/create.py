@@ -128,8 +128,8 @@ def _parse_table(
             like = _parse_like(cursor)
             if table_storage == nodes.StorageClause():
                 table_storage, later_comment = storage.parse_storage(
-        cursor, elements.primary_key, elements.primary_form
-    )
+                    cursor, elements.primary_key, elements.primary_form
+                )
                 comment = comment or later_comment
     return nodes.CreateTable(
         table,

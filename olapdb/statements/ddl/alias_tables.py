@@ -97,9 +97,7 @@ def _buffer(
         )
     for argument in engine.arguments[2:]:
         if not (isinstance(argument, nodes.Literal) and isinstance(argument.value, int | float)):
-            raise BadArguments(
-                "The limits of a Buffer are numbers.", position=argument.position
-            )
+            raise BadArguments("The limits of a Buffer are numbers.", position=argument.position)
     if statement.query is not None or own[0] == TEMPORARY_DATABASE:
         raise NotSupportedError(
             "A Buffer has no rows of its own to fill, and is not temporary.",

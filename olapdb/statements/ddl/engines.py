@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from olapdb import errors, types
 from olapdb.config import MEMORY_SETTINGS, is_deduplication
-from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.lazy import lazy_modules
+from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _EXTERNAL = (
 )
 
 _INSTEAD: Mapping[str, str] = {
-    "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'.",
+    "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
 }
 """What to use for an engine that is not supported."""
 _USES: Mapping[str, str] = {
