@@ -318,7 +318,7 @@ class View:
     dictionary: str = ""
     merges: str = ""
     """The engine `Merge('db', 'regexp')`, `Alias('db', 't')`, `Dictionary` or `GenerateRandom(1)` of a
-    table that stores no rows; else ""."""
+    table that stores no rows, `AS numbers(5)` of one that calls a table function; else ""."""
     alias_of: tuple[str, ...] = ()
     """The database and name of the table that an Alias stands for; else ()."""
     revision: int = field(default=0, compare=False)
@@ -329,14 +329,37 @@ class View:
         return not self.columns and not self.dictionary and not self.alias_of
 
     @property
+    def called_function(self) -> str:
+        """Return the call of CREATE TABLE … AS numbers(5) as SQL text; "" for other tables."""
+        return self.merges.removeprefix("AS ") if self.merges.startswith("AS ") else ""
+
+    @property
     def engine_name(self) -> str:
         """The engine's name, such as `Merge`; "" for a view."""
+        if self.called_function:
+            return _ENGINES_OF_FUNCTIONS.get(
+                self.called_function.partition("(")[0], "TableFunction"
+            )
         return self.merges.partition("(")[0]
 
     def renamed(self, database: str, name: str) -> View:
         """Return the view under another name."""
         return replace(self, database=database, name=name)
 
+
+_ENGINES_OF_FUNCTIONS = {
+    "numbers": "SystemNumbers",
+    "numbers_mt": "SystemNumbers",
+    "generate_series": "SystemNumbers",
+    "zeros": "SystemZeros",
+    "zeros_mt": "SystemZeros",
+    "values": "Values",
+    "`values`": "Values",
+    "file": "File",
+    "merge": "Merge",
+    "null": "Null",
+}
+"""What ClickHouse calls the engine of a table that calls a table function."""
 
 Standing: TypeAlias = Literal["", "candidate", "previous"]
 """The role of a materialized view's version. candidate: SYSTEM REBUILD VIEW is building it;

@@ -29,6 +29,8 @@ from olapdb.types import quote_identifier
 
 def view_engine(item: View) -> str:
     """Return the engine of a table that stores no rows, `Dictionary` with its dictionary's name."""
+    if item.called_function:
+        return ""
     if item.engine_name != "Dictionary":
         return item.merges
     ((database, name),) = {
@@ -63,6 +65,8 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
             listed = _columns(columns_of(snapshot, item))
             head = f"CREATE TABLE {qualified(item.database, item.name)}"
             head += f" ({listed})" if listed else ""  # the table of an Alias may be gone
+            if item.called_function:
+                return f"{head} AS {item.called_function}{_comment(item.comment)}"
             return f"{head} ENGINE = {view_engine(item)}{_comment(item.comment)}"
         case View():
             columns = f" ({_columns(item.columns)})" if item.columns else ""

@@ -32,6 +32,8 @@ def format_create_table(node: nodes.CreateTable) -> str:
     parts += format_storage(node.storage) + _comment(node.comment)
     if node.like is not None:
         parts.append(f"{'CLONE AS' if node.clone else 'AS'} {queries.format_table(node.like)}")
+    elif node.function is not None:
+        parts.append(f"AS {queries.format_relation(node.function)}")
     elif node.query is not None:
         parts.append(f"{'EMPTY AS' if node.empty else 'AS'} {queries.format_query(node.query)}")
     return " ".join(parts)

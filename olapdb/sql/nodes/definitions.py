@@ -7,7 +7,7 @@ from typing import Literal as Lit
 
 from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
 from olapdb.sql.nodes.expressions import Function, OrderItem
-from olapdb.sql.nodes.queries import Select
+from olapdb.sql.nodes.queries import Select, TableFunction
 from olapdb.sql.nodes.refresh import RefreshClause
 from olapdb.types import Array, DataType
 
@@ -146,8 +146,8 @@ class CreateTable(Statement):
     """CREATE TABLE.
 
     Columns and rows may come from AS SELECT (`query`; only columns if `empty`, EMPTY AS).  Columns
-    may come from AS another table (`like`), rows too if `clone` (CLONE AS).  REPLACE TABLE is OR
-    REPLACE of a table that `must_exist`.
+    may come from AS another table (`like`), rows too if `clone` (CLONE AS).  AS a table `function`
+    makes a table that calls it.  REPLACE TABLE is OR REPLACE of a table that `must_exist`.
     """
 
     table: TableName
@@ -165,6 +165,7 @@ class CreateTable(Statement):
     clone: bool = False
     comment: str = ""
     must_exist: bool = False
+    function: TableFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)

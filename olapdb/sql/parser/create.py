@@ -14,6 +14,7 @@ from olapdb.sql.parser import (
     operands,
     queries,
     refresh,
+    relations,
     storage,
 )
 from olapdb.sql.parser.cursor import TokenCursor
@@ -113,6 +114,7 @@ def _parse_table(
     )
     like: nodes.TableName | None = None
     query: nodes.Query | None = None
+    function: nodes.TableFunction | None = None
     empty = clone = False
     if cursor.take("CLONE", "AS"):
         clone, like = True, cursor.table_name()
@@ -124,8 +126,10 @@ def _parse_table(
     elif cursor.take("AS"):
         if query_is_next(cursor):
             query = queries.parse_query(cursor)
+        elif call_follows(cursor) and table_storage == nodes.StorageClause():
+            function = relations.parse_function(cursor)
         else:
-            like = _parse_like(cursor)
+            like = cursor.table_name()
             if table_storage == nodes.StorageClause():
                 table_storage, later_comment = storage.parse_storage(
                     cursor, elements.primary_key, elements.primary_form
@@ -146,15 +150,9 @@ def _parse_table(
         like,
         clone,
         comment or clauses.parse_comment_clause(cursor),
+        function=function,
         position=position,
     )
-
-
-def _parse_like(cursor: TokenCursor) -> nodes.TableName:
-    """Parse the name of the table whose columns CREATE TABLE … AS copies."""
-    if call_follows(cursor):
-        raise cursor.refused("CREATE TABLE AS a table function", "Use AS SELECT * FROM …")
-    return cursor.table_name()
 
 
 # --- views
