@@ -177,8 +177,14 @@ def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
 
 def _refuse_column_clause(cursor: TokenCursor) -> None:
     """Raise NotSupportedError if a clause that ClickHouse has for columns is next."""
-    if cursor.key in ("AUTO_INCREMENT", "COLLATE"):
-        raise cursor.refused(f"{cursor.key} of a column", "Leave it out.")
+    if cursor.key == "AUTO_INCREMENT":
+        raise SyntaxError(
+            "AUTO_INCREMENT is not supported.",
+            hint="Leave it out: DEFAULT generateSerialID('name') numbers rows.",
+            position=cursor.position(),
+        )
+    if cursor.key == "COLLATE":
+        raise cursor.refused("COLLATE of a column", "Leave it out.")
 
 
 # --- indexes, constraints, projections

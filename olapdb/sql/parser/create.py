@@ -62,6 +62,12 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
         return functions.parse_create_function(cursor, or_replace, aggregate, position)
     if cursor.key == "UNIQUE":
         raise cursor.refused("A unique index", "Use ReplacingMergeTree to keep one row for a key.")
+    if cursor.key in ("LIVE", "WINDOW"):  # ClickHouse has them no more
+        raise SyntaxError(
+            f"CREATE {cursor.key} is not supported.",
+            hint=_REFUSED[cursor.key],
+            position=cursor.position(),
+        )
     if cursor.key in _REFUSED:
         raise cursor.refused(f"CREATE {cursor.key}", _REFUSED[cursor.key])
     raise cursor.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE, FUNCTION or INDEX")

@@ -148,7 +148,7 @@ def _text(argument: nodes.Expression, context: StatementContext) -> str:
             return context.database
         case _:
             raise BadArguments(
-                "Alias takes names of a database and a table.", position=argument.position
+                "The engine takes names of a database and a table.", position=argument.position
             )
 
 

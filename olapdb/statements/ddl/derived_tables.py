@@ -85,7 +85,8 @@ def build_call(statement: nodes.CreateTable, context: StatementContext, snapshot
     """Return the table of CREATE TABLE … AS f(…), which calls f whenever it is read; nothing is
     published.
 
-    Raises NotSupportedError for indexes, constraints and a temporary one, NotFoundColumnInBlock for a column that f does not give, and the errors of the call."""
+    Raises NotSupportedError for indexes, constraints and a temporary one, NotFoundColumnInBlock for a
+    column that f does not give, and the errors of the call."""
     database, name = context.locate(statement.table)
     require_own_database(database, snapshot, statement.table.position)
     of_table = (statement.indexes, statement.constraints, statement.projections)

@@ -142,6 +142,12 @@ def _supported_name(clause: nodes.EngineClause) -> str:
         hint = _INSTEAD.get(name, hint)
         kind = errors.ClusterDoesntExist if name == "Distributed" else errors.NotSupportedError
         raise kind(f"Engine {clause.name} is not supported.", hint=hint, position=clause.position)
+    if name in ("View", "MaterializedView"):
+        raise errors.IncorrectQuery(
+            f"Tables of ENGINE {name} are not created directly.",
+            hint="Use CREATE VIEW or CREATE MATERIALIZED VIEW.",
+            position=clause.position,
+        )
     raise errors.UnknownStorage(
         f"Unknown table engine {clause.name}.", hint=hint, position=clause.position
     )
@@ -158,6 +164,12 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     if clause.name != name:  # ReplicatedX('/path', 'replica', …): these two are ignored
         while arguments and isinstance(arguments[0], nodes.Literal):
             arguments.pop(0)
+    if name == "MergeTree" and len(arguments) > 2:
+        raise errors.BadArguments(
+            "This syntax for MergeTree is deprecated.",
+            hint="Say ENGINE = MergeTree PARTITION BY … ORDER BY ….",
+            position=clause.position,
+        )
     required, allowed = _argument_counts(name)
     if not required <= len(arguments) <= allowed:
         raise errors.NumberOfArgumentsDoesntMatch(
