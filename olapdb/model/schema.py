@@ -156,9 +156,9 @@ class Engine:
 
     def __str__(self) -> str:
         words = 2 if self.name == "Join" else 0  # ANY, LEFT
-        names = map(quote_identifier, self.arguments[words:])
+        names = [quote_identifier(name) for name in self.arguments[words:]]
         if self.name == "File":
-            names = (f"'{name}'" for name in self.arguments)
+            names = [f"'{name}'" for name in self.arguments]
         arguments = ", ".join((*self.arguments[:words], *names))
         return f"{self.name}({arguments})" if arguments else self.name
 
