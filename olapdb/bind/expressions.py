@@ -42,6 +42,7 @@ from olapdb.bind.variants import (
     refuse_suspicious_variants,
 )
 from olapdb.bind.windows import bind_window, refuse_windows
+from olapdb.functions.kernels.supertypes import low_cardinality_result
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
@@ -131,7 +132,7 @@ class ExpressionBinder:
                     return self._array_literal(elements)
             case sql.TupleLiteral(elements=elements):
                 with located(node.position):
-                    return self.call("tuple", self.bind_all(elements))
+                    return self._tuple(elements)
             case sql.IntervalLiteral():
                 with located(node.position):
                     return self.call(f"toInterval{node.unit}", (self.bind(node.expression),))
@@ -412,6 +413,12 @@ class ExpressionBinder:
             return bind_grouping(self.bind_all(node.arguments))
         if folded in ("arrayjoin", "unnest"):
             return self._array_join(node)
+        if folded == "tuple":
+            return self._tuple(node.arguments)
+        if folded == "locate" and not self.context.flag(
+            "function_locate_has_mysql_compatible_argument_order"
+        ):
+            return self.call("position", self.bind_all(node.arguments))
         if folded == "casewithexpression":
             return self._case(node)
         if folded in ("least", "greatest") and self.context.flag(
@@ -419,6 +426,22 @@ class ExpressionBinder:
         ):
             return self._null_if_any(node)
         return self.call(node.name, self.bind_all(node.arguments))
+
+    def _tuple(self, elements: tuple[sql.Expression, ...]) -> expressions.Expression:
+        """Bind a tuple. Under the setting enable_named_columns_in_function_tuple it has the names of
+        its elements, if each has one of its own."""
+        bound = self.call("tuple", self.bind_all(elements))
+        if not self.context.flag("enable_named_columns_in_function_tuple"):
+            return bound
+        names = [
+            e.name if isinstance(e, sql.Alias) else e.parts[-1]
+            for e in elements
+            if isinstance(e, sql.Alias | sql.Identifier)
+        ]
+        kind = bound.type
+        if len(set(names)) != len(elements) or not isinstance(kind, types.Tuple):
+            return bound
+        return self.cast(bound, types.Tuple(kind.elements, tuple(names)))
 
     def _null_if_any(self, node: sql.Function) -> expressions.Expression:
         """Bind a call that is NULL if one of its arguments is."""
@@ -536,9 +559,13 @@ class ExpressionBinder:
         results = [*arguments[1::2], otherwise]
         if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
             arguments = [self._without_zero_bytes(a) for a in arguments]
-        bound = self.call("multiIf", tuple(arguments))
-        refuse_new_variant(bound, arguments)
-        return bound
+        chosen = self.call("multiIf", tuple(arguments))
+        refuse_new_variant(chosen, arguments)
+        fixed = [isinstance(e, expressions.Constant) for e in (subject, *cases, otherwise)]
+        hinted = low_cardinality_result(chosen.type, [subject.type], [False])
+        if hinted == chosen.type or not all(fixed[1:]):
+            return chosen
+        return self.cast(chosen, hinted)
 
     def _without_zero_bytes(self, argument: expressions.Expression) -> expressions.Expression:
         """Return a FixedString as a String, any other value unchanged."""

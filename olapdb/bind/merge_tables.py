@@ -125,7 +125,7 @@ def _branch(
     columns += [_name(item.database, NAMES[0]), _name(item.name, NAMES[1])]
     name = sql.TableName(item.name, item.database)
     combines = isinstance(item, Table) and item.engine.combines
-    merges = isinstance(item, View) and item.engine_name in ("Merge", "Alias")
+    merges = isinstance(item, View) and item.engine_name in ("Merge", "Alias", "Buffer")
     table = sql.TableReference(
         name,
         _SOURCE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ from olapdb.bind.lambdas import with_lambda
 from olapdb.bind.nested_values import nested_arrays
 from olapdb.bind.syntax import rewrite
 from olapdb.lazy import LazyModule
+from olapdb.plan.expressions import Constant
 from olapdb.sql import nodes as sql
+from olapdb.types import STRING
 
 if TYPE_CHECKING:
     from olapdb.sql import format as sql_format
@@ -35,6 +38,8 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
             return _shortened(binder, inner)
         if isinstance(inner, sql.Query):
             return inner
+        if isinstance(inner, sql.Parameter) and inner.name and inner.type is not None:
+            return _with_value(binder, inner)
         if isinstance(inner, sql.Function) and (named := with_lambda(binder, inner)) is not inner:
             return rewrite(named, change)
         if isinstance(inner, sql.Function) and (inner.distinct or inner.filter is not None):
@@ -42,6 +47,38 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
         return None
 
     return sql_format.column_name(rewrite(node, change))
+
+
+def _with_value(binder: Binder, node: sql.Parameter) -> sql.Expression:
+    """Return `{p:UInt8}` with its value, as the name of a column has it: `_CAST(5, 'UInt8')`, a String
+    alone. A value that no literal can hold leaves the parameter as it is."""
+    bound = binder.bind(node)
+    value = bound.value.as_py() if isinstance(bound, Constant) else node
+    literal = _literal(value)
+    if literal is None or node.type is None:
+        return node
+    if node.type == STRING:
+        return literal
+    return sql.Function("_CAST", (literal, sql.Literal(str(node.type))))
+
+
+def _literal(value: object) -> sql.Expression | None:
+    """Return a value as a literal, a date and a time as their number; None if no literal holds it."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return sql.Literal(value)
+        case datetime.datetime():
+            seconds = value.replace(tzinfo=value.tzinfo or datetime.UTC).timestamp()
+            return sql.Literal(int(seconds)) if seconds == int(seconds) else None
+        case datetime.date():
+            return sql.Literal((value - datetime.date(1970, 1, 1)).days)
+        case list() | tuple():
+            elements = [_literal(element) for element in value]
+            kind = sql.ArrayLiteral if isinstance(value, list) else sql.TupleLiteral
+            whole = tuple(element for element in elements if element is not None)
+            return kind(whole) if len(whole) == len(elements) else None
+        case _:
+            return None
 
 
 def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:

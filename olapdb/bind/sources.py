@@ -155,7 +155,7 @@ def _table_reference(
             relation = table_relation(queries, table, source, context)
             if table.engine.name == "Join":
                 relation = join_tables.join_rows(table, relation)
-        case View() if table.engine_name == "Merge":
+        case View() if table.engine_name == "Merge" and not table.called_function:
             merged = merged_tables(_merge_arguments(table), context.database, source.position)
             bound = merge_tables.bind_merged(queries, merged, source, context, table)
             relation = _merged_relation(queries, bound, _qualifiers(source, table))

@@ -125,6 +125,13 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         "",
         "The column that JSONObjectEachRow has as the names of its objects; empty: none.",
     ),
+    ("format_template_row_format", "", "A row of Template: a text with ${column:rule} in it."),
+    (
+        "format_template_resultset_format",
+        "",
+        "The result of Template: a text with ${data}, ${rows:rule}, ${totals} in it; '': the rows.",
+    ),
+    ("format_template_rows_between_delimiter", "\n", "What stands between rows of Template."),
     ("output_format_sql_insert_include_column_names", True, "SQLInsert names the columns."),
     ("output_format_sql_insert_quote_names", True, "SQLInsert writes names in backquotes."),
     ("output_format_sql_insert_use_replace", False, "SQLInsert writes REPLACE, not INSERT."),

@@ -42,10 +42,30 @@ def _limits() -> tuple[SettingDefinition, ...]:
         "max_rows_in_distinct": "Distinct rows of a DISTINCT.",
         "max_rows_in_join": "Rows of a join's right side.",
         "max_rows_to_group_by": "Groups of a GROUP BY.",
+        "max_rows_to_sort": "Rows that an ORDER BY without LIMIT sorts.",
+        "max_bytes_in_set": "Bytes of the set of an IN.",
+        "max_bytes_in_distinct": "Bytes of the rows that a DISTINCT returns.",
+        "max_bytes_in_join": "Bytes of a join's right side.",
+        "max_bytes_to_sort": "Bytes of the rows that an ORDER BY without LIMIT sorts.",
     }
     return tuple(
         SettingDefinition(name, 0, f"{text} More are an error; 0 means no limit.", minimum=0)
         for name, text in texts.items()
+    )
+
+
+def _overflow_modes() -> tuple[SettingDefinition, ...]:
+    """Return the settings that say what happens past a limit: an answer without some of its rows is
+    none here, so each mode fails."""
+    names = ("distinct", "group_by", "join", "read", "set", "sort", "timeout")
+    return tuple(
+        SettingDefinition(
+            name,
+            "throw",
+            "Past the limit a query fails in every mode: an answer without some of its rows is none.",
+            only=("throw", "break", "any") if name.startswith("group") else ("throw", "break"),
+        )
+        for name in (*(f"{name}_overflow_mode" for name in names), "read_overflow_mode_leaf")
     )
 
 
@@ -211,6 +231,7 @@ _DEFINED = (
         only=("throw", "break"),
     ),
     *_limits(),
+    *_overflow_modes(),
     SettingDefinition(
         "default_table_engine",
         "MergeTree",
@@ -236,6 +257,16 @@ _DEFINED = (
     ),
     SettingDefinition(
         "additional_result_filter", "", "A condition of the query's result, over its columns."
+    ),
+    SettingDefinition(
+        "enable_named_columns_in_function_tuple",
+        False,
+        "tuple(a, b) has the names of its arguments, if each has one of its own.",
+    ),
+    SettingDefinition(
+        "function_locate_has_mysql_compatible_argument_order",
+        True,
+        "locate takes the text to find first, else the text to search.",
     ),
     SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true."),
     SettingDefinition(

@@ -90,9 +90,12 @@ class Settings(Mapping[str, SettingValue]):
             )
 
     def with_changes(self, changes: Mapping[str, object]) -> Settings:
-        """Return these settings with some changed. Raises UnknownSetting for an unknown name, and
+        """Return these settings with some changed; None is the default. Raises UnknownSetting for an unknown name, and
         CannotParseSetting, BadArguments or SettingOutOfRange for a wrong value."""
-        return Settings({**self._changed, **changes}) if changes else self
+        if not changes:
+            return self
+        changed = {**self._changed, **changes}
+        return Settings({name: value for name, value in changed.items() if value is not None})
 
     def integer(self, name: str) -> int:
         """Return a setting as a whole number."""

@@ -523,3 +523,7 @@ class DictionariesWasNotLoaded(ProgrammingError, name="DICTIONARIES_WAS_NOT_LOAD
 
 class InvalidUsageOfInput(ProgrammingError, name="INVALID_USAGE_OF_INPUT", code=477):
     """The function input() where no data of an INSERT are."""
+
+
+class InvalidTemplate(ProgrammingError, name="INVALID_TEMPLATE_FORMAT", code=474):
+    """A template of the format Template that says no rows, or something that there is not."""

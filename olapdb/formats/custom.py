@@ -70,7 +70,14 @@ class CustomWriter(Writer):
 
     def _texts(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
         """Return a column as texts, as the rule writes values."""
-        return _VALUES[self._rule](column, data_type, self.header)
+        return column_values(self._rule, column, data_type, self.header)
+
+
+def column_values(
+    rule: str, column: pa.Array, data_type: types.DataType, header: Header
+) -> pa.Array:
+    """Return a column as texts, as an escaping rule writes values."""
+    return _VALUES[rule](column, data_type, header)
 
 
 def _escaped(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:

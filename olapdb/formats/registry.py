@@ -28,6 +28,7 @@ from olapdb.formats import (
     raw,
     row_binary,
     tab_separated,
+    template,
     tskv,
     values,
     xml,
@@ -57,6 +58,7 @@ _MODULES = (
     hive_text,
     null,
     one,
+    template,
 )
 
 

@@ -248,10 +248,19 @@ def object_kind(schema_object: SchemaObject) -> str:
 def encode_columns(columns: Iterable[Column]) -> Json:
     """Return columns as a JSON list."""
     return [
-        [c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec, c.since]
-        + ([c.ttl, c.statistics] if c.statistics else [c.ttl] if c.ttl else [])
+        [
+            *(c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec, c.since),
+            *_last_given([c.ttl, c.statistics, c.settings]),
+        ]
         for c in columns
     ]
+
+
+def _last_given(texts: list[str]) -> list[str]:
+    """Return the texts up to the last one that is not empty."""
+    while texts and not texts[-1]:
+        texts.pop()
+    return texts
 
 
 def encode_object(schema_object: SchemaObject) -> str:

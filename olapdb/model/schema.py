@@ -43,6 +43,8 @@ class Column:
     """SQL text of the time from which on the column reads as its default; "" without one."""
     statistics: str = ""
     """The types of its STATISTICS, comma-separated."""
+    settings: str = ""
+    """Its SETTINGS, `name = value` comma-separated by name. They size blocks of ClickHouse's files."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", stored_type(self.type))
@@ -156,7 +158,11 @@ class Engine:
         return next((a for r, a in zip(roles, self.arguments) if r == role), None)
 
     def __str__(self) -> str:
-        arguments = ", ".join(quote_identifier(name) for name in self.arguments)
+        words = 2 if self.name == "Join" else 0  # ANY, LEFT
+        names = [quote_identifier(name) for name in self.arguments[words:]]
+        if self.name == "File":
+            names = [f"'{name}'" for name in self.arguments]
+        arguments = ", ".join((*self.arguments[:words], *names))
         return f"{self.name}({arguments})" if arguments else self.name
 
 
@@ -248,6 +254,9 @@ class Table:
     """The names of the constraints that are ASSUME: no row is checked for them."""
     sampling_key: str = ""
     """SQL text of SAMPLE BY, an unsigned integer of the primary key; "" without one."""
+    declared_keys: tuple[str, ...] = ()
+    """(primary, order, items): the texts of PRIMARY KEY ("" without one) and of ORDER BY as they were
+    written for a sorting key of these items; () where they are written as others are."""
     revision: int = field(default=0, compare=False)
 
     def column(self, name: str) -> Column | None:
@@ -312,7 +321,7 @@ class View:
     dictionary: str = ""
     merges: str = ""
     """The engine `Merge('db', 'regexp')`, `Alias('db', 't')`, `Dictionary` or `GenerateRandom(1)` of a
-    table that stores no rows; else ""."""
+    table that stores no rows, `AS numbers(5)` of one that calls a table function; else ""."""
     alias_of: tuple[str, ...] = ()
     """The database and name of the table that an Alias stands for; else ()."""
     revision: int = field(default=0, compare=False)
@@ -323,14 +332,37 @@ class View:
         return not self.columns and not self.dictionary and not self.alias_of
 
     @property
+    def called_function(self) -> str:
+        """Return the call of CREATE TABLE … AS numbers(5) as SQL text; "" for other tables."""
+        return self.merges.removeprefix("AS ") if self.merges.startswith("AS ") else ""
+
+    @property
     def engine_name(self) -> str:
         """The engine's name, such as `Merge`; "" for a view."""
+        if self.called_function:
+            return _ENGINES_OF_FUNCTIONS.get(
+                self.called_function.partition("(")[0], "TableFunction"
+            )
         return self.merges.partition("(")[0]
 
     def renamed(self, database: str, name: str) -> View:
         """Return the view under another name."""
         return replace(self, database=database, name=name)
 
+
+_ENGINES_OF_FUNCTIONS = {
+    "numbers": "SystemNumbers",
+    "numbers_mt": "SystemNumbers",
+    "generate_series": "SystemNumbers",
+    "zeros": "SystemZeros",
+    "zeros_mt": "SystemZeros",
+    "values": "Values",
+    "`values`": "Values",
+    "file": "File",
+    "merge": "Merge",
+    "null": "Null",
+}
+"""What ClickHouse calls the engine of a table that calls a table function."""
 
 Standing: TypeAlias = Literal["", "candidate", "previous"]
 """The role of a materialized view's version. candidate: SYSTEM REBUILD VIEW is building it;

@@ -195,6 +195,12 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
             case TokenType.IDENTIFIER if piece[at] in '"`':
                 value = _unquote(source, piece[at:after], start + at)
                 tokens.append(Token("name", value, "", start + at, start + after))
+            case TokenType.PARAMETER if piece[at : at + 2] == "@@":
+                tokens.append(Token("operator", "@@", "@@", start + at, start + at + 2))
+            case TokenType.PARAMETER if tokens and tokens[-1].end == start + after:
+                pass  # the second one of @@
+            case TokenType.PARAMETER:
+                raise SyntaxError("Unrecognized token '@'.", position=source.position(start + at))
             case TokenType.PLACEHOLDER:
                 tokens.append(Token("operator", "?", "?", start + at, start + after))
             case (
@@ -202,7 +208,6 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
                 | TokenType.IDENTIFIER
                 | TokenType.BACKSLASH
                 | TokenType.HASH
-                | TokenType.PARAMETER
             ):
                 raise SyntaxError(
                     f"Unrecognized token {piece[at:after][:20]!r}.",

@@ -22,7 +22,7 @@ from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.projection_reader import stored_projection
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore
-from olapdb.system.ddl import create_statement, engine_full, key_list, view_engine
+from olapdb.system.ddl import create_statement, engine_full, shown_keys, view_engine
 from olapdb.system.information_schema import DATABASE, information_tables
 from olapdb.system.part_tables import live_parts
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
@@ -108,8 +108,8 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             statement,
             "" if isinstance(item, Table) or _is_engine(item) else item.query,
             table.partition_key if table else "",
-            key_list(table.sorting_key) if table else "",
-            key_list(table.sorting_key[: table.primary_key]) if table else "",
+            shown_keys(table)[1] if table else "",
+            shown_keys(table)[0] if table else "",
             rows,
             size,
             item.comment,

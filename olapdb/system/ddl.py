@@ -29,6 +29,8 @@ from olapdb.types import quote_identifier
 
 def view_engine(item: View) -> str:
     """Return the engine of a table that stores no rows, `Dictionary` with its dictionary's name."""
+    if item.called_function:
+        return ""
     if item.engine_name != "Dictionary":
         return item.merges
     ((database, name),) = {
@@ -63,6 +65,8 @@ def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
             listed = _columns(columns_of(snapshot, item))
             head = f"CREATE TABLE {qualified(item.database, item.name)}"
             head += f" ({listed})" if listed else ""  # the table of an Alias may be gone
+            if item.called_function:
+                return f"{head} AS {item.called_function}{_comment(item.comment)}"
             return f"{head} ENGINE = {view_engine(item)}{_comment(item.comment)}"
         case View():
             columns = f" ({_columns(item.columns)})" if item.columns else ""
@@ -84,10 +88,9 @@ def engine_full(table: Table) -> str:
         return text + _settings(table.settings)
     if table.partition_key:
         text += f" PARTITION BY {table.partition_key}"
-    order_by = _order_by(table)
-    if 0 < table.primary_key < len(order_by):
-        text += f" PRIMARY KEY {key_text(table.sorting_key[: table.primary_key])}"
-    text += f" ORDER BY {key_text(order_by) if order_by else 'tuple()'}"
+    primary, order = key_clauses(table)
+    text += f" PRIMARY KEY {primary}" if primary else ""
+    text += f" ORDER BY {order}"
     if table.sampling_key:
         text += f" SAMPLE BY {table.sampling_key}"
     if table.ttl:
@@ -96,6 +99,39 @@ def engine_full(table: Table) -> str:
     if all(name != "index_granularity" for name, _ in settings):
         settings += (("index_granularity", table.setting("index_granularity")),)
     return text + _settings(settings)
+
+
+def key_clauses(table: Table) -> tuple[str, str]:
+    """Return the texts of PRIMARY KEY, "" for none, and of ORDER BY, as they were written unless an
+    ALTER changed the key since."""
+    order_by = _order_by(table)
+    *declared, items = table.declared_keys or ("", "", "")
+    if table.declared_keys and items == key_list(table.sorting_key):
+        primary, order = declared
+        return primary, order or primary
+    primary = ""
+    if 0 < table.primary_key < len(order_by):
+        kept = table.sorting_key[: table.primary_key]
+        primary = key_text(kept)
+        if table.declared_keys and f"{items}, ".startswith(f"{key_list(kept)}, "):
+            primary = declared[0] or declared[1]
+    return primary, key_text(order_by) if order_by else "tuple()"
+
+
+def shown_keys(table: Table) -> tuple[str, str]:
+    """Return the content of primary_key and sorting_key of system.tables: the items of the keys, one
+    in parentheses with them if it was written so."""
+    primary, order = key_clauses(table)
+    whole = table.primary_key == len(table.sorting_key)
+    shown = (
+        (primary or (order if whole else ""), table.sorting_key[: table.primary_key]),
+        (order, table.sorting_key),
+    )
+    texts = (
+        text if len(items) == 1 and text.startswith("(") else key_list(items)
+        for text, items in shown
+    )
+    return next(texts), next(texts)
 
 
 def _settings(settings: tuple[tuple[str, object], ...]) -> str:
@@ -198,14 +234,15 @@ def _columns(columns: tuple[Column, ...]) -> str:
 
 
 def _column(column: Column) -> str:
-    """Return a column's definition: name, type, default, comment, codec, TTL."""
+    """Return a column's definition: name, type, default, comment, codec, TTL, settings."""
     text = f"`{column.name}` {column.type.name}"
     if column.default_kind:
         text += f" {column.default_kind} {column.default}".rstrip()
     codec = codec_clause(column)
     text += _comment(column.comment) + (f" {codec}" if codec else "")
     text += f" STATISTICS({column.statistics})" if column.statistics else ""
-    return text + (f" TTL {column.ttl}" if column.ttl else "")
+    text += f" TTL {column.ttl}" if column.ttl else ""
+    return text + (f" SETTINGS ({column.settings})" if column.settings else "")
 
 
 def _comment(comment: str) -> str:

@@ -76,6 +76,36 @@ def test_rows_before_limit(
         assert _answer(connection, sql) == _expected(oracle, sql), query
 
 
+@pytest.mark.parametrize(
+    ("row", "result"),
+    [
+        ("${a:XML} ${b:JSON} ${b:CSV} ${b:Quoted} ${b:Escaped} ${b:Raw} $$", ""),
+        ("a=${a:CSV}, ${1:Quoted}", "<${data}> ${rows:XML} of ${rows_before_limit:CSV}"),
+        ("${a:CSV}", "[${data}] T ${totals}"),
+        ("${a:CSV}", "${data} ${min} ${max}"),
+        ("${a:CSV}", "${rows:CSV} ${data}"),
+        ("${a:CSV}", "no rows"),
+        ("${a:CSV}", "${data} ${nope:CSV}"),
+        ("${a:Nope}", ""),
+        ("${a}", ""),
+        ("${nope:CSV}", ""),
+        ("", ""),
+    ],
+)
+def test_template(row: str, result: str, oracle: Oracle, connection: olapdb.Connection) -> None:
+    settings = (
+        f"format_template_row_format = '{row}', format_template_resultset_format = '{result}'"
+    )
+    for query in (
+        "SELECT a, 'x\"y' AS b FROM counted ORDER BY a LIMIT 3",
+        "SELECT a, '' AS b FROM counted WHERE a > 99",
+        "SELECT intDiv(a, 3) AS a, count() AS b FROM counted GROUP BY a WITH TOTALS ORDER BY a",
+    ):
+        for more in ("", ", extremes = 1, format_template_rows_between_delimiter = ';'"):
+            sql = f"{query} FORMAT Template SETTINGS {settings}{more}"
+            assert _answer(connection, sql) == _expected(oracle, sql), sql
+
+
 _UNREADABLE = (
     ("CSV", "s String, x {0}", "q,{1}"),
     ("CSV", "x {0}, s String", "{1},q"),

@@ -63,7 +63,7 @@ def test_all_settings_of_clickhouse_are_known() -> None:
     assert {name for name in unknown if not name.startswith(UNKNOWN)} == set()
 
 
-UNKNOWN = ("format_hive_text_", "format_template_", "input_format_hive_text_")
+UNKNOWN = ("format_hive_text_", "input_format_hive_text_")
 
 
 def test_what_clients_send_is_accepted_and_what_would_be_ignored_is_refused() -> None:
@@ -72,11 +72,32 @@ def test_what_clients_send_is_accepted_and_what_would_be_ignored_is_refused() ->
             "SELECT 1 SETTINGS log_comment = 'daily', join_algorithm = 'grace_hash',"
             " max_query_size = 1000000, max_result_bytes = 0, read_overflow_mode = 'throw'"
         )
-        for setting in ("validate_polygons = 0", "group_by_overflow_mode = 'any'"):
+        for setting in ("validate_polygons = 0", "mutations_execute_subqueries_on_initiator = 1"):
             with pytest.raises(NotSupportedError, match=setting.split()[0]):
                 connection.execute(f"SELECT 1 SETTINGS {setting}")
         with pytest.raises(olapdb.Error, match="Unknown setting"):
             connection.execute("SELECT 1 SETTINGS no_such_setting = 1")
+
+
+@pytest.mark.parametrize("mode", ["throw", "break", "any"])
+def test_a_limit_fails_in_every_mode(mode: str) -> None:
+    """An answer without some of its groups is none: the mode is accepted, and the query fails."""
+    query = "SELECT number, count() FROM numbers(100) GROUP BY number"
+    with olapdb.connect() as connection:
+        connection.execute(f"SET group_by_overflow_mode = '{mode}', max_rows_to_group_by = 99")
+        with pytest.raises(olapdb.Error, match="max_rows_to_group_by"):
+            connection.execute(query).fetchall()
+        connection.execute("SET max_rows_to_group_by = 100")
+        assert len(connection.execute(query).fetchall()) == 100
+
+
+def test_default_unsets_a_setting() -> None:
+    with olapdb.connect() as connection:
+        query = "SELECT changed, value FROM system.settings WHERE name = 'max_block_size'"
+        connection.execute("SET max_block_size = 7")
+        assert connection.execute(query).fetchall() == [(1, "7")]
+        connection.execute("SET max_block_size = DEFAULT")
+        assert connection.execute(query).fetchall() == [(0, "65409")]
 
 
 def test_numbers_with_units() -> None:

@@ -21,7 +21,8 @@ from olapdb.plan.nodes import (
 )
 
 COUNTING_FORMATS = frozenset(
-    {"json", "jsonstrings", "jsoncompact", "jsoncompactstrings", "jsoncolumnswithmetadata", "xml"}
+    {"json", "jsonstrings", "jsoncompact", "jsoncompactstrings", "jsoncolumnswithmetadata"}
+    | {"template", "xml"}
 )
 """The formats that say the number, in lower case."""
 

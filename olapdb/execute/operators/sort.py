@@ -13,6 +13,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.ordering import OrderColumn, rows_within
 from olapdb.config import tuning
+from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import Sorter
 from olapdb.plan.nodes import Sort, SortKey
 from olapdb.types.arrow_values import from_numpy
@@ -31,6 +32,8 @@ def sort_batches(
     ):
         if node.limit is not None:
             child = _top_rows(node, node.limit, child, context, sorter)
+        else:
+            child = limited(child, "max_rows_to_sort", context)
         for batch in child:
             context.check()
             sorter.add(batch)

@@ -14,10 +14,9 @@ from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.compute.spill.budget import SpillBudget
-from olapdb.config import Settings
 from olapdb.errors import IncorrectResultOfScalarSubquery
 from olapdb.execute.operators.dictionaries import DICTIONARY, dictionary_rows
-from olapdb.execute.operators.row_limits import check_rows
+from olapdb.execute.operators.row_limits import check_bytes, check_rows, has_limit
 from olapdb.functions import default_value
 from olapdb.lazy import lazy_modules
 from olapdb.plan import nodes
@@ -131,12 +130,13 @@ def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Look
         buffer = RowBuffer(plan.schema, account)
         budget = SpillBudget("join", context, account)
         types = [field.type for field in plan.schema]
-        may_be_large = not Settings.of(context.settings).integer("max_rows_in_set")
+        may_be_large = not has_limit("max_rows_in_set", context)
         for batch in run_node(with_large_sets_joined(plan, context), context):
             if may_be_large and buffer.would_exceed(budget, batch, types):
                 return LargeSet(context.memory.limit_bytes)
             buffer.add(batch)
         lookup = buffer.build_lookup(threads=context.threads)
     check_rows(lookup.count, "max_rows_in_set", context)
+    check_bytes(lookup.nbytes, "max_rows_in_set", context)
     context.memory.add(lookup.nbytes, what)
     return lookup

@@ -440,6 +440,8 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise illegal(name, keys.type, "an array")
     otherwise = arguments[3] if len(arguments) > 3 else subject
     result = _common([Argument(value_type.inner), otherwise])
+    if len(arguments) < 4 or otherwise.constant is not None:
+        result = low_cardinality_result(result, [subject.type], [False])
     compared = _key_type(subject.type, key_type.inner)
     found_keys, found_values = keys.constant.values, values.constant.values
     if len(found_keys) != len(found_values):

@@ -117,6 +117,7 @@ def _create_table(node: nodes.CreateTable) -> str:
         storage=nodes.StorageClause(),
         query=None,
         like=None,
+        function=None,
         comment="",
     )
     lines = [definitions.format_create_table(head)]
@@ -133,6 +134,8 @@ def _create_table(node: nodes.CreateTable) -> str:
         lines.append(bracketed(",\n".join(elements)))
     if node.like is not None:
         lines[-1] += f" {'CLONE AS' if node.clone else 'AS'} {queries.format_table(node.like)}"
+    if node.function is not None:
+        lines[-1] += f" AS {queries.format_relation(node.function)}"
     lines += definitions.format_storage(_as_calls(node.storage)) + _comment(node.comment)
     if node.query is not None:
         word = "EMPTY AS" if node.empty else "AS"

@@ -32,6 +32,8 @@ def format_create_table(node: nodes.CreateTable) -> str:
     parts += format_storage(node.storage) + _comment(node.comment)
     if node.like is not None:
         parts.append(f"{'CLONE AS' if node.clone else 'AS'} {queries.format_table(node.like)}")
+    elif node.function is not None:
+        parts.append(f"AS {queries.format_relation(node.function)}")
     elif node.query is not None:
         parts.append(f"{'EMPTY AS' if node.empty else 'AS'} {queries.format_query(node.query)}")
     return " ".join(parts)
@@ -189,6 +191,8 @@ def format_column(column: nodes.ColumnDefinition) -> str:
         parts.append(f"STATISTICS({', '.join(column.statistics)})")
     if column.ttl is not None:
         parts.append(f"TTL {expressions.format_expression(column.ttl)}")
+    if column.settings:
+        parts.append(f"SETTINGS ({queries.format_settings(column.settings)})")
     return " ".join(parts)
 
 
@@ -221,7 +225,14 @@ def format_engine(engine: nodes.EngineClause) -> str:
     """Return `MergeTree` or `MergeTree()`, as it was written."""
     if not engine.has_arguments:
         return engine.name
-    return f"{engine.name}({expressions.format_expressions(engine.arguments)})"
+    words = 2 if engine.name == "Join" else 0
+    texts = [
+        ".".join(argument.parts)  # ANY, LEFT
+        if at < words and isinstance(argument, nodes.Identifier)
+        else expressions.format_expression(argument)
+        for at, argument in enumerate(engine.arguments)
+    ]
+    return f"{engine.name}({', '.join(texts)})"
 
 
 def format_storage(storage: nodes.StorageClause) -> list[str]:
@@ -232,9 +243,9 @@ def format_storage(storage: nodes.StorageClause) -> list[str]:
     if storage.partition_by is not None:
         parts.append(f"PARTITION BY {expressions.format_expression(storage.partition_by)}")
     if storage.primary_key is not None:
-        parts.append(f"PRIMARY KEY {_format_key(storage.primary_key)}")
+        parts.append(f"PRIMARY KEY {_format_key(storage.primary_key, storage.primary_form)}")
     if storage.order_by is not None:
-        parts.append(f"ORDER BY {_format_sorting_key(storage.order_by)}")
+        parts.append(f"ORDER BY {_format_sorting_key(storage.order_by, storage.order_form)}")
     if storage.sample_by is not None:
         parts.append(f"SAMPLE BY {expressions.format_expression(storage.sample_by)}")
     if storage.ttl:
@@ -244,24 +255,33 @@ def format_storage(storage: nodes.StorageClause) -> list[str]:
     return parts
 
 
-def _format_key(key: tuple[nodes.Expression, ...]) -> str:
-    """Return a key: `tuple()` if empty, one expression bare, several in parentheses."""
+def _format_key(key: tuple[nodes.Expression, ...], form: nodes.KeyForm) -> str:
+    """Return a key in its form: `tuple()` if empty, one expression bare, several in parentheses."""
     if not key:
         return "tuple()"
-    return (
-        expressions.format_expression(key[0])
-        if len(key) == 1
-        else f"({expressions.format_expressions(key)})"
-    )
+    listed = expressions.format_expressions(key)
+    if len(key) == 1 and not form:
+        return listed
+    return f"{form or '('}{listed})"
 
 
-def _format_sorting_key(items: tuple[nodes.OrderItem, ...]) -> str:
-    """Return `tuple()`, `a` or `(a, b DESC)`."""
+def _format_sorting_key(items: tuple[nodes.OrderItem, ...], form: nodes.KeyForm) -> str:
+    """Return `tuple()`, `a` or `(a, b DESC)`, or the key in its form."""
     if not items:
         return "tuple()"
-    texts = [_format_sorting_item(item) for item in items]
-    plain = len(items) == 1 and not items[0].descending
-    return texts[0] if plain else f"({', '.join(texts)})"
+    listed = ", ".join(_format_sorting_item(item) for item in items)
+    if len(items) == 1 and not items[0].descending and not form:
+        return listed
+    return f"{form or '('}{listed})"
+
+
+def declared_key(storage: nodes.StorageClause) -> tuple[str, str]:
+    """Return the texts of PRIMARY KEY and of ORDER BY as they were written, "" for one left out."""
+    primary, order = storage.primary_key, storage.order_by
+    return (
+        "" if primary is None else _format_key(primary, storage.primary_form),
+        "" if order is None else _format_sorting_key(order, storage.order_form),
+    )
 
 
 def _format_sorting_item(item: nodes.OrderItem) -> str:

@@ -79,6 +79,8 @@ class ModifyColumn(AlterAction):
     first: bool = False
     after: str | None = None
     elements: tuple[tuple[str, int | None], ...] = ()
+    settings: tuple[Setting, ...] = ()
+    """What MODIFY SETTING gives to the column, or of value None what RESET SETTING takes from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,10 @@ class StatisticsAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class SettledAction(AlterAction):
-    """APPLY PATCHES or APPLY DELETED MASK: an UPDATE or DELETE leaves nothing to apply."""
+    """APPLY PATCHES or APPLY DELETED MASK: an UPDATE or DELETE leaves nothing to apply. `of_view`:
+    MODIFY SQL SECURITY or DEFINER of a view: there is one user."""
+
+    of_view: bool = False
 
 
 @dataclass(frozen=True, slots=True)

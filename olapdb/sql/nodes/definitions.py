@@ -7,7 +7,7 @@ from typing import Literal as Lit
 
 from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
 from olapdb.sql.nodes.expressions import Function, OrderItem
-from olapdb.sql.nodes.queries import Select
+from olapdb.sql.nodes.queries import Select, TableFunction
 from olapdb.sql.nodes.refresh import RefreshClause
 from olapdb.types import Array, DataType
 
@@ -30,6 +30,7 @@ class ColumnDefinition(Node):
     nested: tuple[tuple[str, DataType], ...] = ()
     statistics: tuple[str, ...] = ()
     nested_of: str = ""
+    settings: tuple[Setting, ...] = ()
 
     def flattened(self) -> tuple[ColumnDefinition, ...]:
         """Return `n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; another column unchanged."""
@@ -99,9 +100,15 @@ class EngineClause(Node):
     has_arguments: bool = False
 
 
+KeyForm = Lit["", "(", "tuple("]
+
+
 @dataclass(frozen=True, slots=True)
 class StorageClause(Node):
-    """The clauses behind the columns of CREATE TABLE; items of `order_by` keep their direction."""
+    """The clauses behind the columns of CREATE TABLE; items of `order_by` keep their direction.
+
+    `primary_form` and `order_form` say how a key was written, which SHOW CREATE TABLE shows: `(` for
+    one expression in parentheses, `tuple(` for a call, "" else."""
 
     engine: EngineClause | None = None
     order_by: tuple[OrderItem, ...] | None = None
@@ -110,6 +117,8 @@ class StorageClause(Node):
     sample_by: Expression | None = None
     ttl: tuple[TtlItem, ...] = ()
     settings: tuple[Setting, ...] = ()
+    primary_form: KeyForm = ""
+    order_form: KeyForm = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +146,8 @@ class CreateTable(Statement):
     """CREATE TABLE.
 
     Columns and rows may come from AS SELECT (`query`; only columns if `empty`, EMPTY AS).  Columns
-    may come from AS another table (`like`), rows too if `clone` (CLONE AS).  REPLACE TABLE is OR
-    REPLACE of a table that `must_exist`.
+    may come from AS another table (`like`), rows too if `clone` (CLONE AS).  AS a table `function`
+    makes a table that calls it.  REPLACE TABLE is OR REPLACE of a table that `must_exist`.
     """
 
     table: TableName
@@ -156,6 +165,7 @@ class CreateTable(Statement):
     clone: bool = False
     comment: str = ""
     must_exist: bool = False
+    function: TableFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import (
     clauses,
     columns,
+    create,
     data,
     expressions,
     queries,
@@ -30,7 +31,7 @@ _PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE"
 _PARTITION_VERBS: tuple[_PartitionVerb, ...] = get_args(_PartitionVerb)
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
 _OTHER_VERBS = ("UNFREEZE", "FORGET", "APPLY", "REWRITE")
-_OTHER_MODIFIED = ("SQL", "DEFINER", "DATABASE")
+_OTHER_MODIFIED = ("DATABASE",)
 
 
 def _parse_alter_database(cursor: TokenCursor, position: Position) -> nodes.AlterDatabase:
@@ -303,7 +304,7 @@ def _parse_update(cursor: TokenCursor, position: Position) -> nodes.UpdateWhere:
 
 
 def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction | None:
-    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`, such as SQL SECURITY."""
+    """Parse what MODIFY changes; None for a kind in `_OTHER_MODIFIED`."""
     if cursor.take("COLUMN"):
         return _parse_modify_column(cursor)
     if cursor.take("ORDER", "BY"):
@@ -320,15 +321,17 @@ def _parse_modify(cursor: TokenCursor, position: Position) -> nodes.AlterAction 
         return nodes.ModifyRefresh(refresh.parse_refresh(cursor), position=position)
     if cursor.take("COMMENT"):
         return nodes.ModifyComment(clauses.parse_comment(cursor), position=position)
+    if cursor.key in ("SQL", "DEFINER"):
+        create.skip_definer(cursor)
+        return nodes.SettledAction(of_view=True, position=position)
     if cursor.key in _OTHER_MODIFIED:
         return None
     raise cursor.expected("COLUMN, QUERY, REFRESH, ORDER BY, TTL, SETTING or COMMENT")
 
 
 def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
-    """Parse `c type … [REMOVE property]`, behind MODIFY COLUMN or ALTER COLUMN.
-
-    None if MODIFY SETTING or RESET SETTING of the column follows, which olapdb does not support."""
+    """Parse `c type … [REMOVE property | MODIFY SETTING a = 1, … | RESET SETTING a, …]`, behind
+    MODIFY COLUMN or ALTER COLUMN."""
     position = cursor.position()
     if_exists = cursor.if_exists()
     if (cursor.key_after(1), cursor.key_after(2), cursor.key_after(3)) == ("ADD", "ENUM", "VALUES"):
@@ -339,8 +342,13 @@ def _parse_modify_column(cursor: TokenCursor) -> nodes.ModifyColumn | None:
         removed = cursor.take_one_of(*_REMOVED)
         if not removed:
             raise cursor.expected("what to remove: " + ", ".join(_REMOVED))
-    elif cursor.sees("MODIFY", "SETTING") or cursor.sees("RESET", "SETTING"):
-        return None
+    elif cursor.take("MODIFY", "SETTING"):
+        settings = clauses.parse_settings(cursor)
+        return nodes.ModifyColumn(column, if_exists, settings=settings, position=position)
+    elif cursor.take("RESET", "SETTING"):
+        names = cursor.comma_separated(lambda c: c.identifier("the name of a setting"))
+        settings = tuple(nodes.Setting(name, None, position=position) for name in names)
+        return nodes.ModifyColumn(column, if_exists, settings=settings, position=position)
     first, after = _parse_place(cursor)
     return nodes.ModifyColumn(column, if_exists, removed, first, after, position=position)
 

@@ -42,6 +42,7 @@ class TableElements:
     constraints: list[nodes.ConstraintDefinition] = field(default_factory=list)
     projections: list[nodes.ProjectionDefinition] = field(default_factory=list)
     primary_key: tuple[nodes.Expression, ...] | None = None
+    primary_form: nodes.KeyForm = ""
 
 
 def parse_table_elements(cursor: TokenCursor) -> TableElements:
@@ -58,6 +59,7 @@ def parse_table_elements(cursor: TokenCursor) -> TableElements:
     cursor.expect(")")
     if primary_columns:
         elements.primary_key = tuple(primary_columns)
+        elements.primary_form = "tuple(" if len(primary_columns) == 1 else ""
     return elements
 
 
@@ -76,7 +78,9 @@ def _parse_element(
         cursor.advance()
         elements.projections.append(parse_projection(cursor))
     elif cursor.take("PRIMARY", "KEY"):
+        start = cursor.at
         elements.primary_key = storage.parse_key(cursor)
+        elements.primary_form = storage.key_form(cursor, start)
     elif cursor.sees("FOREIGN", "KEY"):
         raise cursor.refused("FOREIGN KEY", "Leave it out; check with a join.")
     else:
@@ -108,6 +112,7 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
     codec: tuple[nodes.Expression, ...] = ()
     ttl: nodes.Expression | None = None
     column_statistics: tuple[str, ...] = ()
+    settings: tuple[nodes.Setting, ...] = ()
     is_primary = False
     while cursor.key not in (",", ")", ""):
         if not kind and (default_kind := cursor.take_one_of(*_DEFAULT_KINDS)):
@@ -126,6 +131,9 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
             ttl = expressions.parse_expression(cursor)
         elif cursor.take("STATISTICS"):
             column_statistics = statistics.parse_column_statistics(cursor)
+        elif cursor.take("SETTINGS", "("):
+            settings = clauses.parse_settings(cursor)
+            cursor.expect(")")
         elif cursor.take("PRIMARY", "KEY"):
             is_primary = True
         else:
@@ -147,6 +155,7 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
         comment,
         nested,
         column_statistics,
+        settings=settings,
         position=position,
     )
     return column, is_primary
@@ -168,10 +177,14 @@ def _parse_nested_element(cursor: TokenCursor) -> tuple[str, DataType]:
 
 def _refuse_column_clause(cursor: TokenCursor) -> None:
     """Raise NotSupportedError if a clause that ClickHouse has for columns is next."""
-    if cursor.key in ("AUTO_INCREMENT", "COLLATE"):
-        raise cursor.refused(f"{cursor.key} of a column", "Leave it out.")
-    if cursor.sees("SETTINGS", "("):
-        raise cursor.refused("SETTINGS of a column", "Leave them out.")
+    if cursor.key == "AUTO_INCREMENT":
+        raise SyntaxError(
+            "AUTO_INCREMENT is not supported.",
+            hint="Leave it out: DEFAULT generateSerialID('name') numbers rows.",
+            position=cursor.position(),
+        )
+    if cursor.key == "COLLATE":
+        raise cursor.refused("COLLATE of a column", "Leave it out.")
 
 
 # --- indexes, constraints, projections

@@ -14,6 +14,7 @@ from olapdb.sql.parser import (
     operands,
     queries,
     refresh,
+    relations,
     storage,
 )
 from olapdb.sql.parser.cursor import TokenCursor
@@ -61,6 +62,12 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
         return functions.parse_create_function(cursor, or_replace, aggregate, position)
     if cursor.key == "UNIQUE":
         raise cursor.refused("A unique index", "Use ReplacingMergeTree to keep one row for a key.")
+    if cursor.key in ("LIVE", "WINDOW"):  # ClickHouse has them no more
+        raise SyntaxError(
+            f"CREATE {cursor.key} is not supported.",
+            hint=_REFUSED[cursor.key],
+            position=cursor.position(),
+        )
     if cursor.key in _REFUSED:
         raise cursor.refused(f"CREATE {cursor.key}", _REFUSED[cursor.key])
     raise cursor.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE, FUNCTION or INDEX")
@@ -108,9 +115,12 @@ def _parse_table(
     elements = columns.TableElements()
     if cursor.key == "(" and (cursor.key_after(1) == "FROM" or not query_follows(cursor)):
         elements = columns.parse_table_elements(cursor)
-    table_storage, comment = storage.parse_storage(cursor, elements.primary_key)
+    table_storage, comment = storage.parse_storage(
+        cursor, elements.primary_key, elements.primary_form
+    )
     like: nodes.TableName | None = None
     query: nodes.Query | None = None
+    function: nodes.TableFunction | None = None
     empty = clone = False
     if cursor.take("CLONE", "AS"):
         clone, like = True, cursor.table_name()
@@ -122,10 +132,14 @@ def _parse_table(
     elif cursor.take("AS"):
         if query_is_next(cursor):
             query = queries.parse_query(cursor)
+        elif call_follows(cursor) and table_storage == nodes.StorageClause():
+            function = relations.parse_function(cursor)
         else:
-            like = _parse_like(cursor)
+            like = cursor.table_name()
             if table_storage == nodes.StorageClause():
-                table_storage, later_comment = storage.parse_storage(cursor, elements.primary_key)
+                table_storage, later_comment = storage.parse_storage(
+                    cursor, elements.primary_key, elements.primary_form
+                )
                 comment = comment or later_comment
     return nodes.CreateTable(
         table,
@@ -142,15 +156,9 @@ def _parse_table(
         like,
         clone,
         comment or clauses.parse_comment_clause(cursor),
+        function=function,
         position=position,
     )
-
-
-def _parse_like(cursor: TokenCursor) -> nodes.TableName:
-    """Parse the name of the table whose columns CREATE TABLE … AS copies."""
-    if call_follows(cursor):
-        raise cursor.refused("CREATE TABLE AS a table function", "Use AS SELECT * FROM …")
-    return cursor.table_name()
 
 
 # --- views
@@ -161,7 +169,7 @@ def _parse_view(cursor: TokenCursor, or_replace: bool, position: Position) -> no
     if_not_exists = cursor.if_not_exists()
     name = _parse_new_name(cursor)
     view_columns = _parse_view_columns(cursor)
-    _skip_definer(cursor)
+    skip_definer(cursor)
     comment = clauses.parse_comment_clause(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
@@ -186,7 +194,7 @@ def _parse_view_columns(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, ..
     return tuple(elements.columns)
 
 
-def _skip_definer(cursor: TokenCursor) -> None:
+def skip_definer(cursor: TokenCursor) -> None:
     """Skip DEFINER and SQL SECURITY, which all mean the one user; raise AccessDenied for SQL
     SECURITY NONE, as ClickHouse does, and UnknownUser for another user."""
     while True:
@@ -231,7 +239,7 @@ def _parse_materialized_view(
         target = cursor.table_name()
         view_columns = view_columns or _parse_view_columns(cursor)
     populate = cursor.take("POPULATE") or populate
-    _skip_definer(cursor)
+    skip_definer(cursor)
     inner_storage: nodes.StorageClause | None = None
     if target is None:
         inner_storage, settings, comment = _parse_inner_storage(cursor)
@@ -247,7 +255,7 @@ def _parse_materialized_view(
             hint="Leave POPULATE out; EMPTY skips the first refresh.",
             position=position,
         )
-    _skip_definer(cursor)
+    skip_definer(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
     return nodes.CreateMaterializedView(

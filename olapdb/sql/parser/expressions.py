@@ -268,15 +268,19 @@ def _parse_tuple_element(cursor: TokenCursor, left: nodes.Expression) -> nodes.F
 
 
 def _parse_is(cursor: TokenCursor, left: nodes.Expression) -> nodes.Function:
-    """Parse `IS [NOT] NULL` or `IS [NOT] DISTINCT FROM right`."""
+    """Parse `IS [NOT] NULL | UNKNOWN | TRUE | FALSE` or `IS [NOT] DISTINCT FROM right`."""
     position = cursor.position(cursor.advance())
     negated = cursor.take("NOT")
-    if cursor.take("NULL"):
+    if cursor.take_one_of("NULL", "UNKNOWN"):
         return nodes.Function("isNotNull" if negated else "isNull", (left,), position=position)
+    if truth := cursor.take_one_of("TRUE", "FALSE"):
+        name = "isDistinctFrom" if negated else "isNotDistinctFrom"
+        literal = nodes.Literal(truth == "TRUE", position=position)
+        return nodes.Function(name, (left, literal), position=position)
     if cursor.take("DISTINCT", "FROM"):
         name = "isNotDistinctFrom" if negated else "isDistinctFrom"
         return nodes.Function(name, (left, parse_expression(cursor, IS)), position=position)
-    raise cursor.expected("NULL or DISTINCT FROM")
+    raise cursor.expected("NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM")
 
 
 def _parse_between(

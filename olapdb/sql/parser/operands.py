@@ -180,6 +180,8 @@ def _parse_operator(cursor: TokenCursor, token: Token) -> nodes.Expression:
         return _parse_braces(cursor)
     if key in ("?", ":", "%"):
         return _parse_parameter(cursor)
+    if key == "@@":
+        return _parse_variable(cursor)
     if key not in ("[", "-", "+", "*"):
         raise cursor.expected("an expression")
     cursor.advance()
@@ -196,6 +198,19 @@ def _parse_operator(cursor: TokenCursor, token: Token) -> nodes.Expression:
         return nodes.Literal(_NEGATIVE[cursor.advance().key], position=position)
     operand = expressions.parse_expression(cursor, NEGATE)
     return nodes.Function("negate", (operand,), position=position)
+
+
+def _parse_variable(cursor: TokenCursor) -> nodes.Expression:
+    """Parse `@@name`, `@@session.name` or `@@global.name`, a variable that MySQL's clients ask for."""
+    position = cursor.position(cursor.advance())
+    name = cursor.identifier("the name of a variable")
+    if cursor.take("."):
+        name = cursor.identifier("the name of a variable")
+    literal = nodes.Literal(name, position=position)
+    call = nodes.Function("globalVariable", (literal,), position=position)
+    if cursor.key == "AS" or alias_follows(cursor):
+        return call
+    return nodes.Alias(call, f"@@{name}", position=position)
 
 
 def _parse_parentheses(cursor: TokenCursor) -> nodes.Expression:

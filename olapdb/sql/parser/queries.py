@@ -283,6 +283,8 @@ def _parse_head(cursor: TokenCursor) -> _Head:
         head.with_ties = cursor.take("WITH", "TIES")
     columns = [operands.parse_column(cursor)]
     while cursor.take(","):
+        if cursor.ended or cursor.key == ";":
+            break
         if (
             cursor.key == "FROM"
             and (cursor.kind_after(1) != "operator" or query_follows(cursor, 1))

@@ -13,12 +13,13 @@ _SECOND_WORDS = {"PARTITION": "BY", "PRIMARY": "KEY", "ORDER": "BY", "SAMPLE": "
 def parse_storage(
     cursor: TokenCursor,
     primary_key: tuple[nodes.Expression, ...] | None = None,
+    primary_form: nodes.KeyForm = "",
     *,
     with_settings: bool = True,
 ) -> tuple[nodes.StorageClause, str]:
     """Parse the clauses in any order; return them and the COMMENT that stood among them.
 
-    `primary_key` is the one declared among the columns.  SETTINGS end the clauses where
+    `primary_key` and its form are those declared among the columns.  SETTINGS end the clauses where
     `with_settings` is false.  Raises SyntaxError where a clause stands twice.
     """
     engine: nodes.EngineClause | None = None
@@ -27,6 +28,7 @@ def parse_storage(
     sample_by: nodes.Expression | None = None
     ttl: tuple[nodes.TtlItem, ...] = ()
     settings: tuple[nodes.Setting, ...] = ()
+    order_form: nodes.KeyForm = ""
     comment = ""
     seen: set[str] = set()
     position = cursor.position()
@@ -37,9 +39,13 @@ def parse_storage(
             case "PARTITION":
                 partition_by = expressions.parse_expression(cursor)
             case "PRIMARY":
+                start = cursor.at
                 primary_key = parse_key(cursor)
+                primary_form = key_form(cursor, start)
             case "ORDER":
+                start = cursor.at
                 order_by = parse_sorting_key(cursor)
+                order_form = key_form(cursor, start)
             case "SAMPLE":
                 sample_by = expressions.parse_expression(cursor)
             case "TTL":
@@ -49,7 +55,16 @@ def parse_storage(
             case _:
                 comment = clauses.parse_comment(cursor)
     storage = nodes.StorageClause(
-        engine, order_by, partition_by, primary_key, sample_by, ttl, settings, position=position
+        engine,
+        order_by,
+        partition_by,
+        primary_key,
+        sample_by,
+        ttl,
+        settings,
+        primary_form,
+        order_form,
+        position=position,
     )
     return storage, comment
 
@@ -92,6 +107,23 @@ def parse_engine(cursor: TokenCursor) -> nodes.EngineClause:
 def parse_key(cursor: TokenCursor) -> tuple[nodes.Expression, ...]:
     """Parse `a`, `(a, b)` or `tuple()`; return the elements of the key."""
     return _elements(expressions.parse_expression(cursor))
+
+
+def key_form(cursor: TokenCursor, start: int) -> nodes.KeyForm:
+    """Return how the key between the token at `start` and the next one was written."""
+    tokens = cursor.tokens[start : cursor.at]
+    first = 1 if tokens[0].key == "TUPLE" else 0
+    if len(tokens) < first + 3 or tokens[first].key != "(":
+        return ""
+    depth = commas = 0
+    for at, token in enumerate(tokens):
+        depth += (token.key in ("(", "[")) - (token.key in (")", "]"))
+        commas += depth == 1 and token.key == ","
+        if not depth and first <= at < len(tokens) - 1:
+            return ""  # (a + b) * 2
+    if first:
+        return "tuple("
+    return "" if commas else "("
 
 
 def parse_sorting_key(cursor: TokenCursor) -> tuple[nodes.OrderItem, ...]:

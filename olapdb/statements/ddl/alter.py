@@ -202,6 +202,14 @@ def _attempt(
     if only_comments:
         _commit_object(context, _with_comments(item, statement))
         return 0
+    if any(isinstance(a, nodes.SettledAction) and a.of_view for a in statement.actions):
+        if isinstance(item, Table):
+            raise errors.NotSupportedError(
+                f"{item.database}.{item.name} is no view: SQL SECURITY and DEFINER are a view's.",
+                position=statement.position,
+            )
+        if len(statement.actions) == 1:
+            return 0
     table = _table(item, statement, context, snapshot)
     draft, steps = _apply_actions(statement, table, context, snapshot)
     return _publish(draft, steps, statement, context, snapshot, tried)
@@ -224,7 +232,7 @@ def _table(
             position=statement.table.position,
         )
     table = context.require_table(snapshot, statement.table, "ALTER")
-    if table.engine.name in ("Log", "TinyLog", "StripeLog", "Set", "Join"):
+    if table.engine.name in ("Log", "TinyLog", "StripeLog", "Set", "Join", "File"):
         raise errors.NotSupportedError(
             f"ALTER TABLE of {table.database}.{table.name}: {table.engine.name} keeps its columns.",
             hint="CREATE a MergeTree table and INSERT … SELECT the rows.",

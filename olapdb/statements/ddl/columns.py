@@ -27,7 +27,7 @@ from olapdb.sql.literals import quote_name
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
 from olapdb.statements.ddl.enum_elements import with_enum_elements
-from olapdb.statements.ddl.statistics import with_statistics
+from olapdb.statements.ddl.statistics import with_settings, with_statistics
 from olapdb.statements.ddl.ttl import column_ttl_text
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import Array, DataType, Enum, is_nullable, make_nullable, plain
@@ -258,6 +258,8 @@ class ColumnsDraft:
             return
         if action.elements:
             new = replace(old, type=with_enum_elements(old, action))
+        elif action.settings:
+            new = with_settings(old, action.settings)
         else:
             new = self._removed(old, action) if action.remove else self._redefined(old, definition)
         if new.type != old.type:
@@ -294,13 +296,18 @@ class ColumnsDraft:
             new = replace(
                 new, default_kind=definition.default_kind, default=_sql_text(definition.default)
             )
-        return new
+        return (
+            with_settings(replace(new, settings=""), definition.settings)
+            if definition.settings
+            else new
+        )
 
     def _removed(self, old: Column, action: nodes.ModifyColumn) -> Column:
-        """Return the column without its COMMENT, CODEC, TTL or default. Raise BadArguments if it
-        has none, or for SETTINGS."""
+        """Return the column without its COMMENT, CODEC, TTL, SETTINGS or default. Raise BadArguments
+        if it has none."""
         property_name = str(action.remove)
-        properties = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": old.ttl, "SETTINGS": ""}
+        properties = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": old.ttl}
+        properties["SETTINGS"] = old.settings
         if not properties.get(property_name, old.default_kind == property_name):
             raise errors.BadArguments(
                 f"Column {old.name} of {self._where} has no {property_name}: it cannot be removed.",
@@ -312,6 +319,8 @@ class ColumnsDraft:
             return replace(old, codec="")
         if property_name == "TTL":
             return replace(old, ttl="")
+        if property_name == "SETTINGS":
+            return replace(old, settings="")
         return replace(old, default_kind="", default="")
 
     def _check_type(self, old: Column, new: Column, action: nodes.AlterAction) -> None:

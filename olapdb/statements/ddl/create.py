@@ -37,7 +37,12 @@ from olapdb.statements.context import StatementContext, refuse_dependents, unkno
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.alias_tables import build_alias, is_alias
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
-from olapdb.statements.ddl.derived_tables import build_derived, is_derived
+from olapdb.statements.ddl.derived_tables import (
+    build_call,
+    build_derived,
+    calls_function,
+    is_derived,
+)
 from olapdb.statements.ddl.detached_tables import refuse_detached_name
 from olapdb.statements.ddl.merge_tables import build_merge_table, is_merge_table
 from olapdb.statements.ddl.query_settings import with_query_settings
@@ -101,6 +106,7 @@ _STORED_AS_VIEWS = (
     (is_merge_table, build_merge_table),
     (is_alias, build_alias),
     (is_derived, build_derived),
+    (calls_function, build_call),
 )
 """Engines without rows of their own: whether a statement creates one, and what builds it."""
 

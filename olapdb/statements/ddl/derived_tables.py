@@ -1,4 +1,4 @@
-"""CREATE TABLE … ENGINE = Dictionary(d) and GenerateRandom(…): tables that store no rows.
+"""CREATE TABLE … ENGINE = Dictionary(d) and GenerateRandom(…), or AS f(…): tables that store no rows.
 
 Each is a view with columns of its own: over the dictionary, or over the table function
 generateRandom, so that whatever reads it knows what it reads."""
@@ -15,10 +15,12 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.formatter.definitions import format_engine
+from olapdb.sql.formatter.queries import format_relation
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.engines import refuse_clauses
 from olapdb.statements.ddl.table_definition import columns_from
+from olapdb.statements.query import select
 from olapdb.types import quote_identifier
 
 _ENGINES = ("Dictionary", "GenerateRandom")
@@ -71,6 +73,54 @@ def build_derived(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
         merges=text,
+    )
+
+
+def calls_function(statement: nodes.CreateTable) -> bool:
+    """Return whether the statement creates a table that calls a table function."""
+    return statement.function is not None
+
+
+def build_call(statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot) -> View:
+    """Return the table of CREATE TABLE … AS f(…), which calls f whenever it is read; nothing is
+    published.
+
+    Raises NotSupportedError for indexes, constraints and a temporary one, NotFoundColumnInBlock for a
+    column that f does not give, and the errors of the call."""
+    database, name = context.locate(statement.table)
+    require_own_database(database, snapshot, statement.table.position)
+    of_table = (statement.indexes, statement.constraints, statement.projections)
+    if any(of_table) or database == TEMPORARY_DATABASE:
+        raise errors.NotSupportedError(
+            "A table that calls a table function stores no rows: it has no INDEX or CONSTRAINT, and"
+            " is not temporary.",
+            hint="CREATE TABLE … ENGINE = … AS SELECT * FROM f(…) keeps the rows.",
+            position=statement.position,
+        )
+    call = statement.function
+    assert call is not None
+    given = select.describe(nodes.Select((nodes.Star(),), source=call), context)
+    columns = tuple(Column(at, column, kind) for at, (column, kind) in enumerate(given, 1))
+    if statement.columns:
+        wanted = columns_from(statement.columns, context, snapshot)
+        known = {(column.name, column.type) for column in columns}
+        for column in wanted:
+            if (column.name, column.type) not in known:
+                raise errors.NotFoundColumnInBlock(
+                    f"Column {column.name} {column.type} is none of the table function.",
+                    hint=f"There are {', '.join(f'{n} {t}' for n, t in given)}.",
+                    position=statement.position,
+                )
+        columns = wanted
+    return View(
+        id=str(uuid.uuid4()),
+        database=database,
+        name=name,
+        columns=columns,
+        query=to_sql(nodes.Select(_named(columns), source=call)),
+        comment=statement.comment,
+        created_ms=context.services.clock_ms(),
+        merges=f"AS {format_relation(call)}",
     )
 
 

@@ -6,13 +6,20 @@ ENGINE = ReplacingMergeTree(version, is_deleted) ORDER BY key
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from olapdb import errors, types
 from olapdb.config import MEMORY_SETTINGS, is_deduplication
+from olapdb.lazy import lazy_modules
 from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
 
-LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog", "Set", "Join")
+if TYPE_CHECKING:
+    from olapdb.formats import registry
+else:
+    (registry,) = lazy_modules("olapdb.formats", "registry")
+
+LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog", "Set", "Join", "File")
 """Names of one storage, which keeps rows in the order of insertion; `x IN t` reads a Set.
 A Join says which joins may read it: see `olapdb.bind.join_tables`."""
 ENGINES = (
@@ -26,7 +33,7 @@ ENGINES = (
     *LOG_ENGINES,
     "Null",
 )
-_UNSUPPORTED = ("GraphiteMergeTree", "Buffer")
+_UNSUPPORTED = ("GraphiteMergeTree",)
 _EXTERNAL = (
     "Distributed",
     "Kafka",
@@ -35,15 +42,12 @@ _EXTERNAL = (
     "S3",
     "S3Queue",
     "URL",
-    "File",
     "MySQL",
     "PostgreSQL",
 )
 
 _INSTEAD: Mapping[str, str] = {
-    "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'.",
-    "Buffer": "INSERT into the table itself: small blocks wait in the catalog for a merge, and are "
-    "neither lost in a crash nor unknown to views.",
+    "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
 }
 """What to use for an engine that is not supported."""
 _USES: Mapping[str, str] = {
@@ -138,6 +142,12 @@ def _supported_name(clause: nodes.EngineClause) -> str:
         hint = _INSTEAD.get(name, hint)
         kind = errors.ClusterDoesntExist if name == "Distributed" else errors.NotSupportedError
         raise kind(f"Engine {clause.name} is not supported.", hint=hint, position=clause.position)
+    if name in ("View", "MaterializedView"):
+        raise errors.IncorrectQuery(
+            f"Tables of ENGINE {name} are not created directly.",
+            hint="Use CREATE VIEW or CREATE MATERIALIZED VIEW.",
+            position=clause.position,
+        )
     raise errors.UnknownStorage(
         f"Unknown table engine {clause.name}.", hint=hint, position=clause.position
     )
@@ -148,10 +158,18 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     BadArguments for other expressions."""
     if name == "Join":
         return _join_arguments(clause)
+    if name == "File":
+        return _file_arguments(clause)
     arguments = list(clause.arguments)
     if clause.name != name:  # ReplicatedX('/path', 'replica', …): these two are ignored
         while arguments and isinstance(arguments[0], nodes.Literal):
             arguments.pop(0)
+    if name == "MergeTree" and len(arguments) > 2:
+        raise errors.BadArguments(
+            "This syntax for MergeTree is deprecated.",
+            hint="Say ENGINE = MergeTree PARTITION BY … ORDER BY ….",
+            position=clause.position,
+        )
     required, allowed = _argument_counts(name)
     if not required <= len(arguments) <= allowed:
         raise errors.NumberOfArgumentsDoesntMatch(
@@ -171,6 +189,32 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
     return tuple(
         identifier.parts[0] for identifier in arguments if isinstance(identifier, nodes.Identifier)
     )
+
+
+def _file_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:
+    """Return the format of File(format), whose rows are stored as those of a Log.
+
+    Raises NumberOfArgumentsDoesntMatch, UnknownFormat, NotSupportedError for a path, and BadArguments
+    unless the format is a name or a text."""
+    if not clause.arguments:
+        raise errors.NumberOfArgumentsDoesntMatch(
+            "Storage File requires from 1 to 3 arguments: name of used format, source, compression.",
+            position=clause.position,
+        )
+    if len(clause.arguments) > 1:
+        raise errors.NotSupportedError(
+            "Engine File over a file of its own is not supported.",
+            hint="CREATE VIEW v AS SELECT * FROM file('path', …) reads it, and INSERT INTO FUNCTION"
+            " file('path', …) writes it. Without a path a File table keeps its rows as Log does.",
+            position=clause.position,
+        )
+    match clause.arguments[0]:
+        case nodes.Identifier(parts=(name,)) | nodes.Literal(value=str() as name):
+            return (registry.find_format(name).name,)
+        case _:
+            raise errors.BadArguments(
+                "The first argument of File is a format.", position=clause.position
+            )
 
 
 def _join_arguments(clause: nodes.EngineClause) -> tuple[str, ...]:

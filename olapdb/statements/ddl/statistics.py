@@ -1,4 +1,4 @@
-"""STATISTICS of columns: declared, and shown. Parts always have bounds and sketches of all columns
+"""SETTINGS and STATISTICS of columns: declared, and shown. Parts always have bounds and sketches of all columns
 (see `optimize/cardinality.py`), so there is nothing to compute for them."""
 
 from __future__ import annotations
@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from olapdb.errors import IllegalStatistics, IncorrectQuery, Position
+from olapdb.config import TABLE_SETTINGS
+from olapdb.errors import IllegalStatistics, IncorrectQuery, Position, UnknownSetting
 from olapdb.model.schema import Column, Table
 from olapdb.sql import nodes
 from olapdb.types import (
@@ -46,8 +47,33 @@ def statistics_text(types: Sequence[str], column: Column, position: Position | N
     return ", ".join(dict.fromkeys(names))
 
 
+_SETTINGS = ("max_compress_block_size", "min_compress_block_size")
+"""Settings that a column may have: sizes of blocks, which a Parquet file does not have so."""
+
+
+def with_settings(column: Column, settings: Sequence[nodes.Setting]) -> Column:
+    """Return the column with these settings of its own; a value of None takes one from it.
+
+    Raises UnknownSetting for one that no column has."""
+    given = dict(pair.split(" = ") for pair in column.settings.split(", ") if pair)
+    for setting in settings:
+        if setting.value is None:
+            given.pop(setting.name, None)
+            continue
+        if setting.name not in _SETTINGS:
+            raise UnknownSetting(
+                f"Setting {setting.name} is unknown or not supported at column level.",
+                hint=f"There are {', '.join(_SETTINGS)}.",
+                position=setting.position,
+            )
+        given[setting.name] = str(TABLE_SETTINGS[setting.name].parse(setting.value))
+    text = ", ".join(f"{name} = {value}" for name, value in sorted(given.items()))
+    return replace(column, settings=text)
+
+
 def with_statistics(column: Column, definition: nodes.ColumnDefinition) -> Column:
-    """Return the column with the STATISTICS of its definition."""
+    """Return the column with the STATISTICS and SETTINGS of its definition."""
+    column = with_settings(column, definition.settings)
     if not definition.statistics:
         return column
     text = statistics_text(definition.statistics, column, definition.position)

@@ -26,6 +26,7 @@ from olapdb.plan.expressions import Call, ColumnRef, Expression, walk
 from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
+from olapdb.sql.formatter.definitions import declared_key
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_own_database
@@ -38,6 +39,7 @@ from olapdb.statements.ddl.statistics import with_statistics
 from olapdb.statements.ddl.ttl import check_column_ttls, column_ttl_text, ttl_text
 from olapdb.statements.query import select
 from olapdb.statements.temporary_routing import for_table
+from olapdb.system.ddl import key_list
 
 
 def build_table(
@@ -84,6 +86,7 @@ def build_table(
         constraints=_constraints(statement, like),
         assumed=_assumed(statement, like),
         sampling_key=sampling_key_of(storage, like, inherits=_inherits_keys(storage, engine)),
+        declared_keys=_declared_keys(storage, like, engine, sorting_key),
     )
     check_table(table, context, snapshot)
     table = replace(table, ttl=_ttl(statement, like, table, context, snapshot))
@@ -336,6 +339,18 @@ def _keys(
     if partition in ("tuple()", "()"):
         partition = ""
     return with_version(engine, sorting), len(primary) or len(sorting), partition
+
+
+def _declared_keys(
+    storage: nodes.StorageClause, like: Table | None, engine: Engine, sorting: tuple[KeyItem, ...]
+) -> tuple[str, ...]:
+    """Return the texts of the keys as they were written, and the items that they are of; () for
+    tables without keys."""
+    if not engine.is_merge_tree:
+        return ()
+    if like is not None and _inherits_keys(storage, engine):
+        return like.declared_keys
+    return (*declared_key(storage), key_list(sorting))
 
 
 def _inherits_keys(storage: nodes.StorageClause, engine: Engine) -> bool:

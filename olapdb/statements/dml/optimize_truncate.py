@@ -23,7 +23,7 @@ from olapdb.maintenance.backup import back_up, restore
 from olapdb.maintenance.merge_planner import optimize as optimize_table
 from olapdb.maintenance.merge_planner import recompress
 from olapdb.maintenance.merger import rehearse_merge
-from olapdb.model.schema import Table
+from olapdb.model.schema import Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
@@ -114,6 +114,9 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     Raises UnsupportedMethod outside the MergeTree family, SupportIsDisabled for CLEANUP."""
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
+    item = snapshot.find(*context.locate(statement.table))
+    if isinstance(item, View) and item.engine_name == "Buffer":
+        return Result()  # it holds no row back
     table = context.require_table(snapshot, statement.table, "OPTIMIZE")
     if statement.cleanup:
         raise _refused_cleanup(statement, table)

@@ -66,7 +66,7 @@ def _rewritten_view(
 ) -> MaterializedView | View | None:
     """Return the view with its new text, or None if it is broken or nothing changes."""
     names = _names_of(before, table)
-    if isinstance(item, View) and item.engine_name == "Merge":
+    if isinstance(item, View) and item.engine_name == "Merge" and not item.called_function:
         return None  # it declares its columns, and takes those that a table has
     if isinstance(item, View) and item.has_parameters:
         _refuse_mention(item, names, table, old, new)

@@ -35,8 +35,16 @@ def test_a_set_has_no_columns_added(connection: Connection) -> None:
         connection.execute("ALTER TABLE chosen ADD COLUMN z UInt8")
 
 
-def test_buffer_is_refused_with_what_to_use(connection: Connection) -> None:
-    with pytest.raises(olapdb.NotSupportedError, match="neither lost in a crash"):
-        connection.execute(
-            "CREATE TABLE e (k UInt8) ENGINE = Buffer(default, events, 1, 1, 1, 1, 1, 1, 1)"
-        )
+def test_a_view_fires_on_rows_of_a_buffer(connection: Connection) -> None:
+    """A Buffer hands rows to its table at once, so that its views see them in the same commit."""
+    connection.execute("CREATE TABLE seen (k UInt8) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE TABLE behind (k UInt8) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE MATERIALIZED VIEW copies TO seen AS SELECT k FROM behind")
+    connection.execute(
+        "CREATE TABLE b AS behind ENGINE = Buffer(currentDatabase(), behind, 1, 1, 1, 1, 1, 1, 1)"
+    )
+    connection.execute("INSERT INTO b VALUES (7)")
+    for table in ("b", "behind", "seen"):
+        assert rows(connection, f"SELECT k FROM {table}") == [(7,)]
+    with pytest.raises(olapdb.Error, match="would never fire"):
+        connection.execute("CREATE MATERIALIZED VIEW more TO seen AS SELECT k FROM b")
