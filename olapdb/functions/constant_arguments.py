@@ -14,11 +14,14 @@ _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
     {
         (0,): """concatWithSeparator format getMacro getSetting getSettingOrDefault randBernoulli
             randChiSquared randPoisson randStudentT""",
-        (0, 1): "randBinomial randFisherF randLogNormal randNegativeBinomial randNormal randUniform",
+        (
+            0,
+            1,
+        ): "randBinomial randFisherF randLogNormal randNegativeBinomial randNormal randUniform",
         (0, 2): "splitByChar splitByRegexp splitByString",
         (1,): """appendTrailingCharIfAbsent alphaTokens arrayRandomSample arrayStringConcat
             countMatches countMatchesCaseInsensitive extract extractAll extractURLParameter
-            formatReadableDecimalSize formatReadableQuantity formatReadableSize generateSerialID
+            generateSerialID
             LpNorm LpNormalize multiFuzzyMatchAllIndices multiFuzzyMatchAny multiFuzzyMatchAnyIndex
             ngrams port regexpExtract reverseBySeparator roundDown splitByNonAlpha
             splitByWhitespace substringIndex substringIndexUTF8 toLastDayOfWeek toStartOfInterval

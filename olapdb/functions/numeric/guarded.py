@@ -307,7 +307,13 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     compose("midpoint", _middle, count=(1, None), insensitive=True),
     compose("divideOrNull", _or_null("divide"), count=2, standard=True),
     compose("intDivOrNull", _or_null("intDiv"), count=2, standard=True),
-    compose("moduloOrNull", _or_null("modulo"), count=2, aliases=("modOrNull",), standard=True),
+    compose(
+        "moduloOrNull",
+        _or_null("modulo"),
+        count=2,
+        aliases=("modOrNull", "MODORNULL"),
+        standard=True,
+    ),
     compose(
         "positiveModuloOrNull",
         _or_null("positiveModulo"),

@@ -219,7 +219,12 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         "removeDiacriticsUTF8", _TEXT, on_text(_without_marks), aliases=("removeAccentsUTF8",)
     ),
     define_by_value("soundex", _TEXT, on_text(_soundex), insensitive=True),
-    define_by_value("naturalSortKey", _TEXT, on_text(_natural_key), aliases=("NATURAL_SORT_KEY",)),
+    define_by_value(
+        "naturalSortKey",
+        _TEXT,
+        on_text(_natural_key),
+        aliases=("NATURAL_SORT_KEY", "natural_sort_key"),
+    ),
     define_by_value("basename", _TEXT, _base_name),
     define_by_value("firstLine", _TEXT, _first_line),
     define_by_value("isValidUTF8", text_rule(UINT8), _is_utf8),
