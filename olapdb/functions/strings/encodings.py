@@ -238,6 +238,8 @@ def _conv(value: bytes | int, from_base: int, to_base: int) -> bytes:
     if not 2 <= abs(from_base) <= 36 or not 2 <= abs(to_base) <= 36:
         raise BadArguments("The bases of conv are from 2 to 36.")
     text = str(value) if isinstance(value, int) else value.decode("utf-8", "replace")
+    if not text:
+        raise BadArguments("The number of conv is empty.")
     text = text.strip().upper()
     negative = text.startswith("-")
     number = 0
