@@ -164,11 +164,11 @@ def _digits_of(data: np.ndarray, offsets: np.ndarray) -> pa.Array:
 def _unbin(value: bytes) -> bytes:
     """Return the bytes that binary digits spell, filled up with zeros on the left.
 
-    As in ClickHouse any character counts by its lowest bit.
+    As in ClickHouse any character but 0 is a 1.
     """
     if not value:
         return b""
-    number = int("".join(str(c & 1) for c in value), 2)
+    number = int("".join("0" if c == ord("0") else "1" for c in value), 2)
     return number.to_bytes((len(value) + 7) // 8, "big")
 
 
