@@ -69,10 +69,10 @@ NAMES = {
         "reinterpretAsUInt32 reinterpretAsUInt64 reinterpretAsUInt8 reinterpretAsUUID "
     ),
     "numeric.guarded": (
-        "avg2 clamp divideOrNull erf erfc factorial firstNonDefault intDivOrNull intExp10 "
-        "intExp2 isZeroOrNull lgamma max2 midpoint min2 modOrNull moduloLegacy moduloOrNull "
-        "pmodOrNull positiveModuloOrNull positive_modulo_or_null roundAge roundDown "
-        "roundDuration roundToExp2 sigmoid sqr tgamma widthBucket width_bucket "
+        "MODORNULL avg2 clamp divideOrNull erf erfc factorial firstNonDefault intDivOrNull "
+        "intExp10 intExp2 isZeroOrNull lgamma max2 midpoint min2 modOrNull moduloLegacy "
+        "moduloOrNull pmodOrNull positiveModuloOrNull positive_modulo_or_null roundAge "
+        "roundDown roundDuration roundToExp2 sigmoid sqr tgamma widthBucket width_bucket "
     ),
     "numeric.exact_decimals": ("divideDecimal multiplyDecimal toDecimalString "),
     "numeric.finance": (
@@ -81,6 +81,18 @@ NAMES = {
     ),
     "numeric.geohash": ("geohashDecode geohashEncode geohashesInBox pointInEllipses "),
     "numeric.great_circles": ("geoDistance greatCircleAngle greatCircleDistance "),
+    "numeric.h3_cells": (
+        "geoToH3 h3CellAreaM2 h3CellAreaRads2 h3Distance h3EdgeAngle h3EdgeLengthKm "
+        "h3EdgeLengthM h3ExactEdgeLengthKm h3ExactEdgeLengthM h3ExactEdgeLengthRads "
+        "h3GetBaseCell h3GetDestinationIndexFromUnidirectionalEdge h3GetFaces "
+        "h3GetIndexesFromUnidirectionalEdge h3GetOriginIndexFromUnidirectionalEdge "
+        "h3GetPentagonIndexes h3GetRes0Indexes h3GetResolution h3GetUnidirectionalEdge "
+        "h3GetUnidirectionalEdgeBoundary h3GetUnidirectionalEdgesFromHexagon h3HexAreaKm2 "
+        "h3HexAreaM2 h3HexRing h3IndexesAreNeighbors h3IsPentagon h3IsResClassIII h3IsValid "
+        "h3Line h3NumHexagons h3PointDistKm h3PointDistM h3PointDistRads h3ToCenterChild "
+        "h3ToChildren h3ToGeo h3ToGeoBoundary h3ToParent h3ToString "
+        "h3UnidirectionalEdgeIsValid h3kRing stringToH3 "
+    ),
     "numeric.polygons": ("pointInPolygon "),
     "numeric.geometries": (
         "areaCartesian areaSpherical perimeterCartesian perimeterSpherical "
@@ -216,8 +228,8 @@ NAMES = {
     "datetime.changing": ("changeDay changeHour changeMinute changeMonth changeSecond changeYear "),
     "datetime.from_numbers": (
         "FROM_DAYS YYYYMMDDToDate YYYYMMDDToDate32 YYYYMMDDhhmmssToDateTime "
-        "YYYYMMDDhhmmssToDateTime64 fromDaysSinceYearZero fromDaysSinceYearZero32 makeDate32 "
-        "makeDateTime64 "
+        "YYYYMMDDhhmmssToDateTime64 fromDaysSinceYearZero fromDaysSinceYearZero32 from_days "
+        "makeDate32 makeDateTime64 "
     ),
     "datetime.interval_rounding": ("date_bin time_bucket toStartOfInterval "),
     "datetime.interval_tuples": (
@@ -306,9 +318,9 @@ NAMES = {
     "strings.iso_durations": ("parseISO8601Duration "),
     "strings.keyed_hashes": ("HMAC URLHash "),
     "strings.key_values": (
-        "extractKeyValuePairs extractKeyValuePairsWithEscaping mapFromString str_to_map "
+        "STR_TO_MAP extractKeyValuePairs extractKeyValuePairsWithEscaping mapFromString str_to_map "
     ),
-    "strings.regex_position": ("regexpInstr regexpPosition regexp_instr "),
+    "strings.regex_position": ("REGEXP_INSTR regexpInstr regexpPosition regexp_instr "),
     "strings.encodings": (
         "CRC32IEEE CRC64 base32Decode base32Encode base58Decode base58Encode base64URLDecode "
         "base64URLEncode bin bitPositionsToArray bitmaskToArray bitmaskToList conv "
@@ -318,10 +330,10 @@ NAMES = {
         "NATURAL_SORT_KEY appendTrailingCharIfAbsent basename caseFoldUTF8 compareSubstrings "
         "decodeHTMLComponent decodeXMLComponent encodeXMLComponent endsWithCaseInsensitive "
         "endsWithCaseInsensitiveUTF8 endsWithUTF8 extractTextFromHTML firstLine initcapUTF8 "
-        "isASCII isValidASCII isValidUTF8 naturalSortKey normalizeUTF8NFC normalizeUTF8NFD "
-        "normalizeUTF8NFKC normalizeUTF8NFKCCasefold normalizeUTF8NFKD removeAccentsUTF8 "
-        "removeDiacriticsUTF8 soundex startsWithCaseInsensitive startsWithCaseInsensitiveUTF8 "
-        "startsWithUTF8 toValidUTF8 "
+        "isASCII isValidASCII isValidUTF8 naturalSortKey natural_sort_key normalizeUTF8NFC "
+        "normalizeUTF8NFD normalizeUTF8NFKC normalizeUTF8NFKCCasefold normalizeUTF8NFKD "
+        "removeAccentsUTF8 removeDiacriticsUTF8 soundex startsWithCaseInsensitive "
+        "startsWithCaseInsensitiveUTF8 startsWithUTF8 toValidUTF8 "
     ),
     "strings.sim_hashes": (
         "ngramMinHash ngramMinHashArg ngramMinHashArgCaseInsensitive "
@@ -406,16 +418,16 @@ NAMES = {
         "mapPartialReverseSort mapPartialSort "
     ),
     "arrays.tuple_arithmetic": (
-        "tupleDivide tupleDivideByNumber tupleIntDiv tupleIntDivByNumber tupleIntDivOrZero "
-        "tupleIntDivOrZeroByNumber tupleMinus tupleModulo tupleModuloByNumber tupleMultiply "
-        "tupleMultiplyByNumber tupleNegate tuplePlus tuplePositiveModuloByNumber "
-        "vectorDifference vectorSum "
+        "VECTORDIFFERENCE VECTORSUM tupleDivide tupleDivideByNumber tupleIntDiv "
+        "tupleIntDivByNumber tupleIntDivOrZero tupleIntDivOrZeroByNumber tupleMinus "
+        "tupleModulo tupleModuloByNumber tupleMultiply tupleMultiplyByNumber tupleNegate "
+        "tuplePlus tuplePositiveModuloByNumber vectorDifference vectorSum "
     ),
     "arrays.tuple_names": ("flattenTuple tupleNames tupleToNameValuePairs "),
     "arrays.ranked": ("arrayEnumerateDenseRanked arrayEnumerateUniqRanked "),
     "arrays.rearranging": (
-        "arrayExcept arrayFlattenedLength arrayJaccardIndex arrayRemove arrayRotateLeft "
-        "arrayRotateRight arrayShiftLeft arrayShiftRight arrayShingles "
+        "ARRAY_REMOVE arrayExcept arrayFlattenedLength arrayJaccardIndex arrayRemove "
+        "arrayRotateLeft arrayRotateRight arrayShiftLeft arrayShiftRight arrayShingles "
         "arraySymmetricDifference arrayTranspose arrayUnion array_remove emptyArrayToSingle "
         "hasSubstr replicate "
     ),

@@ -9,21 +9,10 @@ _AI = "it asks a language model over the network"
 _REASONS = {
     _AI: """aiClassify aiEmbed aiExtract aiFilter aiGenerate aiRedact aiSimilarity aiTranslate
         AIClassify AIEmbed AIExtract AIFilter AIGenerate AIRedact AISimilarity AITranslate""",
-    "it needs models or files beside ClickHouse's server": """catboostEvaluate evalMLMethod
+    "it needs models or files beside ClickHouse's server": """evalMLMethod
         naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs
         naiveBayesNgrams assignCentroid""",
-    "there are no cells of H3": """geoToH3 h3CellAreaM2 h3CellAreaRads2 h3Distance h3EdgeAngle
-        h3EdgeLengthKm h3EdgeLengthM h3ExactEdgeLengthKm h3ExactEdgeLengthM h3ExactEdgeLengthRads
-        h3GetBaseCell h3GetDestinationIndexFromUnidirectionalEdge h3GetFaces
-        h3GetIndexesFromUnidirectionalEdge h3GetOriginIndexFromUnidirectionalEdge
-        h3GetPentagonIndexes h3GetRes0Indexes h3GetResolution h3GetUnidirectionalEdge
-        h3GetUnidirectionalEdgeBoundary h3GetUnidirectionalEdgesFromHexagon h3HexAreaKm2 h3HexAreaM2
-        h3HexRing h3IndexesAreNeighbors h3IsPentagon h3IsResClassIII h3IsValid h3Line h3NumHexagons
-        h3PointDistKm h3PointDistM h3PointDistRads h3PolygonToCells h3PolygonToCellsWithContainment
-        h3ToCenterChild h3ToChildren h3ToGeo h3ToGeoBoundary h3ToParent h3ToString
-        h3UnidirectionalEdgeIsValid h3kRing stringToH3""",
-    "there are no cells of S2": """geoToS2 s2CapContains s2CapUnion s2CellsIntersect
-        s2GetNeighbors s2RectAdd s2RectContains s2RectIntersection s2RectUnion s2ToGeo""",
+    "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
     "this function of shapes is not there yet": """geometryIntersectCartesian
         geometryIntersectSpherical polygonConvexHullCartesian polygonsDistanceCartesian
         polygonsDistanceSpherical polygonsEqualsCartesian polygonsIntersectCartesian
@@ -71,7 +60,21 @@ _REASONS = {
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",
 }
 
-REFUSED: Mapping[str, str] = MappingProxyType(
-    {name: reason for reason, names in _REASONS.items() for name in names.split()}
-)
+_UNKNOWN_REASONS = {
+    "there are no cells of S2": """geoToS2 s2CapContains s2CapUnion s2CellsIntersect s2GetNeighbors
+        s2RectAdd s2RectContains s2RectIntersection s2RectUnion s2ToGeo""",
+    "it needs a library of models": "catboostEvaluate",
+}
+
+
+def _by_name(reasons: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the reason for each name."""
+    return MappingProxyType({name: why for why, names in reasons.items() for name in names.split()})
+
+
+UNKNOWN: Mapping[str, str] = _by_name(_UNKNOWN_REASONS)
+"""The names of functions that some builds of ClickHouse have, among them not the reference, and why they are not
+there: they are unknown, as in that build."""
+
+REFUSED: Mapping[str, str] = _by_name(_REASONS)
 """The names of the functions, and why each is not there."""

@@ -24,7 +24,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.index import CASE_INSENSITIVE, LAMBDAS, NAMES
 from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.modules import all_modules, by_name, definitions_of, table_of
-from olapdb.functions.refused import REFUSED
+from olapdb.functions.refused import REFUSED, UNKNOWN
 from olapdb.functions.scalar import ScalarDefinition, standard_call, strict_call
 from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
@@ -190,6 +190,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
     if definition is None and name in REFUSED:
         raise NotSupportedError(f"Function {name} is not supported: {REFUSED[name]}.")
+    if definition is None and name in UNKNOWN:
+        raise UnknownFunction(f"Function {name} does not exist: {UNKNOWN[name]}.")
     if definition is None:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
     if any(isinstance(plain(a.type), Variant) for a in arguments) and (

@@ -104,6 +104,18 @@ CASE_INSENSITIVE = frozenset(
         "approx_top_k",
         "approx_top_sum",
         "array_concat_agg",
+        "regr_slope",
+        "regr_intercept",
+        "regr_r2",
+        "regr_count",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_sxx",
+        "regr_syy",
+        "regr_sxy",
+        "any_value_respect_nulls",
+        "first_value_respect_nulls",
+        "last_value_respect_nulls",
     }
 )
 """Names that are known in every case; they are spelt in lower case here."""

@@ -28,6 +28,7 @@ from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_t
 from olapdb.native.group_totals import Total
 from olapdb.types import (
     FLOAT64,
+    UINT8,
     UINT64,
     Boolean,
     DataType,
@@ -328,9 +329,15 @@ class Bitwise(Aggregate):
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Combine the bits of each group's states.
 
-        An empty group gives 0; with groupBitAnd all ones.
+        An empty group gives 0; with groupBitAnd all ones. Raises DecimalOverflow for a UInt256 of all ones.
         """
         operation, start = _BITWISE[self.state_type.function]
+        if isinstance(self.result_type, WideNumber):
+            limbs = np.full((groups.count, wide_numbers.LIMBS), start, np.int64).view(np.uint64)
+            operation.at(limbs, groups.codes, wide_numbers.limbs_of(states))
+            return wide_numbers.column_of(limbs, self.result_type)
+        if pa.types.is_boolean(states.type):
+            states = states.cast(pa.uint8())
         values = columns.numpy_values(states)
         out = np.full(groups.count, start, np.int64).astype(values.dtype)
         operation.at(out, groups.codes, values)
@@ -434,7 +441,9 @@ def bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ..
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     argument = plain(types[0])
-    if not isinstance(argument, Integer):
+    if isinstance(argument, Boolean):
+        argument = UINT8
+    if not isinstance(argument, Integer | WideNumber):
         raise illegal_argument(name, types[0], "an integer")
     state = state_type_of(name, (), types, argument)
     return Bitwise(name, (), types, argument, state, additive=True, merge_function=name)

@@ -361,6 +361,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("arrayExcept", _sets(_array_of, _except), count=2),
     scalar.custom("hasSubstr", _sets(lambda inner: UINT8, _has_substr), count=2),
     scalar.custom("arrayJaccardIndex", _sets(lambda inner: FLOAT64, _jaccard), count=2),
-    scalar.custom("arrayRemove", _remove, count=2, aliases=("array_remove",)),
+    scalar.custom("arrayRemove", _remove, count=2, aliases=("array_remove", "ARRAY_REMOVE")),
     scalar.custom("replicate", _replicate, count=(2, None)),
 )

@@ -83,8 +83,8 @@ def _folded(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 _OPERATIONS: dict[str, tuple[str, bool, int | tuple[int, int | None], tuple[str, ...]]] = {
-    "tuplePlus": ("plus", False, (1, None), ("vectorSum",)),
-    "tupleMinus": ("minus", False, (1, None), ("vectorDifference",)),
+    "tuplePlus": ("plus", False, (1, None), ("vectorSum", "VECTORSUM")),
+    "tupleMinus": ("minus", False, (1, None), ("vectorDifference", "VECTORDIFFERENCE")),
     "tupleMultiply": ("multiply", False, (1, None), ()),
     "tupleDivide": ("divide", False, (1, None), ()),
     "tupleModulo": ("modulo", False, (1, None), ()),

@@ -275,13 +275,18 @@ def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
     return pa.Array.from_buffers(target.arrow, len(array), [None, pa.py_buffer(unhexed(data))])
 
 
+_HEX_VALUES = np.full(256, 255, np.uint8)
+"""The value of each character as a hexadecimal digit."""
+_HEX_VALUES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+_HEX_VALUES[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
+
+
 def unhexed(data: np.ndarray) -> np.ndarray:
     """Return the bytes, half as many, that pairs of hexadecimal digits, given as characters,
-    denote.
+    denote. Any other character counts as 255.
     """
-    values = np.where(data >= ord("a"), data - 87, np.where(data >= ord("A"), data - 55, data - 48))
-    values = values.astype(np.uint8)
-    return np.ascontiguousarray((values[0::2] << 4) | values[1::2])
+    values = _HEX_VALUES[data]
+    return np.ascontiguousarray((values[0::2] << 4) + values[1::2])
 
 
 def pad_to_fixed(array: pa.Array, target: types.FixedString) -> pa.Array:

@@ -17,7 +17,7 @@ from olapdb.functions.datetime import fixed_format
 from olapdb.functions.datetime.components import DATES, date_rule, iso_week, seconds_of
 from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.kernels import calendar, columns
-from olapdb.types import STRING, DataType, DateTime, DateTime64, plain
+from olapdb.types import STRING, DataType, Date, DateTime, DateTime64, plain
 
 _FORMATS = {
     "Y": "%Y",
@@ -168,6 +168,8 @@ _NUMBERS: Mapping[str, Callable[[pa.Array], pa.Array]] = MappingProxyType(
     }
 )
 """The parts of a time that dateName shows as numbers."""
+_OF_THE_DAY = frozenset({"hour", "minute", "second"})
+"""Those that a date does not have."""
 _MONTHS = "January February March April May June July August September October November December"
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 _NAMES = MappingProxyType({"month": tuple(_MONTHS.split()), "weekday": tuple(_WEEKDAYS.split())})
@@ -197,7 +199,8 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             return _named(wall, part)
         return _NUMBERS[part](wall).cast(pa.string())
 
-    scalar.require(name, [plain(arguments[1].type)], DATES, "a Date or DateTime")
+    kinds = (DateTime, DateTime64) if part in _OF_THE_DAY else DATES
+    scalar.require(name, [plain(arguments[1].type)], kinds, "a Date or DateTime")
     return scalar.standard_call(name, arguments, STRING, kernel)
 
 
@@ -216,5 +219,10 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         insensitive=True,
     ),
     scalar.custom("dateName", _date_name, count=(2, 3), insensitive=True),
-    scalar.define("monthName", date_rule(STRING), _month_name, insensitive=True),
+    scalar.define(
+        "monthName",
+        scalar.fixed_rule(STRING, (Date, DateTime, DateTime64), "a Date or DateTime"),
+        _month_name,
+        insensitive=True,
+    ),
 )

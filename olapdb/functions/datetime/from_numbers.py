@@ -207,7 +207,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         "fromDaysSinceYearZero",
         scalar.fixed_rule(DATE, (Integer,), "an integer"),
         _from_year_zero,
-        aliases=("FROM_DAYS",),
+        aliases=("FROM_DAYS", "from_days"),
     ),
     scalar.define(
         "fromDaysSinceYearZero32",

@@ -19,6 +19,7 @@ from olapdb.types import (
     INT64,
     STRING,
     UINT8,
+    UINT64,
     Array,
     Boolean,
     DateTime,
@@ -72,7 +73,10 @@ def _id_of_fraction(moment: Term, *epoch: Term) -> Term:
 
 def _milliseconds_of(name: str, number: Term, epoch: tuple[Term, ...]) -> Term:
     """Return the milliseconds since 1970 in a Snowflake ID."""
-    _require(name, number, Integer, "a UInt64")
+    if plain(number.type) != UINT64:
+        raise IllegalTypeOfArgument(
+            f"Illegal type {number.type} of argument of function {name}: a UInt64 expected."
+        )
     since = call("bitShiftRight", call("toUInt64", number), literal(_SNOWFLAKE_SHIFT, UINT8))
     milliseconds = call("toInt64", since)
     return call("plus", milliseconds, call("toInt64", epoch[0])) if epoch else milliseconds

@@ -28,6 +28,7 @@ MODULES = (
     "finance",
     "geohash",
     "great_circles",
+    "h3_cells",
     "polygons",
     "geometries",
     "well_known_text",

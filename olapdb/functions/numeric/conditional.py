@@ -468,7 +468,9 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         chosen = choose([places.is_valid()], [mapped, fallback], len(array))
         return chosen[0] if is_constant else chosen
 
-    return ScalarCall(name, result, kernel)
+    fixed = [argument.constant is not None for argument in arguments]
+    outer = low_cardinality_result(result, [argument.type for argument in arguments], fixed)
+    return ScalarCall(name, outer, kernel)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

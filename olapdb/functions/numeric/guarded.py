@@ -34,6 +34,7 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    Nothing,
     Time,
     Time64,
     is_nullable,
@@ -41,6 +42,7 @@ from olapdb.types import (
 )
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
+_NO_DECIMALS = (Integer, Float, Boolean)
 
 
 def _or_null(operation: str) -> Callable[[Term, Term], Term]:
@@ -129,15 +131,28 @@ def _clamp(value: Term, least: Term, most: Term) -> Term:
             raise BadArguments("The least value of clamp must not be greater than the greatest.")
     shared = literal(str(common_type([value.type, least.type, most.type])), STRING)
     value, least, most = (call("CAST", part, shared) for part in (value, least, most))
-    return call("greatest", call("least", value, most), least)
+    bounded = call("greatest", call("least", value, most), least)
+    return _null_with(bounded, (value, least, most))
 
 
-def _extreme(operation: str) -> Callable[[Term, Term], Term]:
+def _null_with(whole: Term, parts: tuple[Term, ...]) -> Term:
+    """Return `whole`, which passes over NULL, as NULL where a part is NULL."""
+    for part in parts:
+        if is_nullable(part.type):
+            whole = call("if", call("isNull", part), literal(None, NULL_TYPE), whole)
+    return whole
+
+
+def _extreme(name: str, operation: str) -> Callable[[Term, Term], Term]:
     """Return the composition of max2 or min2: the extreme of two numbers as Float64."""
 
     def build(left: Term, right: Term) -> Term:
         """Compare both as Float64."""
-        return call(operation, call("toFloat64", left), call("toFloat64", right))
+        for side in (left, right):
+            if not isinstance(plain(side.type), (*_NUMBERS, Nothing)):
+                raise scalar.illegal(name, side.type, "a number")
+        numbers = call("toFloat64", left), call("toFloat64", right)
+        return _null_with(call(operation, *numbers), numbers)
 
     return build
 
@@ -307,7 +322,13 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     compose("midpoint", _middle, count=(1, None), insensitive=True),
     compose("divideOrNull", _or_null("divide"), count=2, standard=True),
     compose("intDivOrNull", _or_null("intDiv"), count=2, standard=True),
-    compose("moduloOrNull", _or_null("modulo"), count=2, aliases=("modOrNull",), standard=True),
+    compose(
+        "moduloOrNull",
+        _or_null("modulo"),
+        count=2,
+        aliases=("modOrNull", "MODORNULL"),
+        standard=True,
+    ),
     compose(
         "positiveModuloOrNull",
         _or_null("positiveModulo"),
@@ -319,8 +340,8 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     compose("moduloLegacy", lambda a, b: call("modulo", a, b), count=2),
     compose("isZeroOrNull", _is_zero_or_null, count=1),
     compose("clamp", _clamp, count=3, standard=True),
-    compose("max2", _extreme("greatest"), count=2, insensitive=True, standard=True),
-    compose("min2", _extreme("least"), count=2, insensitive=True, standard=True),
+    compose("max2", _extreme("max2", "greatest"), count=2, insensitive=True, standard=True),
+    compose("min2", _extreme("min2", "least"), count=2, insensitive=True, standard=True),
     compose("sqr", _square, count=1, insensitive=True),
     compose("firstNonDefault", _first_non_default, count=(1, None), insensitive=True),
     scalar.define("erf", _NUMBER, _elementwise(math.erf), insensitive=True),
@@ -345,12 +366,12 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     ),
     scalar.define(
         "roundAge",
-        scalar.fixed_rule(UINT8, _NUMBERS, "a number"),
+        scalar.fixed_rule(UINT8, _NO_DECIMALS, "a number that is no Decimal"),
         _steps(_AGES, _AGE_VALUES, UINT8),
     ),
     scalar.define(
         "roundDuration",
-        scalar.fixed_rule(UINT16, _NUMBERS, "a number"),
+        scalar.fixed_rule(UINT16, _NO_DECIMALS, "a number that is no Decimal"),
         _steps(_DURATIONS, (0, *_DURATIONS), UINT16),
     ),
     scalar.define("roundToExp2", _same_number, _round_to_power),

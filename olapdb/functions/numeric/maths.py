@@ -239,7 +239,7 @@ def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
         )
 
 
-_TEST_RULE = scalar.fixed_rule(UINT8, _NUMBERS, "a number")
+_TEST_RULE = scalar.fixed_rule(UINT8, (Integer, Float, Boolean), "a number that is no Decimal")
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("round", _rounding("round"), count=(1, 2), insensitive=True),

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import IllegalTypeOfArgument
+from olapdb.errors import IllegalColumn, IllegalTypeOfArgument
 from olapdb.functions.base import Argument
 from olapdb.functions.numeric.maths import floats
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, fixed_rule
-from olapdb.types import STRING, DataType, Decimal, Float, Integer
+from olapdb.types import STRING, UINT8, DataType, Decimal, Float, Integer
 
 
 def _readable(units: tuple[str, ...], step: float) -> Kernel:
@@ -82,9 +82,14 @@ _NUMBER = fixed_rule(STRING, (Integer, Float, Decimal), "a number", checked=1)
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return String; raise IllegalTypeOfArgument unless the digits are a constant from 0 to 60."""
+    """Return String; raise IllegalTypeOfArgument unless the digits are a constant from 0 to 60, IllegalColumn
+    for a column of such numbers."""
     if len(types) == 2:
         digits = arguments[1].constant
+        if digits is None and types[1] == UINT8:
+            raise IllegalColumn(
+                f"The digits after the point, argument 2 of {name}, are a constant."
+            )
         value = digits.as_py() if digits is not None else None
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 60:
             raise IllegalTypeOfArgument(

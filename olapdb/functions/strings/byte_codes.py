@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import CannotParse, TooFewArguments, UnsupportedMethod
+from olapdb.errors import IllegalColumn, TooFewArguments, UnsupportedMethod
 from olapdb.functions.base import Argument
 from olapdb.functions.casts.parsing import unhexed
 from olapdb.functions.kernels import columns, slices
@@ -30,8 +30,11 @@ from olapdb.types import (
     Array,
     DataType,
     Date,
+    Date32,
     DateTime,
+    DateTime64,
     Decimal,
+    Enum,
     Float,
     Integer,
     IPv6,
@@ -138,14 +141,18 @@ def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
 
 
 def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return String; raise IllegalTypeOfArgument for arrays and maps.
+    """Return String; raise IllegalTypeOfArgument for arrays, maps, Enums and the like.
 
-    Also raises UnsupportedMethod."""
+    Also raises UnsupportedMethod, and IllegalColumn for a DateTime64."""
     if isinstance(types[0], AggregateFunction):
         raise UnsupportedMethod(
             f"{name} of {types[0]} is not supported: a state has no bytes here."
         )
-    if isinstance(types[0], Array | Map | Time | Time64):
+    if isinstance(types[0], DateTime64):
+        raise IllegalColumn(
+            f"{name} does not take a DateTime64.", hint="Give it the time as a number or a text."
+        )
+    if isinstance(types[0], Array | Map | Time | Time64 | Date32 | Enum):
         raise illegal(name, types[0], "a String, number or date")
     return STRING
 
@@ -153,10 +160,8 @@ def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 def _unhex(array: pa.Array) -> pa.Array:
     """Return the bytes that hexadecimal digits spell, as unhex; an odd number gets a 0 in front.
 
-    Raises CannotParse if any text has other characters.
+    Any other character counts as the byte 255, as in ClickHouse.
     """
-    if pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py() is False:
-        raise CannotParse("unhex takes hexadecimal digits.")
     odd = pc.equal(pc.bit_wise_and(pc.binary_length(array), 1), 1)
     even = pc.if_else(odd, pc.binary_join_element_wise("0", array, ""), array)
     offsets, data = columns.bytes_of(even)

@@ -164,11 +164,11 @@ def _digits_of(data: np.ndarray, offsets: np.ndarray) -> pa.Array:
 def _unbin(value: bytes) -> bytes:
     """Return the bytes that binary digits spell, filled up with zeros on the left.
 
-    As in ClickHouse any character counts by its lowest bit.
+    As in ClickHouse any character but 0 is a 1.
     """
     if not value:
         return b""
-    number = int("".join(str(c & 1) for c in value), 2)
+    number = int("".join("0" if c == ord("0") else "1" for c in value), 2)
     return number.to_bytes((len(value) + 7) // 8, "big")
 
 
@@ -238,6 +238,8 @@ def _conv(value: bytes | int, from_base: int, to_base: int) -> bytes:
     if not 2 <= abs(from_base) <= 36 or not 2 <= abs(to_base) <= 36:
         raise BadArguments("The bases of conv are from 2 to 36.")
     text = str(value) if isinstance(value, int) else value.decode("utf-8", "replace")
+    if not text:
+        raise BadArguments("The number of conv is empty.")
     text = text.strip().upper()
     negative = text.startswith("-")
     number = 0

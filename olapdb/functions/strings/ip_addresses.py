@@ -274,21 +274,25 @@ def _subnet(text: str) -> tuple[bytes, bool, int]:
     return (MAPPED if is_ipv4 else b"") + address.packed, is_ipv4, network.prefixlen
 
 
-_NUMBERS = (Integer, IPv4)
+def _number_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise IllegalTypeOfArgument unless the argument is an IPv4 or an integer of up to 32 bits without a sign."""
+    number = types[0]
+    if isinstance(number, IPv4) or (
+        isinstance(number, Integer) and not number.signed and number.bits <= 32
+    ):
+        return STRING
+    raise scalar.illegal(name, number, "an IPv4 or a UInt32")
+
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define(
         "IPv4NumToString",
-        scalar.fixed_rule(STRING, _NUMBERS, "an IPv4 or an integer"),
+        _number_rule,
         _number_to_text(class_c=False),
         aliases=("INET_NTOA",),
         insensitive=True,
     ),
-    scalar.define(
-        "IPv4NumToStringClassC",
-        scalar.fixed_rule(STRING, _NUMBERS, "an IPv4 or an integer"),
-        _number_to_text(class_c=True),
-    ),
+    scalar.define("IPv4NumToStringClassC", _number_rule, _number_to_text(class_c=True)),
     scalar.define(
         "IPv4StringToNum",
         text_rule(UINT32),

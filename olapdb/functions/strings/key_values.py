@@ -168,7 +168,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         "extractKeyValuePairs",
         _resolve(escaping=False),
         count=(1, 5),
-        aliases=("str_to_map", "mapFromString"),
+        aliases=("str_to_map", "STR_TO_MAP", "mapFromString"),
     ),
     scalar.custom("extractKeyValuePairsWithEscaping", _resolve(escaping=True), count=(1, 5)),
 )

@@ -66,6 +66,9 @@ def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
-        "regexpPosition", _resolve, count=(2, 7), aliases=("regexpInstr", "regexp_instr")
+        "regexpPosition",
+        _resolve,
+        count=(2, 7),
+        aliases=("regexpInstr", "regexp_instr", "REGEXP_INSTR"),
     ),
 )

@@ -129,6 +129,17 @@ def _text_of_html(text: str) -> str:
     return " ".join(plain_text.split())
 
 
+def _length_key(length: int) -> str:
+    """Return the digits that sort numbers by how many digits they have, as ClickHouse writes them."""
+    if length <= 8:
+        return str(length - 1)
+    if length <= 18:
+        return f"8{length - 9}"
+    if length <= 27:
+        return f"9{length - 19}"
+    return f"9{length - 1}" if length <= 99 else f"999{len(str(length))}{length}"
+
+
 def _natural_key(text: str) -> str:
     """Return a text that sorts numbers within texts by their value: each run of digits follows its
     length without leading zeros."""
@@ -136,7 +147,7 @@ def _natural_key(text: str) -> str:
     def keyed(match: re.Match[str]) -> str:
         """Return one number with its length in front."""
         digits = match.group(0).lstrip("0") or "0"
-        return f"{chr(ord('0') + min(len(digits), 78000))}{digits}"
+        return _length_key(len(digits)) + digits
 
     return re.sub(r"\d+", keyed, text)
 
@@ -219,7 +230,12 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         "removeDiacriticsUTF8", _TEXT, on_text(_without_marks), aliases=("removeAccentsUTF8",)
     ),
     define_by_value("soundex", _TEXT, on_text(_soundex), insensitive=True),
-    define_by_value("naturalSortKey", _TEXT, on_text(_natural_key), aliases=("NATURAL_SORT_KEY",)),
+    define_by_value(
+        "naturalSortKey",
+        _TEXT,
+        on_text(_natural_key),
+        aliases=("NATURAL_SORT_KEY", "natural_sort_key"),
+    ),
     define_by_value("basename", _TEXT, _base_name),
     define_by_value("firstLine", _TEXT, _first_line),
     define_by_value("isValidUTF8", text_rule(UINT8), _is_utf8),

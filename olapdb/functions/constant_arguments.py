@@ -1,0 +1,70 @@
+"""Which arguments ClickHouse takes as constants only, by function.
+
+A column in such a place is refused when the query is bound, before any row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from olapdb import errors
+from olapdb.functions.base import Argument
+
+_COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
+    {
+        (0,): """concatWithSeparator format getMacro getSetting getSettingOrDefault randBernoulli
+            randChiSquared randPoisson randStudentT""",
+        (
+            0,
+            1,
+        ): "randBinomial randFisherF randLogNormal randNegativeBinomial randNormal randUniform",
+        (0, 2): "splitByChar splitByRegexp splitByString",
+        (1,): """appendTrailingCharIfAbsent alphaTokens arrayRandomSample arrayStringConcat
+            countMatches countMatchesCaseInsensitive extract extractAll extractURLParameter
+            generateSerialID
+            LpNorm LpNormalize multiFuzzyMatchAllIndices multiFuzzyMatchAny multiFuzzyMatchAnyIndex
+            ngrams port regexpExtract reverseBySeparator roundDown splitByNonAlpha
+            splitByWhitespace substringIndex substringIndexUTF8 toLastDayOfWeek toStartOfInterval
+            toStartOfWeek trimBoth trimLeft trimRight""",
+        (1, 2): "convertCharset toDayOfWeek transform translate translateUTF8",
+        (1, 2, 3): "bar minSampleSizeConversion",
+        (2,): "divideDecimal leftPad leftPadUTF8 LpDistance multiplyDecimal rightPad rightPadUTF8",
+        (2, 3, 4): "compareSubstrings minSampleSizeContinuous",
+    }
+)
+"""Functions by the places, counted from 0, in which a column is ILLEGAL_COLUMN."""
+_TYPE_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
+    {
+        (0,): "arrayReduce arrayReduceInRanges dateTrunc now64",
+        (0, 1, 2): "hasColumnInTable",
+        (1,): "CAST financialInternalRateOfReturn getSettingOrDefault reinterpret toInterval",
+        (2,): "financialNetPresentValue",
+        (2, 3): "financialInternalRateOfReturnExtended",
+        (3,): "financialNetPresentValueExtended",
+        (5,): "proportionsZTest",
+    }
+)
+"""Functions by the places in which ClickHouse calls a column an illegal type."""
+
+
+def _places_by_name(table: Mapping[tuple[int, ...], str]) -> Mapping[str, tuple[int, ...]]:
+    """Return the places of each function."""
+    return MappingProxyType({n: places for places, names in table.items() for n in names.split()})
+
+
+_REFUSALS = (
+    (_places_by_name(_COLUMN_REFUSED), errors.IllegalColumn),
+    (_places_by_name(_TYPE_REFUSED), errors.IllegalTypeOfArgument),
+)
+
+
+def require_constants(name: str, spelt: str, arguments: Sequence[Argument]) -> None:
+    """Raise IllegalColumn or IllegalTypeOfArgument where a call of the function `name`, written as
+    `spelt`, has a column in place of a constant."""
+    for places_by_name, error in _REFUSALS:
+        for at in places_by_name.get(name, ()):
+            if at < len(arguments) and arguments[at].constant is None:
+                raise error(
+                    f"Argument {at + 1} of function {spelt} must be a constant.",
+                    hint="Write its value into the query; it cannot differ by row.",
+                )
