@@ -13,17 +13,23 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import rows_only, single_batch
-from olapdb.compute.spill.fixed_rows import DividedRows, FixedLayout, rows_of
-from olapdb.compute.spill.narrowing import Narrowed, narrowed, widened
 from olapdb.errors import NotEnoughSpace, TooManyRowsOrBytes, system_error
+from olapdb.lazy import lazy_modules
 from olapdb.native.memory import empty
 from olapdb.result import QueryStatistics
+
+if TYPE_CHECKING:
+    from olapdb.compute.spill import fixed_rows, narrowing
+    from olapdb.compute.spill.fixed_rows import DividedRows, FixedLayout
+    from olapdb.compute.spill.narrowing import Narrowed
+else:
+    fixed_rows, narrowing = lazy_modules("olapdb.compute.spill", "fixed_rows", "narrowing")
 
 PLAIN = pa.ipc.IpcWriteOptions(use_threads=False)
 COMPRESSED_SHARE_MAX = 0.8
@@ -158,7 +164,7 @@ class SpillFile:
         """Write a batch behind the others; return its place.
 
         Raises NotEnoughSpace on a full disk, TooManyRowsOrBytes past the limit of the query."""
-        short, changed = narrowed(batch)
+        short, changed = narrowing.narrowed(batch)
         encoded = self._encoded(short)
         offset = self._written(encoded, batch.nbytes)
         return Extent(offset, len(encoded), batch.num_rows, batch.nbytes, changed)
@@ -213,7 +219,11 @@ class SpillFile:
         self._read_into(memoryview(buffer), extent.offset)
         with pa.ipc.open_stream(buffer) as reader:
             batch = reader.read_next_batch()
-        return widened(batch, extent.changed) if batch.num_columns else rows_only(extent.rows)
+        return (
+            narrowing.widened(batch, extent.changed)
+            if batch.num_columns
+            else rows_only(extent.rows)
+        )
 
     def _read_into(self, view: memoryview, at: int) -> None:
         """Fill the view with the bytes from `at` on."""
@@ -236,7 +246,7 @@ class SpillFile:
             self._read_into(own.data, extent.offset)
             pieces.append((own, extent.rows, extent.layout))
             start += extent.size
-        return rows_of(pieces)
+        return fixed_rows.rows_of(pieces)
 
     def read_all(self, extents: Iterable[Extent], rows_max: int) -> Iterator[pa.RecordBatch]:
         """Yield the batches of extents, small ones joined to about `rows_max` rows."""

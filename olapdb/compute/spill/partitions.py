@@ -14,15 +14,18 @@ import pyarrow as pa
 
 from olapdb.compute.batches import take_rows
 from olapdb.compute.spill.files import Extent, SpillFile, joined
-from olapdb.compute.spill.fixed_rows import divided
 from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import combined, hash_values, mix
+from olapdb.lazy import LazyModule
 from olapdb.native import partitions as compiled
 from olapdb.native.library import library
 from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
     from olapdb.compute.context import ExecutionContext
+    from olapdb.compute.spill import fixed_rows
+else:
+    fixed_rows = LazyModule("olapdb.compute.spill.fixed_rows")
 
 PARTITION_BITS = 5
 PARTITIONS = 1 << PARTITION_BITS
@@ -123,7 +126,7 @@ class PartitionedRows:
     def _written(self, waiting: Sequence[tuple[pa.RecordBatch, np.ndarray]]) -> list[Extent | None]:
         """Write batches, with the partition of each row; return where the rows of each partition are."""
         batches = [batch for batch, _ in waiting]
-        fixed = divided(batches, [numbers for _, numbers in waiting], PARTITIONS)
+        fixed = fixed_rows.divided(batches, [numbers for _, numbers in waiting], PARTITIONS)
         if fixed is not None:
             return self._file.append_divided(fixed, sum(batch.nbytes for batch in batches))
         numbers = np.concatenate([numbers for _, numbers in waiting])

@@ -102,6 +102,15 @@ def _final(
         yield from _output(node, rows, context)
 
 
+def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
+    """Return the condition that a scan prunes by; with FINAL only conditions on whole keys.
+
+    Returns None if there is no condition."""
+    if scan.final and scan.table.engine.combines:
+        return all_of_any([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
+    return all_of_any([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])
+
+
 def key_conditions(node: Scan, layout: TableLayout) -> list[Expression]:
     """Return the predicate's conditions on columns that are items of the sorting key."""
     column_of = dict(node.columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,15 @@ from olapdb.compute.ordering import equal_to_previous
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.execute.operators.sort import order_columns
-from olapdb.execute.spill.limit_by import limit_by_on_disk
 from olapdb.functions.base import Groups
+from olapdb.lazy import LazyModule
 from olapdb.plan.nodes import Limit, LimitBy
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.execute.spill import limit_by
+else:
+    limit_by = LazyModule("olapdb.execute.spill.limit_by")
 
 
 def limit_batches(
@@ -100,7 +106,7 @@ def limit_by_batches(
             if is_too_large(buffer, batch):
                 rows = chain(buffer.drain(), (batch,), batches)
                 account.set(0)
-                yield from limit_by_on_disk(node, rows, context, limited, is_too_large)
+                yield from limit_by.limit_by_on_disk(node, rows, context, limited, is_too_large)
                 return
             buffer.add(batch)
         yield from limited(buffer, account)

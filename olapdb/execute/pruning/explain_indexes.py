@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.engine.layout import TableLayout
-from olapdb.execute.operators.final import key_conditions
+from olapdb.execute.operators.final import pruning_condition
 from olapdb.execute.operators.projected_groups import chosen_projections, scan_below
 from olapdb.execute.operators.scan import counted_batch, scan_sources
 from olapdb.execute.operators.subqueries import answer_subqueries
@@ -24,9 +24,9 @@ from olapdb.execute.pruning.projections import (
 from olapdb.execute.run import run_node
 from olapdb.model.part import Part
 from olapdb.model.schema import SkipIndex
-from olapdb.plan.conditions import all_of_any, conjuncts
+from olapdb.plan.conditions import conjuncts
 from olapdb.plan.explain import explain, show
-from olapdb.plan.expressions import Expression, columns_of
+from olapdb.plan.expressions import columns_of
 from olapdb.plan.nodes import Aggregate, Node, Plan, Scan
 from olapdb.plan.tree import walk_nodes
 
@@ -221,15 +221,6 @@ class _ScanIndexes:
             if any(column_of.get(u) in columns for u in columns_of(condition))
         ]
         return " AND ".join(texts) or "true"
-
-
-def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
-    """Return the condition that a scan prunes by; with FINAL only conditions on whole keys.
-
-    Returns None if there is no condition."""
-    if scan.final and scan.table.engine.combines:
-        return all_of_any([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
-    return all_of_any([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])
 
 
 def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:

@@ -9,8 +9,8 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.config import Settings
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import IndexNotUsed
+from olapdb.execute.operators.final import pruning_condition
 from olapdb.execute.operators.scan import scan_conditions, scan_sources
-from olapdb.execute.pruning.explain_indexes import pruning_condition
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
 from olapdb.execute.pruning.skip_index import index_names
 from olapdb.model.part import Part

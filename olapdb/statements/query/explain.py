@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from olapdb.compute.profile import QueryProfile
 from olapdb.errors import IncorrectQuery, NotSupportedError, UnknownSetting, UnsupportedMethod
-from olapdb.execute import estimate_reads, estimator_of, explain_indexes
+from olapdb.execute import estimator_of
 from olapdb.execute.explain_analyze import analyzed_lines
 from olapdb.execute.explain_pipeline import pipeline_lines
+from olapdb.execute.pruning.explain_indexes import estimate_reads, explain_indexes
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.explain import explain as explain_plan

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from olapdb.config import tuning
 from olapdb.errors import TooManyRows
-from olapdb.execute import explain_indexes
 from olapdb.execute.operators import part_scan, scan
+from olapdb.execute.pruning.explain_indexes import explain_indexes
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, ScalarSubquery
 from olapdb.storage.reader import PartReader
