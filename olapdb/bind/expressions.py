@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from olapdb import errors, functions, types
 from olapdb.bind import constants
 from olapdb.bind.aggregates import refuse_previews, resolve_aggregate_call, texts_to_join
+from olapdb.bind.constant_arguments import require_constants
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.correlations import outer_value
 from olapdb.bind.finished_states import takes_states
@@ -175,6 +176,8 @@ class ExpressionBinder:
         self, name: str, arguments: tuple[expressions.Expression, ...]
     ) -> expressions.Expression:
         """Return a call of a scalar function, folded where all arguments are constant."""
+        if self.context.refuses_columns:
+            require_constants(name, arguments)
         bound = constants.call(name, arguments, self.environment)
         if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):
             refuse_new_variant(bound, arguments)
