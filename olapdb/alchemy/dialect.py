@@ -30,8 +30,14 @@ from olapdb.alchemy.types import sqlalchemy_type
 from olapdb.database import MEMORY
 from olapdb.sql.literals import quote_name
 
-_KEY_ITEM = re.compile(r"`(?:[^`\\]|\\.)*`|[^,]+")
-"""A quoted name, or what stands between two commas."""
+_KEY_ITEM = re.compile(r"\s*(`(?:[^`\\]|\\.)*`|[^,]+?)(?:\s+(?:ASC|DESC))?\s*(?:,|$)")
+"""A quoted name, or what stands between two commas, without its direction."""
+
+
+def _key_items(key: str) -> list[str]:
+    """Return the items of a key such as `a, b DESC`, `(a)` or `tuple(a, b)`, as written."""
+    inner = re.fullmatch(r"\s*(?:tuple)?\((.*)\)\s*", key, re.DOTALL)
+    return _KEY_ITEM.findall(inner[1] if inner else key)
 
 
 def _flag(name: str, value: str | tuple[str, ...]) -> bool:
@@ -219,7 +225,7 @@ class OlapDialect(DefaultDialect):
         database = self._database_of(connection, table_name, schema)
         sql = "SELECT name FROM system.columns WHERE database = ? AND table = ?"
         columns = {quote_name(n): n for n in self._column(connection, sql, database, table_name)}
-        items = [item.strip() for item in _KEY_ITEM.findall(key)]
+        items = _key_items(key)
         names = [columns[item] for item in items if item in columns]
         return {"constrained_columns": names if len(names) == len(items) else [], "name": None}
 

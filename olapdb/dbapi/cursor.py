@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -121,9 +122,12 @@ class Cursor:
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next `size` rows (default: `arraysize`); fewer at the end. Raises
         BadArguments for anything but an integer from 0 on."""
-        count = self.arraysize if size is None else size
-        if not isinstance(count, int) or count < 0:
-            raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {count!r}.")
+        try:
+            count = index(self.arraysize if size is None else size)
+        except TypeError:
+            count = -1
+        if count < 0:
+            raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {size!r}.")
         return self._rows_expected().take(min(count, sys.maxsize))
 
     def fetchall(self) -> list[Row]:

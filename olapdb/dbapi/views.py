@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
+from operator import index
 from typing import TypeVar, cast
 
 from olapdb.errors import BadArguments, SyntaxError, UnknownTable
@@ -364,11 +365,12 @@ def _partition(partition: str | None) -> str:
 
 def _count(name: str, count: int) -> int:
     """Return a number of partitions. Raise BadArguments if it is not an integer from 1 on."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= COUNT_MAX:
+    number = index(count) if hasattr(count, "__index__") and not isinstance(count, bool) else 0
+    if not 0 < number <= COUNT_MAX:
         raise BadArguments(
             f"{name} is a number of partitions, an integer from 1 on, not {count!r}."
         )
-    return count
+    return number
 
 
 def _one_of(**given: bool) -> None:

@@ -109,6 +109,10 @@ class PlanCache:
             self._entries[key] = plan
 
 
+_OF_BUFFERS = frozenset({"INSERT", "CREATE TABLE AS", "EXPLAIN PROVENANCE"})
+"""The statements that a Buffer passes on to its table; ClickHouse refuses those that remove rows or columns."""
+
+
 @dataclass(frozen=True)
 class StatementContext:
     """The context of one statement: its text, settings, parameters and surroundings."""
@@ -330,7 +334,8 @@ class StatementContext:
         """Return the stored table of that name; for a materialized view its inner table.
 
         Raises the errors of `require`, IncorrectQuery for a view with a TO target,
-        UnsupportedMethod for a plain view. `action` names the statement in these errors.
+        UnsupportedMethod for a plain view, NotSupportedError for what a Buffer does not pass on. `action` names
+        the statement in these errors.
         """
         item = self.require(snapshot, name)
         match item:
@@ -350,6 +355,12 @@ class StatementContext:
                     name,
                 )
             case View(alias_of=(database, table)):
+                if item.engine_name == "Buffer" and action not in _OF_BUFFERS:
+                    raise errors.NotSupportedError(
+                        f"{action}: {name} is a Buffer, which passes INSERTs on to {database}.{table}.",
+                        hint=f"Run the statement on {database}.{table}.",
+                        position=name.position,
+                    )
                 aliased = nodes.TableName(table, database, position=name.position)
                 return self.require_table(snapshot, aliased, action)
             case View():

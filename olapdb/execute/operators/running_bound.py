@@ -31,7 +31,7 @@ class RunningBound:
     def __init__(self, key: SortKey) -> None:
         self._key = key
         self._lock = threading.Lock()
-        self._flags: dict[tuple[int, int, pa.Scalar], tuple[pa.Array, np.ndarray]] = {}
+        self._flags: dict[tuple[int, int, int, pa.Scalar], tuple[pa.Array, np.ndarray]] = {}
         self.value: pa.Scalar | None = None
         """The bound; None as long as there is none."""
 
@@ -88,7 +88,7 @@ class RunningBound:
         texts = column.dictionary
         if library() is None or texts.null_count:
             return None
-        key = (texts.buffers()[1].address, texts.offset, bound)
+        key = (texts.buffers()[1].address, texts.offset, len(texts), bound)
         known = self._flags.get(key)
         if known is None:
             flags = np.zeros(len(texts) + 1, np.uint8)

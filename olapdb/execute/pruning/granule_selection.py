@@ -118,11 +118,25 @@ class _Selected:
         ]
 
 
+_ENTRY_GRANULES = 64
+"""What a kept selection takes beside its numbers of granules, counted in granules: its key, with the condition."""
+_KEPT_VALUES_MAX = 64
+_KEPT_CONSTANT_BYTES_MAX = 1024
+"""Longer lists of IN and larger constants would take more memory than pruning takes time."""
+
+
 def _is_constant_for_parts(expression: Expression) -> bool:
-    """Return whether what an expression tells of immutable parts never changes."""
-    if isinstance(expression, Call):
-        return expression.function.volatility == "pure"
-    return isinstance(expression, ColumnRef | Constant | InValues | Cast)
+    """Return whether what an expression tells of immutable parts never changes, and it is small enough to be
+    kept."""
+    match expression:
+        case Call():
+            return expression.function.volatility == "pure"
+        case InValues():
+            return len(expression.key) <= _KEPT_VALUES_MAX
+        case Constant():
+            return pa.repeat(expression.value, 1).nbytes <= _KEPT_CONSTANT_BYTES_MAX
+        case _:
+            return isinstance(expression, ColumnRef | Cast)
 
 
 class Selector:
@@ -169,7 +183,7 @@ class Selector:
             selected = [s for s in pruned if s.groups is None or s.groups]
             if key is not None:
                 selection = _Selected.from_parts(parts, selected)
-                cache.put(key, selection, granules_total)
+                cache.put(key, selection, granules_total + _ENTRY_GRANULES)
         return GranuleSelection(tuple(selected), len(parts), granules_total)
 
     def _selection_key(self, parts: Sequence[Part]) -> Hashable | None:

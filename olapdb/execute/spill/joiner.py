@@ -69,13 +69,17 @@ def join_partitions(
         ]
         needed = {number: _needed_bytes(node, right_rows, number) for number in numbers}
         at_a_time = 2 * context.threads + 1
+        batch_bytes = context.batch_rows * (_row_bytes(left_rows) + _row_bytes(right_rows))
         with context.memory.account("JOIN") as account:
             share = account.available_bytes // at_a_time
+            waiting_bytes = min(FIRST_PAIRS_BYTES, share // 2)
+            share -= waiting_bytes
             small = [number for number in numbers if needed[number] <= share]
-            if small and context.threads > 1 and node.strictness != "ASOF":
+            may_share = context.threads > 1 and node.strictness != "ASOF"
+            if small and may_share and batch_bytes <= waiting_bytes:
                 share = max(needed[number] for number in small)
-                account.set(at_a_time * share)
-                yield from _small_joins(small, pairs, share, context)
+                account.set(at_a_time * (share + waiting_bytes))
+                yield from _small_joins(small, pairs, share, waiting_bytes - batch_bytes, context)
                 numbers = [number for number in numbers if needed[number] > share]
         for number in numbers:
             yield from pairs(number, context)
@@ -85,9 +89,11 @@ def _small_joins(
     numbers: Sequence[int],
     pairs: Callable[[int, ExecutionContext], Batches],
     limit_bytes: int,
+    waiting_bytes: int,
     context: ExecutionContext,
 ) -> Batches:
-    """Yield the pairs of partitions, several joined at a time, each within so many bytes of memory."""
+    """Yield the pairs of partitions, several joined at a time, each within `limit_bytes` of memory. A thread
+    goes on to the next batch of pairs while those that wait have no more than `waiting_bytes`."""
 
     def begun(number: int) -> tuple[list[pa.RecordBatch], Batches]:
         """Return the first pairs of a partition, and what makes the others."""
@@ -95,13 +101,20 @@ def _small_joins(
         for batch in rest:
             first.append(batch)
             nbytes += batch.nbytes
-            if nbytes > FIRST_PAIRS_BYTES:
+            if nbytes > waiting_bytes:
                 break
         return first, rest
 
     for first, rest in context.parallel(begun, numbers):
         yield from first
         yield from rest
+
+
+def _row_bytes(rows: PartitionedRows) -> int:
+    """Return the bytes of a row in memory on average, rounded up; 0 without rows."""
+    numbers = range(PARTITIONS)
+    count = sum(rows.rows(number) for number in numbers)
+    return -(-sum(rows.nbytes(number) for number in numbers) // count) if count else 0
 
 
 def _needed_bytes(node: Join, right_rows: PartitionedRows, number: int) -> int:

@@ -37,6 +37,8 @@ BLOCKS_OF_MEMORY = 64
 """Cut a run into blocks of this fraction of the query's memory."""
 SEARCH_STEP = 512
 """Rows of a block of which one is compared first to find how many come before a row."""
+CUT_ROWS_PER_RUN = 256
+"""Rows of a merge are not cut into pieces of fewer rows than this for each of the runs."""
 MERGE_COPIES = 4
 """What merging needs of each block: itself, joined with the others, its keys, and its result."""
 
@@ -272,17 +274,22 @@ class Sorter:
 
     def _cut(self, taken: Sequence[pa.RecordBatch]) -> Iterator[Sequence[pa.RecordBatch]]:
         """Yield sorted rows of several runs in pieces that follow each other, at most a few times as large as a
-        batch, so that those of several threads do not take much memory together."""
+        batch, so that those of several threads do not take much memory together. To find where to cut takes
+        time with each run, so that pieces of many runs are larger."""
+        enough = max(self._context.batch_rows, CUT_ROWS_PER_RUN * len(taken))
+        if self._context.threads == 1:
+            yield taken
+            return
         waiting = [taken]
         while waiting:
             rows = waiting.pop()
             total = sum(batch.num_rows for batch in rows)
             longest = max(range(len(rows)), key=lambda at: rows[at].num_rows)
             size = rows[longest].num_rows
-            if total < 2 * self._context.batch_rows or len(rows) == 1 or size == 1:
+            if total < 2 * enough or len(rows) == 1 or size == 1:
                 yield rows
                 continue
-            count = min(max(size * self._context.batch_rows // total, 1), size - 1)
+            count = min(max(size * enough // total, 1), size - 1)
             tried = [b.slice(0, count) if at == longest else b for at, b in enumerate(rows)]
             counts = self._rows_up_to(tried, longest)
             pieces = list(zip(rows, counts, strict=True))

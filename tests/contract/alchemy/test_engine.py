@@ -235,6 +235,8 @@ def test_options_of_the_url(tmp_path):
     ("storage", "key"),
     [
         ("MergeTree ORDER BY (`odd, name`, day, `select`)", ["odd, name", "day", "select"]),
+        ("MergeTree ORDER BY (day, `odd, name`)", ["day", "odd, name"]),
+        ("MergeTree ORDER BY (day)", ["day"]),
         ("MergeTree PRIMARY KEY day ORDER BY (day, id)", ["day"]),
         ("MergeTree ORDER BY (day, id % 8)", []),
         ("MergeTree ORDER BY (day, greatest(id, `select`))", []),

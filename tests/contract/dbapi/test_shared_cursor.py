@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import olapdb
@@ -91,4 +92,5 @@ def test_fetchmany_takes_a_number_of_rows(size: int) -> None:
         cursor = connection.execute("SELECT number FROM numbers(3)")
         with pytest.raises(BadArguments, match="number of rows"):
             cursor.fetchmany(size)
-        assert cursor.fetchmany(2**80) == [(0,), (1,), (2,)]
+        assert cursor.fetchmany(np.int64(1)) == [(0,)]
+        assert cursor.fetchmany(2**80) == [(1,), (2,)]

@@ -6,6 +6,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
+from olapdb.errors import NotSupportedError
 from tests.unit.views.warehouse import rows
 
 pytestmark = [
@@ -48,3 +49,24 @@ def test_a_view_fires_on_rows_of_a_buffer(connection: Connection) -> None:
         assert rows(connection, f"SELECT k FROM {table}") == [(7,)]
     with pytest.raises(olapdb.Error, match="would never fire"):
         connection.execute("CREATE MATERIALIZED VIEW more TO seen AS SELECT k FROM b")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "TRUNCATE TABLE b",
+        "DELETE FROM b WHERE 1",
+        "ALTER TABLE b DELETE WHERE 1",
+        "ALTER TABLE b DROP COLUMN s",
+        "ALTER TABLE b DROP PARTITION tuple()",
+    ],
+)
+def test_a_buffer_passes_on_nothing_that_removes(connection: Connection, statement: str) -> None:
+    connection.execute("CREATE TABLE behind (k UInt8, s String) ENGINE = MergeTree ORDER BY k")
+    connection.execute(
+        "CREATE TABLE b AS behind ENGINE = Buffer(currentDatabase(), behind, 1, 1, 1, 1, 1, 1, 1)"
+    )
+    connection.execute("INSERT INTO b VALUES (7, 'a')")
+    with pytest.raises(NotSupportedError, match=r"Buffer.* Run the statement on default\.behind"):
+        connection.execute(statement)
+    assert rows(connection, "SELECT * FROM behind") == [(7, "a")]
