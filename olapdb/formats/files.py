@@ -36,7 +36,8 @@ def resolved_path(path: str, settings: Settings) -> str:
     if not folders:
         raise errors.PathNotAllowed(
             f"The file {path!r} cannot be used: no folder of files is allowed.",
-            hint="olapdb.connect(…, settings={'user_files_path': 'folder'}) allows one.",
+            hint="olapdb.connect(…, settings={'user_files_path': 'folder'}) allows one to queries. A view "
+            "reads no files: nothing would tell it of their changes.",
         )
     if "\0" in path:
         raise errors.PathNotAllowed("The name of a file cannot hold a zero byte.")
