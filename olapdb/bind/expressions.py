@@ -43,6 +43,7 @@ from olapdb.bind.variants import (
 )
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.kernels.supertypes import low_cardinality_result
+from olapdb.functions.settings import name_with_settings
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
@@ -175,7 +176,8 @@ class ExpressionBinder:
         self, name: str, arguments: tuple[expressions.Expression, ...]
     ) -> expressions.Expression:
         """Return a call of a scalar function, folded where all arguments are constant."""
-        bound = constants.call(name, arguments, self.environment)
+        called = name_with_settings(name, self.context.flag)
+        bound = constants.call(called, arguments, self.environment)
         if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):
             refuse_new_variant(bound, arguments)
         return bound

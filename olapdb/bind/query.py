@@ -11,6 +11,7 @@ from olapdb.bind.contracts import BindContext, BoundQuery, OutputColumn, QueryBi
 from olapdb.bind.select import bind_select
 from olapdb.bind.subqueries import with_types
 from olapdb.config import Settings, lookup
+from olapdb.functions.settings import FUNCTION_SETTINGS
 from olapdb.plan import nodes as plan
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType
@@ -44,6 +45,7 @@ MEANING = frozenset(
         "allow_suspicious_variant_types",
         "allow_suspicious_types_in_group_by",
         "allow_suspicious_types_in_order_by",
+        *FUNCTION_SETTINGS,
     }
 )
 """The settings that the binder reads: they change what a query means."""

@@ -26,6 +26,7 @@ from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.modules import all_modules, by_name, definitions_of, table_of
 from olapdb.functions.refused import REFUSED, UNKNOWN
 from olapdb.functions.scalar import ScalarDefinition, standard_call, strict_call
+from olapdb.functions.settings import settings_in_name
 from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
 from olapdb.types import (
@@ -180,6 +181,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     that is not there, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments,
     NoCommonType.
     """
+    if " " in name:
+        return _under_settings(name, arguments)
     definition = find(name)
     if definition is None and find_lambda(name) is not None:
         if len(arguments) < 2:
@@ -212,6 +215,23 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
+
+
+def _under_settings(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call of a function under settings that are not at their defaults."""
+    function, changed = settings_in_name(name)
+    definition = find(function)
+    if definition is None or definition.by_settings is None or not changed:
+        raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
+    own = replace(definition, resolver=definition.by_settings(changed))
+    if any(isinstance(plain(a.type), Variant) for a in arguments) and (
+        variant_calls.takes_alternatives(definition.name, arguments)
+    ):
+        return variant_calls.over_alternatives(
+            name, arguments, lambda given: resolve_scalar(name, given)
+        )
+    arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
+    return replace(_resolved(own, function, arguments), name=name)
 
 
 def _of_variant(name: str, arguments: Sequence[Argument]) -> ScalarCall:

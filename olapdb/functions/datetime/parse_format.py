@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -47,20 +48,21 @@ class _Part:
 _MOST_FRACTION = 6
 """The digits of a second that MySQL's %f has, and Joda's S at most. %f stands for tenths first, S for
 a number of the last digit's units: .5 is 500000 by %f, 5 by SSSSSS."""
-_TWO = "[0-9]{1,2}"
+_SHORT = "[0-9]{1,2}"
+_TWO = "[0-9]{2}"
 _MYSQL: dict[str, _Part | str] = {
     "Y": _Part("year", "[0-9]{4}"),
     "y": _Part("short_year", "[0-9]{2}"),
     "m": _Part("month", _TWO),
-    "c": _Part("month", _TWO),
+    "c": _Part("month", _SHORT),
     "d": _Part("day", _TWO),
-    "e": _Part("day", " ?[0-9]{1,2}"),
-    "j": _Part("day_of_year", "[0-9]{1,3}"),
+    "e": _Part("day", " *[0-9]{1,2}"),
+    "j": _Part("day_of_year", "[0-9]{3}"),
     "H": _Part("hour", _TWO),
-    "k": _Part("hour", " ?[0-9]{1,2}"),
+    "k": _Part("hour", _SHORT),
     "h": _Part("half_hour", _TWO),
     "I": _Part("half_hour", _TWO),
-    "l": _Part("half_hour", " ?[0-9]{1,2}"),
+    "l": _Part("half_hour", _SHORT),
     "i": _Part("minute", _TWO),
     "s": _Part("second", _TWO),
     "S": _Part("second", _TWO),
@@ -69,7 +71,7 @@ _MYSQL: dict[str, _Part | str] = {
     "b": _Part("month_name", _SHORT_MONTHS),
     "W": _Part("weekday_name", _FULL_DAYS),
     "a": _Part("weekday_name", _SHORT_DAYS),
-    "z": _Part("offset", "[+-][0-9]{2}:?[0-9]{2}"),
+    "z": _Part("offset", "[+-][0-9]{4}"),
     "f": _Part("fraction", "[0-9]{1,6}"),
     "F": "%Y-%m-%d",
     "T": "%H:%i:%s",
@@ -78,21 +80,32 @@ _MYSQL: dict[str, _Part | str] = {
     "r": "%h:%i %p",
 }
 """The letters of MySQL's formats, as parts or as other letters."""
+_UNDER_SETTINGS: dict[str, dict[str, _Part | str]] = {
+    "formatdatetime_parsedatetime_m_is_month_name": {"M": "%i"},
+    "parsedatetime_e_requires_space_padding": {"e": _Part("day", " [0-9]|[0-9]{2}")},
+    "parsedatetime_parse_without_leading_zeros": {
+        "c": _Part("month", _TWO),
+        "k": _Part("hour", _TWO),
+        "l": _Part("half_hour", _TWO),
+    },
+}
+"""The letters that mean something else where a setting is not at its default."""
 
 
-def _mysql_tokens(name: str, template: str) -> list[str | _Part]:
+def _mysql_tokens(name: str, template: str, changed: frozenset[str]) -> list[str | _Part]:
     """Return literal texts and parts of a format such as `%Y-%m-%d`; raise for unknown letters.
 
-    Raises NotSupportedError."""
+    `changed` are the settings that are not at their defaults. Raises NotSupportedError."""
     tokens: list[str | _Part] = []
+    letters = _MYSQL | {k: v for setting in changed for k, v in _UNDER_SETTINGS[setting].items()}
     for piece in re.findall("%.|[^%]+|%", template, re.DOTALL):
-        meaning = _MYSQL.get(piece[1:]) if piece.startswith("%") else None
+        meaning = letters.get(piece[1:]) if piece.startswith("%") else None
         if not piece.startswith("%"):
             tokens.append(piece)
         elif piece in ("%%", "%n", "%t"):
             tokens.append({"%%": "%", "%n": "\n", "%t": "\t"}[piece])
         elif isinstance(meaning, str):
-            tokens += _mysql_tokens(name, meaning)
+            tokens += _mysql_tokens(name, meaning, changed)
         elif isinstance(meaning, _Part):
             tokens.append(meaning)
         else:
@@ -121,7 +134,7 @@ _JODA: dict[str, str] = {
 }
 
 
-def _joda_tokens(name: str, template: str) -> list[str | _Part]:
+def _joda_tokens(name: str, template: str, _: frozenset[str]) -> list[str | _Part]:
     """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`.
 
     Raises BadArguments."""
@@ -145,7 +158,7 @@ def _joda_part(name: str, letter: str, count: int) -> _Part:
     Raises CannotParseDateTime and NotSupportedError."""
     if letter == "M":
         if count < 3:
-            return _Part("month", _TWO)
+            return _Part("month", _SHORT)
         return _Part("month_name", _SHORT_MONTHS if count == 3 else _FULL_MONTHS)
     if letter == "S":
         if count > _MOST_FRACTION:
@@ -163,7 +176,7 @@ def _joda_part(name: str, letter: str, count: int) -> _Part:
         return _Part("short_year", "[0-9]{2}") if count == 2 else _Part("year", "[0-9]{1,4}")
     if meaning == "half":
         return _Part("half", "am|pm")
-    return _Part(meaning, "[0-9]{1,3}" if meaning == "day_of_year" else _TWO)
+    return _Part(meaning, "[0-9]{1,3}" if meaning == "day_of_year" else _SHORT)
 
 
 def _expression(tokens: Sequence[str | _Part]) -> tuple[str, list[str]]:
@@ -274,16 +287,17 @@ def _target(names: Sequence[str], zone: str) -> DateTime64:
 
 
 def _resolver(
-    tokens_of: Callable[[str, str], list[str | _Part]],
+    tokens_of: Callable[[str, str, frozenset[str]], list[str | _Part]],
     default_format: str,
     otherwise: str,
     *,
     fractions: bool = False,
+    changed: frozenset[str] = frozenset(),
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of a function (text[, format[, zone]]).
 
     `otherwise` ("", "Null" or "Zero") decides the value of texts that do not fit. With `fractions`
-    the result is a DateTime64.
+    the result is a DateTime64. `changed` are the settings that are not at their defaults.
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -291,7 +305,7 @@ def _resolver(
         scalar.require(name, [plain(arguments[0].type)], (String,), "a String")
         given = len(arguments) > 1
         template = scalar.constant_text(name, arguments, 1, "the format") if given else ""
-        pattern, names = _expression(tokens_of(name, template or default_format))
+        pattern, names = _expression(tokens_of(name, template or default_format, changed))
         zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
         # the zone is part of the type, as in ClickHouse
         target: DateTime | DateTime64 = DateTime(zone or UTC)
@@ -343,6 +357,11 @@ def _parsed(
 _ALIASES = {"parseDateTimeOrNull": ("str_to_date",)}
 
 
+def _under(resolver: Callable[..., scalar.Resolver], changed: frozenset[str]) -> scalar.Resolver:
+    """Return the resolver under settings that are not at their defaults."""
+    return resolver(changed=changed)
+
+
 def _definitions() -> tuple[scalar.ScalarDefinition, ...]:
     """Return the definitions of both syntaxes, each with …OrNull and …OrZero."""
     definitions = []
@@ -354,15 +373,15 @@ def _definitions() -> tuple[scalar.ScalarDefinition, ...]:
     ):
         for otherwise in ("", "Null", "Zero"):
             suffix = f"Or{otherwise}" if otherwise else ""
-            definitions.append(
-                scalar.custom(
-                    f"{name}{suffix}",
-                    _resolver(tokens_of, template, otherwise, fractions=fractions),
-                    count=(1, 3),
-                    aliases=_ALIASES.get(name + suffix, ()),
-                    insensitive=name + suffix in _ALIASES,
-                )
+            resolver = partial(_resolver, tokens_of, template, otherwise, fractions=fractions)
+            definition = scalar.custom(
+                f"{name}{suffix}",
+                resolver(),
+                count=(1, 3),
+                aliases=_ALIASES.get(name + suffix, ()),
+                insensitive=name + suffix in _ALIASES,
             )
+            definitions.append(replace(definition, by_settings=partial(_under, resolver)))
     return tuple(definitions)
 
 

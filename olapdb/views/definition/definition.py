@@ -16,6 +16,7 @@ from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import walk
 from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
+from olapdb.functions.settings import FUNCTION_SETTINGS
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.model.overlay_snapshot import OverlaySnapshot
@@ -57,6 +58,7 @@ QUERY_SETTINGS = (
     "asterisk_include_alias_columns",
     "least_greatest_legacy_null_behavior",
     "joined_subquery_requires_alias",
+    *sorted(FUNCTION_SETTINGS),
 )
 """Settings that change what a query means. The view keeps their values at CREATE."""
 
