@@ -19,7 +19,8 @@ from olapdb.errors import BadArguments, CannotParseDateTime, NotSupportedError
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.numbers import first_bad
-from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.datetime.parsed_parts import ticks_of
+from olapdb.functions.kernels import columns
 from olapdb.types import DateTime, DateTime64, String, make_nullable, plain
 from olapdb.types.base import UTC
 
@@ -72,6 +73,12 @@ _MYSQL: dict[str, _Part | str] = {
     "W": _Part("weekday_name", _FULL_DAYS),
     "a": _Part("weekday_name", _SHORT_DAYS),
     "z": _Part("offset", "[+-][0-9]{4}"),
+    "u": _Part("weekday", "[0-9]"),
+    "w": _Part("weekday_from_0", "[0-9]"),
+    "V": _Part("week", _TWO),
+    "G": _Part("year", "[0-9]{4}"),
+    "g": _Part("short_year", _TWO),
+    "C": _Part("century", _TWO),
     "f": _Part("fraction", "[0-9]{1,6}"),
     "F": "%Y-%m-%d",
     "T": "%H:%i:%s",
@@ -121,7 +128,9 @@ JODA_TOKEN = re.compile(r"'(?:[^']|'')*'|([a-zA-Z])\1*|[^a-zA-Z']+|'")
 _JODA: dict[str, str] = {
     "y": "year",
     "Y": "year",
-    "x": "year",
+    "x": "week_year",
+    "w": "week",
+    "e": "weekday",
     "D": "day_of_year",
     "d": "day",
     "H": "hour",
@@ -172,8 +181,10 @@ def _joda_part(name: str, letter: str, count: int) -> _Part:
             f"{name} does not read the format {letter * count}.",
             hint=f"It reads {' '.join(sorted((*_JODA, 'M', 'E')))}.",
         )
-    if meaning == "year":
-        return _Part("short_year", "[0-9]{2}") if count == 2 else _Part("year", "[0-9]{1,4}")
+    if meaning in ("year", "week_year"):
+        if count == 2:
+            return _Part(f"short_{meaning}", _TWO)
+        return _Part(meaning, "[0-9]" if count == 1 else "[0-9]{1,4}")
     if meaning == "half":
         return _Part("half", "am|pm")
     return _Part(meaning, "[0-9]{1,3}" if meaning == "day_of_year" else _SHORT)
@@ -207,77 +218,6 @@ def _numbers(texts: pa.Array, name: str) -> np.ndarray:
     heads = pc.utf8_slice_codeunits(pc.ascii_lower(texts), 0, 3)
     found = pc.index_in(heads, pa.array(list(words)))
     return columns.numpy_values(pa.array(list(words.values()), pa.int64()).take(found))
-
-
-_BOUNDS = {
-    "month": (1, 12),
-    "day": (1, 31),
-    "day_of_year": (1, 366),
-    "hour": (0, 23),
-    "half_hour": (1, 12),
-    "hour_from_1": (1, 24),
-    "hour_of_half": (0, 11),
-    "minute": (0, 59),
-    "second": (0, 59),
-}
-
-
-def _seconds(
-    parts: dict[str, np.ndarray], rows: int, target: DateTime | DateTime64, zone: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return Unix times of the parts, as ticks of the type, and which rows are times that exist."""
-    fine = np.ones(rows, bool)
-    for name, (low, high) in _BOUNDS.items():
-        if name in parts:
-            fine &= (parts[name] >= low) & (parts[name] <= high)
-    days, known = _days(parts, rows)
-    wall = days * calendar.DAY + _time_of_day(parts, rows)
-    if "offset" in parts:
-        seconds = wall - parts["offset"]
-    else:
-        seconds = calendar.utc_from_local(wall, calendar.zone_of(target, zone))
-    if isinstance(target, DateTime):
-        return seconds, fine & known & (seconds >= 0) & (seconds <= calendar.DATETIME_MAX)
-    ticks = calendar.ticks_per_second(target)
-    fraction = next((parts[name] for name in parts if name.startswith("fraction")), None)
-    if fraction is None:
-        return seconds * ticks, fine & known
-    return seconds * ticks + fraction * (ticks // 10**target.precision), fine & known
-
-
-def _days(parts: dict[str, np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return days since 1970-01-01 of the parts of a date, and which of them exist.
-
-    A missing year is 1970, or 2000 where a month or a day is given, as in ClickHouse.
-    """
-    dated = any(name in parts for name in ("month", "month_name", "day"))
-    year = parts.get("year")
-    if year is None and "short_year" in parts:
-        short = parts["short_year"]
-        year = np.where(short >= 70, 1900 + short, 2000 + short)
-    if year is None:
-        year = np.full(rows, 2000 if dated or "day_of_year" in parts else 1970)
-    if "day_of_year" in parts:
-        start = calendar.year_start(year)
-        days = start + parts["day_of_year"] - 1
-        return days, days < calendar.year_start(year + 1)
-    one = np.ones(rows, np.int64)
-    month = parts.get("month", parts.get("month_name", one))
-    day = parts.get("day", one)
-    days = calendar.days_from_civil(year, np.clip(month, 1, 12), day)
-    return days, calendar.civil_from_days(days)[2] == day
-
-
-def _time_of_day(parts: dict[str, np.ndarray], rows: int) -> np.ndarray:
-    """Return seconds since midnight of the parts of a time; missing parts are 0."""
-    none = np.zeros(rows, np.int64)
-    hour = parts.get("hour", none)
-    if "hour_from_1" in parts:
-        hour = parts["hour_from_1"] % 24
-    for name in ("half_hour", "hour_of_half"):
-        if name in parts:
-            hour = parts[name] % 12 + parts.get("half", none)
-    return np.asarray(hour * 3_600 + parts.get("minute", none) * 60 + parts.get("second", none))
 
 
 def _target(names: Sequence[str], zone: str) -> DateTime64:
@@ -342,13 +282,16 @@ def _parsed(
     """Return Unix times of texts without nulls, and which of them fit the format."""
     if not names:
         matches = np.asarray(pc.match_substring_regex(array, pattern))
-        return _seconds({}, len(array), target, zone)[0], matches
+        return ticks_of({}, len(array), target, zone)[0], matches
     groups = pc.extract_regex(array, pattern)
     matches = np.asarray(groups.is_valid())
     rows = int(matches.sum())
     fields = columns.struct_fields(groups.filter(pa.array(matches)))
-    parts = {name: _numbers(field, name) for name, field in zip(names, fields, strict=True)}
-    seconds, fine = _seconds(parts, rows, target, zone)
+    parts: dict[str, np.ndarray] = {}
+    for name, field in zip(names, fields, strict=True):
+        parts.pop(name, None)  # the last of two stands behind what is between them
+        parts[name] = _numbers(field, name)
+    seconds, fine = ticks_of(parts, rows, target, zone)
     placed, fits = np.zeros(len(array), np.int64), matches.copy()
     placed[matches], fits[matches] = seconds, fine
     return placed, fits
