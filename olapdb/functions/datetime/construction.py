@@ -150,7 +150,9 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
         Raises BadArguments."""
         result: DataType = DATE
-        if kind == "now":
+        if kind == "localtime":
+            result = Time()
+        elif kind == "now":
             zone = scalar.constant_zone(name, arguments, 0) if arguments else None
             result = DateTime(zone)
         elif kind == "now64":
@@ -171,10 +173,13 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
-    """Return the value of now, now64, today or yesterday (`kind`) as a constant of type `result`."""
+    """Return the value of now, now64, localtime, today or yesterday (`kind`) as a constant of type
+    `result`."""
     seconds = int(environment.now_seconds)
-    if kind in ("today", "yesterday"):
+    if kind in ("localtime", "today", "yesterday"):
         local = int(calendar.local_from_utc(np.array([seconds]), environment.zone)[0])
+        if kind == "localtime":
+            return columns.from_values(np.array([local % calendar.DAY]), result.arrow)[0]
         day = local // calendar.DAY - (kind == "yesterday")
         return columns.from_values(np.array([day]), result.arrow)[0]
     ticks = calendar.ticks_per_second(result)
@@ -279,6 +284,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("current_timestamp", "localtimestamp"),
         insensitive=True,
     ),
+    scalar.custom("localtime", _clock_reader("localtime"), count=0, insensitive=True),
     *scalar.with_count_errors(
         (scalar.custom("now64", _clock_reader("now64"), count=(0, 2), insensitive=True),),
         many=TooManyArguments,
