@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from olapdb import errors, functions, types
 from olapdb.bind import constants
@@ -43,10 +44,15 @@ from olapdb.bind.variants import (
 )
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.kernels.supertypes import low_cardinality_result
-from olapdb.functions.settings import name_with_settings
 from olapdb.functions.windows import find_window
+from olapdb.lazy import LazyModule
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
+
+if TYPE_CHECKING:
+    from olapdb.functions import settings as function_settings
+else:
+    function_settings = LazyModule("olapdb.functions.settings")
 
 _REFUSED = {
     "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"
@@ -176,7 +182,7 @@ class ExpressionBinder:
         self, name: str, arguments: tuple[expressions.Expression, ...]
     ) -> expressions.Expression:
         """Return a call of a scalar function, folded where all arguments are constant."""
-        called = name_with_settings(name, self.context.flag)
+        called = function_settings.name_with_settings(name, self.context.flag)
         bound = constants.call(called, arguments, self.environment)
         if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):
             refuse_new_variant(bound, arguments)

@@ -10,8 +10,7 @@ from olapdb.bind.added_filters import filtered_result
 from olapdb.bind.contracts import BindContext, BoundQuery, OutputColumn, QueryBinder
 from olapdb.bind.select import bind_select
 from olapdb.bind.subqueries import with_types
-from olapdb.config import Settings, lookup
-from olapdb.functions.settings import FUNCTION_SETTINGS
+from olapdb.config import FUNCTION_SETTINGS, Settings, lookup
 from olapdb.plan import nodes as plan
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType

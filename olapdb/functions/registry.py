@@ -26,7 +26,6 @@ from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.modules import all_modules, by_name, definitions_of, table_of
 from olapdb.functions.refused import REFUSED, UNKNOWN
 from olapdb.functions.scalar import ScalarDefinition, standard_call, strict_call
-from olapdb.functions.settings import settings_in_name
 from olapdb.functions.windows import find_window
 from olapdb.lazy import LazyModule
 from olapdb.types import (
@@ -43,12 +42,14 @@ from olapdb.types import (
 )
 
 if TYPE_CHECKING:
+    from olapdb.functions import settings as function_settings
     from olapdb.functions.arrays import lambda_functions
     from olapdb.functions.arrays.lambdas import LambdaDefinition
     from olapdb.functions.variants import calls as variant_calls
 else:
     lambda_functions = LazyModule("olapdb.functions.arrays.lambda_functions")
     variant_calls = LazyModule("olapdb.functions.variants.calls")
+    function_settings = LazyModule("olapdb.functions.settings")
 
 _KEEPS_LOW_CARDINALITY = frozenset(
     [
@@ -219,7 +220,7 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _under_settings(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of a function under settings that are not at their defaults."""
-    function, changed = settings_in_name(name)
+    function, changed = function_settings.settings_in_name(name)
     definition = find(function)
     if definition is None or definition.by_settings is None or not changed:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))

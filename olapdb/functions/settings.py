@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import MappingProxyType
 
+from olapdb.config import FUNCTION_SETTINGS, SESSION_SETTINGS
+
 _OF_FORMATTING = (
     "formatdatetime_e_with_space_padding",
     "formatdatetime_f_prints_scale_number_of_digits",
@@ -35,13 +37,6 @@ _READ_BY = MappingProxyType(
     }
 )
 """The settings that a function reads, by its name in lower case; all are Bools."""
-_TRUE = frozenset(
-    ("formatdatetime_parsedatetime_m_is_month_name", "parsedatetime_parse_without_leading_zeros")
-)
-"""Those whose default is true."""
-
-FUNCTION_SETTINGS = frozenset(name for names in _READ_BY.values() for name in names)
-"""All settings that change what a function means."""
 
 
 def name_with_settings(function: str, flag: Callable[[str], bool]) -> str:
@@ -49,7 +44,9 @@ def name_with_settings(function: str, flag: Callable[[str], bool]) -> str:
     read = _READ_BY.get(function.lower())
     if read is None:
         return function
-    return " ".join((function, *(name for name in read if flag(name) != (name in _TRUE))))
+    return " ".join(
+        (function, *(name for name in read if flag(name) != SESSION_SETTINGS[name].default))
+    )
 
 
 def settings_in_name(name: str) -> tuple[str, frozenset[str]]:

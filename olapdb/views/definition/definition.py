@@ -14,9 +14,8 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import walk
-from olapdb.config import Settings, SettingValue
+from olapdb.config import FUNCTION_SETTINGS, Settings, SettingValue
 from olapdb.functions.base import Environment
-from olapdb.functions.settings import FUNCTION_SETTINGS
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.model.overlay_snapshot import OverlaySnapshot
