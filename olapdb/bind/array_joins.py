@@ -152,7 +152,7 @@ class _ArrayJoinBinder:
         """Return the joined relation; `left` keeps rows whose arrays are empty."""
         columns = [self.replaced.get(c, c) for c in self.source.columns]
         arrays = tuple(self.arrays)
-        if len(arrays) > 1 and self.binder.queries.scope.settings["enable_unaligned_array_join"]:
+        if len(arrays) > 1 and self.binder.context.flag("enable_unaligned_array_join"):
             arrays = self._of_one_length(arrays)
 
         def build() -> plan.Node:

@@ -106,6 +106,8 @@ class BindContext:
     correlation: Correlation | None = None
     arguments: Mapping[str, Constant] | None = None
     """The values of the call `v(p = 5)` by parameter, within the query of a view that has any."""
+    refuses_columns: bool = False
+    """Whether a column in place of a constant argument is refused; not within the query of a view."""
 
     def flag(self, name: str) -> bool:
         """Return a setting as a truth value, its default where it was not changed."""
@@ -169,7 +171,8 @@ class QueryBinder(ABC):
 
     def root_context(self) -> BindContext:
         """Return the context of the outermost query."""
-        return BindContext(self.scope.database, self.scope.settings)
+        scope = self.scope
+        return BindContext(scope.database, scope.settings, refuses_columns=scope.refuses_columns)
 
     @abstractmethod
     def query(self, query: sql.Query, context: BindContext) -> BoundQuery:

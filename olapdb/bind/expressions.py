@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from olapdb import errors, functions, types
 from olapdb.bind import constants
 from olapdb.bind.aggregates import refuse_previews, resolve_aggregate_call, texts_to_join
+from olapdb.bind.constant_arguments import require_constants
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.correlations import outer_value
 from olapdb.bind.finished_states import takes_states
@@ -182,6 +183,8 @@ class ExpressionBinder:
         self, name: str, arguments: tuple[expressions.Expression, ...]
     ) -> expressions.Expression:
         """Return a call of a scalar function, folded where all arguments are constant."""
+        if self.context.refuses_columns:
+            require_constants(name, arguments)
         called = function_settings.name_with_settings(name, self.context.flag)
         bound = constants.call(called, arguments, self.environment)
         if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):

@@ -379,7 +379,7 @@ def _comparable(
     """
     source, target = types.plain(left.type), types.plain(right)
     if source != target and isinstance(source, types.Variant) and isinstance(target, types.String):
-        return left, source  # texts are read as what they say
+        return binder.cast(left, types.Nullable(types.String())), types.String()
     if source != target and (types.has_variant(source) or types.has_variant(target)):
         raise _no_comparison(left.type, right)
     try:

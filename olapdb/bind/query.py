@@ -44,6 +44,10 @@ MEANING = frozenset(
         "allow_suspicious_variant_types",
         "allow_suspicious_types_in_group_by",
         "allow_suspicious_types_in_order_by",
+        "enable_named_columns_in_function_tuple",
+        "function_locate_has_mysql_compatible_argument_order",
+        "force_grouping_standard_compatibility",
+        "enable_unaligned_array_join",
         *FUNCTION_SETTINGS,
     }
 )

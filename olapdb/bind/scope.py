@@ -50,6 +50,8 @@ class BindScope:
     temporary: frozenset[str] = frozenset()
     """The names of the session's temporary tables, which a name without a database means first."""
     python_function: Callable[[str, str], ScalarDefinition | None] = no_python_functions
+    refuses_columns: bool = False
+    """Whether a column in place of a constant argument is refused, as in a query of a user."""
 
 
 class LambdaScopes:

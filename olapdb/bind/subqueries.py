@@ -14,7 +14,7 @@ from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, ScalarSubquery
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, UINT64, DataType, Tuple, Variant, make_nullable, plain
+from olapdb.types import UINT8, UINT64, DataType, String, Tuple, Variant, make_nullable, plain
 
 if TYPE_CHECKING:
     from olapdb.functions.variants import calls as variant_calls
@@ -46,8 +46,9 @@ def scalar_subquery(queries: QueryBinder, query: sql.Query, context: BindContext
 
 
 def _converted(value: Expression, target: DataType) -> Expression:
-    """Return a value as one of a wider type; in a Variant it keeps its own."""
-    if isinstance(plain(target), Variant):
+    """Return a value as one of a wider type. In a Variant it keeps its own, but a text becomes what it says,
+    as in ClickHouse: '1' beside integers is a number."""
+    if isinstance(plain(target), Variant) and not isinstance(plain(value.type), String):
         return Call(target, "_asVariant", (value,), variant_calls.widening(value.type, target))
     return Cast(target, value)
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from olapdb import errors
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.constant_arguments import require_constants
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
@@ -87,11 +86,9 @@ class ScalarDefinition:
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.
 
-        Raises `few` or `many` for a number outside the bounds, an error for a column in place of a constant, or
-        the resolver's error.
+        Raises `few` or `many` for a number outside the bounds, or the resolver's error.
         """
         self._check_count(name, len(arguments))
-        require_constants(self.name, name, arguments)
 
         def describe() -> str:
             """Return the function with its argument types, for error messages."""

@@ -154,7 +154,7 @@ def _plan_as_written(
         plan: Plan | None = context.engine.plans.get(key)
         if plan is not None and _is_current(plan, snapshot):
             return plan, key
-    plan = bind_query(query, context.scope(snapshot))
+    plan = bind_query(query, replace(context.scope(snapshot), refuses_columns=True))
     # A Python function that is called by its name may be replaced.
     cacheable = (
         key is not None

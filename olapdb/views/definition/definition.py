@@ -57,6 +57,14 @@ QUERY_SETTINGS = (
     "asterisk_include_alias_columns",
     "least_greatest_legacy_null_behavior",
     "joined_subquery_requires_alias",
+    "use_variant_as_common_type",
+    "allow_suspicious_variant_types",
+    "allow_suspicious_types_in_group_by",
+    "allow_suspicious_types_in_order_by",
+    "enable_named_columns_in_function_tuple",
+    "function_locate_has_mysql_compatible_argument_order",
+    "force_grouping_standard_compatibility",
+    "enable_unaligned_array_join",
     *sorted(FUNCTION_SETTINGS),
 )
 """Settings that change what a query means. The view keeps their values at CREATE."""

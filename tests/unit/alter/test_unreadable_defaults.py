@@ -52,7 +52,7 @@ def test_null_for_a_column_that_holds_none(connection: Connection, column: str) 
         "c Nullable(Int64) DEFAULT k",
         "c UInt64 DEFAULT intDiv(10, n)",
         "c UInt64 DEFAULT throwIf(n = 2)",
-        "c String DEFAULT unhex(ifNull(k, '0'))",
+        "c UUID DEFAULT toUUID(ifNull(k, '0'))",
         "c String DEFAULT repeat('x', n * 1000000)",
         "c UInt8 DEFAULT accurateCast(n + 254, 'UInt8')",
         "c Decimal(9, 2) DEFAULT toDecimal32(n * 100000000, 2)",

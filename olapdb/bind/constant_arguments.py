@@ -1,6 +1,8 @@
 """Which arguments ClickHouse takes as constants only, by function.
 
-A column in such a place is refused when the query is bound, before any row is read."""
+A column in such a place is refused when a user's query is bound, before any row is read. Definitions that are
+stored (views, defaults, keys, constraints) are not refused: olapdb computes such calls row by row, and what a
+warehouse has goes on working."""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from olapdb import errors
-from olapdb.functions.base import Argument
+from olapdb.functions.registry import find
+from olapdb.plan.expressions import Call, ColumnRef, Expression, LambdaParameter, walk
 
 _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
     {
@@ -27,9 +30,10 @@ _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
             splitByWhitespace substringIndex substringIndexUTF8 toLastDayOfWeek toStartOfInterval
             toStartOfWeek trimBoth trimLeft trimRight""",
         (1, 2): "convertCharset toDayOfWeek transform translate translateUTF8",
-        (1, 2, 3): "bar minSampleSizeConversion",
+        (1, 2, 3): "minSampleSizeConversion",
         (2,): "divideDecimal leftPad leftPadUTF8 LpDistance multiplyDecimal rightPad rightPadUTF8",
         (2, 3, 4): "compareSubstrings minSampleSizeContinuous",
+        (3,): "bar",
     }
 )
 """Functions by the places, counted from 0, in which a column is ILLEGAL_COLUMN."""
@@ -58,13 +62,26 @@ _REFUSALS = (
 )
 
 
-def require_constants(name: str, spelt: str, arguments: Sequence[Argument]) -> None:
-    """Raise IllegalColumn or IllegalTypeOfArgument where a call of the function `name`, written as
-    `spelt`, has a column in place of a constant."""
+def require_constants(name: str, arguments: Sequence[Expression]) -> None:
+    """Raise IllegalColumn or IllegalTypeOfArgument where a call of the function `name` has a column in place
+    of a constant. A scalar subquery and a function of the session, as currentDatabase(), are constants."""
+    definition = find(name)
+    if definition is None or len(arguments) < definition.minimum:
+        return
     for places_by_name, error in _REFUSALS:
-        for at in places_by_name.get(name, ()):
-            if at < len(arguments) and arguments[at].constant is None:
+        for at in places_by_name.get(definition.name, ()):
+            if at < len(arguments) and _differs_by_row(arguments[at]):
                 raise error(
-                    f"Argument {at + 1} of function {spelt} must be a constant.",
+                    f"Argument {at + 1} of function {name} must be a constant.",
                     hint="Write its value into the query; it cannot differ by row.",
                 )
+
+
+def _differs_by_row(argument: Expression) -> bool:
+    """Return whether an argument reads a column, a parameter of a lambda, or a function that differs by row;
+    materialize() makes a column of a constant."""
+    return any(
+        isinstance(e, ColumnRef | LambdaParameter)
+        or (isinstance(e, Call) and (e.name == "materialize" or e.function.volatility == "row"))
+        for e in walk(argument)
+    )
