@@ -33,6 +33,8 @@ _NONDETERMINISTIC = frozenset(
         "now64",
         "nowInBlock",
         "current_timestamp",
+        "localtime",
+        "localtimestamp",
         "today",
         "curdate",
         "current_date",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from olapdb import errors, functions, types
 from olapdb.bind import constants
@@ -45,8 +46,14 @@ from olapdb.bind.variants import (
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions.kernels.supertypes import low_cardinality_result
 from olapdb.functions.windows import find_window
+from olapdb.lazy import LazyModule
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
+
+if TYPE_CHECKING:
+    from olapdb.functions import settings as function_settings
+else:
+    function_settings = LazyModule("olapdb.functions.settings")
 
 _REFUSED = {
     "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"
@@ -178,7 +185,8 @@ class ExpressionBinder:
         """Return a call of a scalar function, folded where all arguments are constant."""
         if self.context.refuses_columns:
             require_constants(name, arguments)
-        bound = constants.call(name, arguments, self.environment)
+        called = function_settings.name_with_settings(name, self.context.flag)
+        bound = constants.call(called, arguments, self.environment)
         if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):
             refuse_new_variant(bound, arguments)
         return bound

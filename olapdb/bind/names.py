@@ -47,6 +47,7 @@ _BARE_FUNCTIONS = {
     "now": "now",
     "current_timestamp": "now",
     "localtimestamp": "now",
+    "localtime": "localtime",
     "today": "today",
     "current_date": "today",
     "curdate": "today",

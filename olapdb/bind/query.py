@@ -10,7 +10,7 @@ from olapdb.bind.added_filters import filtered_result
 from olapdb.bind.contracts import BindContext, BoundQuery, OutputColumn, QueryBinder
 from olapdb.bind.select import bind_select
 from olapdb.bind.subqueries import with_types
-from olapdb.config import Settings, lookup
+from olapdb.config import FUNCTION_SETTINGS, Settings, lookup
 from olapdb.plan import nodes as plan
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType
@@ -48,6 +48,7 @@ MEANING = frozenset(
         "function_locate_has_mysql_compatible_argument_order",
         "force_grouping_standard_compatibility",
         "enable_unaligned_array_join",
+        *FUNCTION_SETTINGS,
     }
 )
 """The settings that the binder reads: they change what a query means."""

@@ -6,12 +6,13 @@ process (`mutations_sync`: we always wait) are accepted and marked `neutral`.
 """
 
 from olapdb.config.definition import SettingDefinition, SettingValue
-from olapdb.config.session import SESSION_SETTINGS
+from olapdb.config.session import FUNCTION_SETTINGS, SESSION_SETTINGS
 from olapdb.config.settings import Settings, lookup, setting_text, table_settings
 from olapdb.config.table import FIXED_SETTINGS, MEMORY_SETTINGS, TABLE_SETTINGS, is_deduplication
 
 __all__ = [
     "FIXED_SETTINGS",
+    "FUNCTION_SETTINGS",
     "MEMORY_SETTINGS",
     "SESSION_SETTINGS",
     "TABLE_SETTINGS",

@@ -12,6 +12,44 @@ from olapdb.config.neutral import NEUTRAL_SETTINGS
 from olapdb.config.server_settings import SERVER_SETTINGS
 from olapdb.types import known_zone_or_none
 
+_OF_FUNCTIONS = (
+    SettingDefinition(
+        "formatdatetime_e_with_space_padding", False, "%e of formatDateTime is two characters wide."
+    ),
+    SettingDefinition(
+        "formatdatetime_f_prints_scale_number_of_digits",
+        False,
+        "%f of formatDateTime has the digits of the DateTime64, not six.",
+    ),
+    SettingDefinition(
+        "formatdatetime_f_prints_single_zero",
+        False,
+        "%f of formatDateTime is 0 for a time without fractions, else the digits of its type.",
+    ),
+    SettingDefinition(
+        "formatdatetime_format_without_leading_zeros",
+        False,
+        "%c, %k and %l of formatDateTime have no leading zeros.",
+    ),
+    SettingDefinition(
+        "formatdatetime_parsedatetime_m_is_month_name",
+        True,
+        "%M of formatDateTime and parseDateTime is the month's name, else the minute.",
+    ),
+    SettingDefinition(
+        "parsedatetime_e_requires_space_padding",
+        False,
+        "%e of parseDateTime takes two characters: a day below 10 has a space or a zero.",
+    ),
+    SettingDefinition(
+        "parsedatetime_parse_without_leading_zeros",
+        True,
+        "%c, %k and %l of parseDateTime take one digit too.",
+    ),
+)
+FUNCTION_SETTINGS = frozenset(definition.name for definition in _OF_FUNCTIONS)
+"""The settings that change what a scalar function means; see functions/settings.py."""
+
 
 def _external(operation: str, title: str) -> tuple[SettingDefinition, SettingDefinition]:
     """Return the settings that say when an operation spills to disk."""
@@ -268,6 +306,7 @@ _DEFINED = (
         True,
         "locate takes the text to find first, else the text to search.",
     ),
+    *_OF_FUNCTIONS,
     SettingDefinition("transform_null_in", False, "NULL IN (NULL) is true."),
     SettingDefinition(
         "allow_python_functions",

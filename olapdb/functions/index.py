@@ -186,10 +186,10 @@ NAMES = {
     "datetime.construction": (
         "FROM_UNIXTIME curdate current_date current_timestamp fromUnixTimestamp "
         "fromUnixTimestamp64Micro fromUnixTimestamp64Milli fromUnixTimestamp64Nano "
-        "fromUnixTimestamp64Second fromUnixTimestampInJodaSyntax localtimestamp makeDate "
-        "makeDateTime now now64 serverTimeZone serverTimezone timeZoneOf timezone timezoneOf "
-        "toUnixTimestamp toUnixTimestamp64Micro toUnixTimestamp64Milli toUnixTimestamp64Nano "
-        "toUnixTimestamp64Second today yesterday "
+        "fromUnixTimestamp64Second fromUnixTimestampInJodaSyntax localtime localtimestamp "
+        "makeDate makeDateTime now now64 serverTimeZone serverTimezone timeZoneOf timezone "
+        "timezoneOf toUnixTimestamp toUnixTimestamp64Micro toUnixTimestamp64Milli "
+        "toUnixTimestamp64Nano toUnixTimestamp64Second today yesterday "
     ),
     "datetime.best_effort_functions": (
         "parseDateTime32BestEffort parseDateTime32BestEffortOrNull "
@@ -516,7 +516,7 @@ CASE_INSENSITIVE = {
         "toquarter tosecond toweek toyear toyearweek week year yearweek "
     ),
     "datetime.construction": (
-        "curdate current_date current_timestamp from_unixtime fromunixtimestamp "
+        "curdate current_date current_timestamp from_unixtime fromunixtimestamp localtime "
         "localtimestamp makedate makedatetime now now64 timezone today yesterday "
     ),
     "datetime.formatting": ("date_format datename formatdatetime monthname "),

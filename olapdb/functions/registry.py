@@ -42,12 +42,14 @@ from olapdb.types import (
 )
 
 if TYPE_CHECKING:
+    from olapdb.functions import settings as function_settings
     from olapdb.functions.arrays import lambda_functions
     from olapdb.functions.arrays.lambdas import LambdaDefinition
     from olapdb.functions.variants import calls as variant_calls
 else:
     lambda_functions = LazyModule("olapdb.functions.arrays.lambda_functions")
     variant_calls = LazyModule("olapdb.functions.variants.calls")
+    function_settings = LazyModule("olapdb.functions.settings")
 
 _KEEPS_LOW_CARDINALITY = frozenset(
     [
@@ -180,6 +182,8 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     that is not there, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments,
     NoCommonType.
     """
+    if " " in name:
+        return _under_settings(name, arguments)
     definition = find(name)
     if definition is None and find_lambda(name) is not None:
         if len(arguments) < 2:
@@ -212,6 +216,23 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
+
+
+def _under_settings(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call of a function under settings that are not at their defaults."""
+    function, changed = function_settings.settings_in_name(name)
+    definition = find(function)
+    if definition is None or definition.by_settings is None or not changed:
+        raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
+    own = replace(definition, resolver=definition.by_settings(changed))
+    if any(isinstance(plain(a.type), Variant) for a in arguments) and (
+        variant_calls.takes_alternatives(definition.name, arguments)
+    ):
+        return variant_calls.over_alternatives(
+            name, arguments, lambda given: resolve_scalar(name, given)
+        )
+    arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
+    return replace(_resolved(own, function, arguments), name=name)
 
 
 def _of_variant(name: str, arguments: Sequence[Argument]) -> ScalarCall:

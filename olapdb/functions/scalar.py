@@ -70,7 +70,8 @@ Resolver: TypeAlias = Callable[[str, Sequence[Argument]], ScalarCall]
 class ScalarDefinition:
     """A function by name with its bounds on the number of arguments; `maximum` None: no bound.
 
-    `few` and `many` are the errors for a number of arguments below and above the bounds."""
+    `few` and `many` are the errors for a number of arguments below and above the bounds.
+    `by_settings` gives the resolver under settings that are not at their defaults."""
 
     name: str
     resolver: Resolver
@@ -80,6 +81,7 @@ class ScalarDefinition:
     case_insensitive: bool = False
     few: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch
     many: type[errors.ProgrammingError] = errors.NumberOfArgumentsDoesntMatch
+    by_settings: Callable[[frozenset[str]], Resolver] | None = None
 
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the call for these arguments; its kernel raises only errors of `olapdb.errors`.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -81,12 +83,15 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.
     return kernel
 
 
-def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve fromUnixTimestamp(seconds[, format[, zone]]); with a format the result is a text."""
+def _from_unix(changed: frozenset[str], name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve fromUnixTimestamp(seconds[, format[, zone]]); with a format the result is a text.
+
+    `changed` are the settings of formatDateTime that are not at their defaults."""
     scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
     if len(arguments) > 1:
         in_joda_syntax = name.lower().endswith("injodasyntax")
         formatting = "formatDateTimeInJodaSyntax" if in_joda_syntax else "formatDateTime"
+        formatting = " ".join((formatting, *sorted(changed)))
         return _formatted_unix(name, formatting, arguments)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -145,7 +150,9 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
         Raises BadArguments."""
         result: DataType = DATE
-        if kind == "now":
+        if kind == "localtime":
+            result = Time()
+        elif kind == "now":
             zone = scalar.constant_zone(name, arguments, 0) if arguments else None
             result = DateTime(zone)
         elif kind == "now64":
@@ -166,10 +173,13 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 
 def _now(kind: str, result: DataType, environment: Environment) -> pa.Scalar:
-    """Return the value of now, now64, today or yesterday (`kind`) as a constant of type `result`."""
+    """Return the value of now, now64, localtime, today or yesterday (`kind`) as a constant of type
+    `result`."""
     seconds = int(environment.now_seconds)
-    if kind in ("today", "yesterday"):
+    if kind in ("localtime", "today", "yesterday"):
         local = int(calendar.local_from_utc(np.array([seconds]), environment.zone)[0])
+        if kind == "localtime":
+            return columns.from_values(np.array([local % calendar.DAY]), result.arrow)[0]
         day = local // calendar.DAY - (kind == "yesterday")
         return columns.from_values(np.array([day]), result.arrow)[0]
     ticks = calendar.ticks_per_second(result)
@@ -252,10 +262,17 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         scalar.define(f"toUnixTimestamp64{n}", _UNIX64_RULE, _to_unix64(d))
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
     ),
-    scalar.custom(
-        "fromUnixTimestamp", _from_unix, count=(1, 3), aliases=("FROM_UNIXTIME",), insensitive=True
+    replace(
+        scalar.custom(
+            "fromUnixTimestamp",
+            partial(_from_unix, frozenset()),
+            count=(1, 3),
+            aliases=("FROM_UNIXTIME",),
+            insensitive=True,
+        ),
+        by_settings=lambda changed: partial(_from_unix, changed),
     ),
-    scalar.custom("fromUnixTimestampInJodaSyntax", _from_unix, count=(1, 3)),
+    scalar.custom("fromUnixTimestampInJodaSyntax", partial(_from_unix, frozenset()), count=(1, 3)),
     *(
         scalar.custom(f"fromUnixTimestamp64{n}", _from_unix64(d), count=(1, 2))
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
@@ -267,6 +284,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         aliases=("current_timestamp", "localtimestamp"),
         insensitive=True,
     ),
+    scalar.custom("localtime", _clock_reader("localtime"), count=0, insensitive=True),
     *scalar.with_count_errors(
         (scalar.custom("now64", _clock_reader("now64"), count=(0, 2), insensitive=True),),
         many=TooManyArguments,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -54,14 +56,20 @@ _FORMATS = {
 }
 
 
-def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+def _format_datetime(
+    changed: frozenset[str], name: str, arguments: Sequence[Argument]
+) -> ScalarCall:
     """Resolve formatDateTime(t, format[, zone]) of a date or time; the result is a String.
 
-    The letters are MySQL's: %M is the month's name, %i the minute. Raises BadArguments for an
-    unknown letter, IllegalColumn or IllegalTypeOfArgument unless the format is a constant text.
+    The letters are MySQL's: %M is the month's name, %i the minute. `changed` are the settings that
+    are not at their defaults. Raises BadArguments for an unknown letter, IllegalColumn or
+    IllegalTypeOfArgument unless the format is a constant text.
     """
     template = scalar.constant_text(name, arguments, 1, "the format")
-    pieces = _pieces(name, template)
+    if "formatdatetime_parsedatetime_m_is_month_name" in changed:
+        template = minutes_for_months(template)
+    bare = "formatdatetime_format_without_leading_zeros" in changed
+    pieces = _pieces(name, template, (*_COMPUTED, *(_BARE if bare else ())))
     layout = fixed_format.layout_of(template)
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
@@ -76,9 +84,12 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         shown: list[Column] = []
         for piece in pieces:
             if piece == "%f":
-                shown.append(_fraction_text(arrays[0], data_type))
+                shown.append(_fraction_text(arrays[0], data_type, changed))
             elif piece == "%e":
-                shown.append(pc.day(wall).cast(pa.string()))
+                width = 2 if "formatdatetime_e_with_space_padding" in changed else 1
+                shown.append(pc.utf8_lpad(pc.day(wall).cast(pa.string()), width=width))
+            elif bare and piece in _BARE:
+                shown.append(_bare_number(piece, wall, data_type))
             elif piece == "%Q":
                 shown.append(pc.quarter(wall).cast(pa.string()))
             elif piece in _TWO_DIGITS:
@@ -95,8 +106,25 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.standard_call(name, arguments, date_rule(STRING), kernel)
 
 
-def _pieces(name: str, template: str) -> list[str]:
-    """Return the format in strftime's letters, with %e, %f and %Q as pieces of their own.
+def minutes_for_months(template: str) -> str:
+    """Return a format with %i for each %M: both are the minute."""
+    return re.sub("%.", lambda m: "%i" if m[0] == "%M" else m[0], template, flags=re.DOTALL)
+
+
+_BARE = {"%c": "%m", "%k": "%H", "%l": "%I"}
+"""The letters that a setting writes without leading zeros, and strftime's."""
+
+
+def _bare_number(piece: str, wall: pa.Array, data_type: DataType) -> pa.Array:
+    """Return a part of the times without a leading zero; the hour of a date stays 00."""
+    text = pc.strftime(wall, format=_BARE[piece])
+    if piece == "%k" and not isinstance(data_type, DateTime | DateTime64):
+        return text
+    return text.cast(pa.int64()).cast(pa.string())
+
+
+def _pieces(name: str, template: str, computed: Collection[str]) -> list[str]:
+    """Return the format in strftime's letters, with those that are `computed` as pieces of their own.
 
     Raises BadArguments for an unknown letter and for a lone % at the end.
     """
@@ -107,7 +135,7 @@ def _pieces(name: str, template: str) -> list[str]:
                 f"'%' must not be the last character in the format string of {name}.",
                 hint="Write '%%' for a percent sign.",
             )
-        if token in ("%e", "%f", "%Q", "%z", *_TWO_DIGITS):
+        if token in computed:
             pieces += [token, ""]
         elif not token.startswith("%"):
             pieces[-1] += token
@@ -123,6 +151,8 @@ _TWO_DIGITS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "%g": lambda days: iso_week(days)[0] % 100,
 }
 """The letters that strftime of Arrow lacks: century and year of the ISO week, from days."""
+_COMPUTED = ("%e", "%f", "%Q", "%z", *_TWO_DIGITS)
+"""The letters that strftime does not write, or not so."""
 
 
 def _two_digits(numbers: np.ndarray) -> pa.Array:
@@ -142,14 +172,19 @@ def _offset_text(seconds: np.ndarray, array: pa.Array, data_type: DataType, zone
     return pc.binary_join_element_wise(sign, _two_digits(hours), _two_digits(rest), "")
 
 
-def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the fractions of the seconds as texts of six digits, padded by zeros on the right."""
+def _fraction_text(array: pa.Array, data_type: DataType, changed: frozenset[str]) -> pa.Array:
+    """Return the fractions of the seconds as texts of six digits, padded by zeros on the right; of
+    the type's digits under either setting of them."""
+    single = "formatdatetime_f_prints_single_zero" in changed
+    scaled = single or "formatdatetime_f_prints_scale_number_of_digits" in changed
     if not isinstance(data_type, DateTime64) or data_type.precision == 0:
-        return pa.array(["000000"] * len(array), pa.string())
+        return pa.array(["0" if single else "000000"] * len(array), pa.string())
     ticks = calendar.ticks_per_second(data_type)
     digits = len(str(ticks)) - 1
     text = pa.array(columns.numpy_values(array) % ticks).cast(pa.string())
     padded = pc.utf8_lpad(text, width=digits, padding="0")
+    if scaled:
+        return pc.utf8_slice_codeunits(padded, 0, data_type.precision)
     return pc.utf8_rpad(
         pc.utf8_slice_codeunits(padded, 0, min(data_type.precision, 6)), width=6, padding="0"
     )
@@ -210,13 +245,21 @@ def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return _named(wall, "month")
 
 
+def _resolver(changed: frozenset[str]) -> scalar.Resolver:
+    """Return the resolver of formatDateTime under settings that are not at their defaults."""
+    return by_row_zone(partial(_format_datetime, changed), 2)
+
+
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.custom(
-        "formatDateTime",
-        by_row_zone(_format_datetime, 2),
-        count=(2, 3),
-        aliases=("DATE_FORMAT",),
-        insensitive=True,
+    replace(
+        scalar.custom(
+            "formatDateTime",
+            _resolver(frozenset()),
+            count=(2, 3),
+            aliases=("DATE_FORMAT",),
+            insensitive=True,
+        ),
+        by_settings=_resolver,
     ),
     scalar.custom("dateName", _date_name, count=(2, 3), insensitive=True),
     scalar.define(

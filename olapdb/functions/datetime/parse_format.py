@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,8 @@ from olapdb.errors import BadArguments, CannotParseDateTime, NotSupportedError
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.numbers import first_bad
-from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.datetime.parsed_parts import ticks_of
+from olapdb.functions.kernels import columns
 from olapdb.types import DateTime, DateTime64, String, make_nullable, plain
 from olapdb.types.base import UTC
 
@@ -47,20 +49,21 @@ class _Part:
 _MOST_FRACTION = 6
 """The digits of a second that MySQL's %f has, and Joda's S at most. %f stands for tenths first, S for
 a number of the last digit's units: .5 is 500000 by %f, 5 by SSSSSS."""
-_TWO = "[0-9]{1,2}"
+_SHORT = "[0-9]{1,2}"
+_TWO = "[0-9]{2}"
 _MYSQL: dict[str, _Part | str] = {
     "Y": _Part("year", "[0-9]{4}"),
     "y": _Part("short_year", "[0-9]{2}"),
     "m": _Part("month", _TWO),
-    "c": _Part("month", _TWO),
+    "c": _Part("month", _SHORT),
     "d": _Part("day", _TWO),
-    "e": _Part("day", " ?[0-9]{1,2}"),
-    "j": _Part("day_of_year", "[0-9]{1,3}"),
+    "e": _Part("day", " *[0-9]{1,2}"),
+    "j": _Part("day_of_year", "[0-9]{3}"),
     "H": _Part("hour", _TWO),
-    "k": _Part("hour", " ?[0-9]{1,2}"),
+    "k": _Part("hour", _SHORT),
     "h": _Part("half_hour", _TWO),
     "I": _Part("half_hour", _TWO),
-    "l": _Part("half_hour", " ?[0-9]{1,2}"),
+    "l": _Part("half_hour", _SHORT),
     "i": _Part("minute", _TWO),
     "s": _Part("second", _TWO),
     "S": _Part("second", _TWO),
@@ -69,7 +72,13 @@ _MYSQL: dict[str, _Part | str] = {
     "b": _Part("month_name", _SHORT_MONTHS),
     "W": _Part("weekday_name", _FULL_DAYS),
     "a": _Part("weekday_name", _SHORT_DAYS),
-    "z": _Part("offset", "[+-][0-9]{2}:?[0-9]{2}"),
+    "z": _Part("offset", "[+-][0-9]{4}"),
+    "u": _Part("weekday", "[0-9]"),
+    "w": _Part("weekday_from_0", "[0-9]"),
+    "V": _Part("week", _TWO),
+    "G": _Part("year", "[0-9]{4}"),
+    "g": _Part("short_year", _TWO),
+    "C": _Part("century", _TWO),
     "f": _Part("fraction", "[0-9]{1,6}"),
     "F": "%Y-%m-%d",
     "T": "%H:%i:%s",
@@ -78,21 +87,32 @@ _MYSQL: dict[str, _Part | str] = {
     "r": "%h:%i %p",
 }
 """The letters of MySQL's formats, as parts or as other letters."""
+_UNDER_SETTINGS: dict[str, dict[str, _Part | str]] = {
+    "formatdatetime_parsedatetime_m_is_month_name": {"M": "%i"},
+    "parsedatetime_e_requires_space_padding": {"e": _Part("day", " [0-9]|[0-9]{2}")},
+    "parsedatetime_parse_without_leading_zeros": {
+        "c": _Part("month", _TWO),
+        "k": _Part("hour", _TWO),
+        "l": _Part("half_hour", _TWO),
+    },
+}
+"""The letters that mean something else where a setting is not at its default."""
 
 
-def _mysql_tokens(name: str, template: str) -> list[str | _Part]:
+def _mysql_tokens(name: str, template: str, changed: frozenset[str]) -> list[str | _Part]:
     """Return literal texts and parts of a format such as `%Y-%m-%d`; raise for unknown letters.
 
-    Raises NotSupportedError."""
+    `changed` are the settings that are not at their defaults. Raises NotSupportedError."""
     tokens: list[str | _Part] = []
+    letters = _MYSQL | {k: v for setting in changed for k, v in _UNDER_SETTINGS[setting].items()}
     for piece in re.findall("%.|[^%]+|%", template, re.DOTALL):
-        meaning = _MYSQL.get(piece[1:]) if piece.startswith("%") else None
+        meaning = letters.get(piece[1:]) if piece.startswith("%") else None
         if not piece.startswith("%"):
             tokens.append(piece)
         elif piece in ("%%", "%n", "%t"):
             tokens.append({"%%": "%", "%n": "\n", "%t": "\t"}[piece])
         elif isinstance(meaning, str):
-            tokens += _mysql_tokens(name, meaning)
+            tokens += _mysql_tokens(name, meaning, changed)
         elif isinstance(meaning, _Part):
             tokens.append(meaning)
         else:
@@ -108,7 +128,9 @@ JODA_TOKEN = re.compile(r"'(?:[^']|'')*'|([a-zA-Z])\1*|[^a-zA-Z']+|'")
 _JODA: dict[str, str] = {
     "y": "year",
     "Y": "year",
-    "x": "year",
+    "x": "week_year",
+    "w": "week",
+    "e": "weekday",
     "D": "day_of_year",
     "d": "day",
     "H": "hour",
@@ -121,7 +143,7 @@ _JODA: dict[str, str] = {
 }
 
 
-def _joda_tokens(name: str, template: str) -> list[str | _Part]:
+def _joda_tokens(name: str, template: str, _: frozenset[str]) -> list[str | _Part]:
     """Return literal texts and parts of a Joda format such as `yyyy-MM-dd 'at' HH:mm`.
 
     Raises BadArguments."""
@@ -145,7 +167,7 @@ def _joda_part(name: str, letter: str, count: int) -> _Part:
     Raises CannotParseDateTime and NotSupportedError."""
     if letter == "M":
         if count < 3:
-            return _Part("month", _TWO)
+            return _Part("month", _SHORT)
         return _Part("month_name", _SHORT_MONTHS if count == 3 else _FULL_MONTHS)
     if letter == "S":
         if count > _MOST_FRACTION:
@@ -159,11 +181,13 @@ def _joda_part(name: str, letter: str, count: int) -> _Part:
             f"{name} does not read the format {letter * count}.",
             hint=f"It reads {' '.join(sorted((*_JODA, 'M', 'E')))}.",
         )
-    if meaning == "year":
-        return _Part("short_year", "[0-9]{2}") if count == 2 else _Part("year", "[0-9]{1,4}")
+    if meaning in ("year", "week_year"):
+        if count == 2:
+            return _Part(f"short_{meaning}", _TWO)
+        return _Part(meaning, "[0-9]" if count == 1 else "[0-9]{1,4}")
     if meaning == "half":
         return _Part("half", "am|pm")
-    return _Part(meaning, "[0-9]{1,3}" if meaning == "day_of_year" else _TWO)
+    return _Part(meaning, "[0-9]{1,3}" if meaning == "day_of_year" else _SHORT)
 
 
 def _expression(tokens: Sequence[str | _Part]) -> tuple[str, list[str]]:
@@ -196,77 +220,6 @@ def _numbers(texts: pa.Array, name: str) -> np.ndarray:
     return columns.numpy_values(pa.array(list(words.values()), pa.int64()).take(found))
 
 
-_BOUNDS = {
-    "month": (1, 12),
-    "day": (1, 31),
-    "day_of_year": (1, 366),
-    "hour": (0, 23),
-    "half_hour": (1, 12),
-    "hour_from_1": (1, 24),
-    "hour_of_half": (0, 11),
-    "minute": (0, 59),
-    "second": (0, 59),
-}
-
-
-def _seconds(
-    parts: dict[str, np.ndarray], rows: int, target: DateTime | DateTime64, zone: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return Unix times of the parts, as ticks of the type, and which rows are times that exist."""
-    fine = np.ones(rows, bool)
-    for name, (low, high) in _BOUNDS.items():
-        if name in parts:
-            fine &= (parts[name] >= low) & (parts[name] <= high)
-    days, known = _days(parts, rows)
-    wall = days * calendar.DAY + _time_of_day(parts, rows)
-    if "offset" in parts:
-        seconds = wall - parts["offset"]
-    else:
-        seconds = calendar.utc_from_local(wall, calendar.zone_of(target, zone))
-    if isinstance(target, DateTime):
-        return seconds, fine & known & (seconds >= 0) & (seconds <= calendar.DATETIME_MAX)
-    ticks = calendar.ticks_per_second(target)
-    fraction = next((parts[name] for name in parts if name.startswith("fraction")), None)
-    if fraction is None:
-        return seconds * ticks, fine & known
-    return seconds * ticks + fraction * (ticks // 10**target.precision), fine & known
-
-
-def _days(parts: dict[str, np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return days since 1970-01-01 of the parts of a date, and which of them exist.
-
-    A missing year is 1970, or 2000 where a month or a day is given, as in ClickHouse.
-    """
-    dated = any(name in parts for name in ("month", "month_name", "day"))
-    year = parts.get("year")
-    if year is None and "short_year" in parts:
-        short = parts["short_year"]
-        year = np.where(short >= 70, 1900 + short, 2000 + short)
-    if year is None:
-        year = np.full(rows, 2000 if dated or "day_of_year" in parts else 1970)
-    if "day_of_year" in parts:
-        start = calendar.year_start(year)
-        days = start + parts["day_of_year"] - 1
-        return days, days < calendar.year_start(year + 1)
-    one = np.ones(rows, np.int64)
-    month = parts.get("month", parts.get("month_name", one))
-    day = parts.get("day", one)
-    days = calendar.days_from_civil(year, np.clip(month, 1, 12), day)
-    return days, calendar.civil_from_days(days)[2] == day
-
-
-def _time_of_day(parts: dict[str, np.ndarray], rows: int) -> np.ndarray:
-    """Return seconds since midnight of the parts of a time; missing parts are 0."""
-    none = np.zeros(rows, np.int64)
-    hour = parts.get("hour", none)
-    if "hour_from_1" in parts:
-        hour = parts["hour_from_1"] % 24
-    for name in ("half_hour", "hour_of_half"):
-        if name in parts:
-            hour = parts[name] % 12 + parts.get("half", none)
-    return np.asarray(hour * 3_600 + parts.get("minute", none) * 60 + parts.get("second", none))
-
-
 def _target(names: Sequence[str], zone: str) -> DateTime64:
     """Return the type of times with fractions: of six digits by %f, of as many as S has by Joda."""
     counted = [int(name.partition("_")[2]) for name in names if name.startswith("fraction_")]
@@ -274,16 +227,17 @@ def _target(names: Sequence[str], zone: str) -> DateTime64:
 
 
 def _resolver(
-    tokens_of: Callable[[str, str], list[str | _Part]],
+    tokens_of: Callable[[str, str, frozenset[str]], list[str | _Part]],
     default_format: str,
     otherwise: str,
     *,
     fractions: bool = False,
+    changed: frozenset[str] = frozenset(),
 ) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of a function (text[, format[, zone]]).
 
     `otherwise` ("", "Null" or "Zero") decides the value of texts that do not fit. With `fractions`
-    the result is a DateTime64.
+    the result is a DateTime64. `changed` are the settings that are not at their defaults.
     """
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -291,7 +245,7 @@ def _resolver(
         scalar.require(name, [plain(arguments[0].type)], (String,), "a String")
         given = len(arguments) > 1
         template = scalar.constant_text(name, arguments, 1, "the format") if given else ""
-        pattern, names = _expression(tokens_of(name, template or default_format))
+        pattern, names = _expression(tokens_of(name, template or default_format, changed))
         zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
         # the zone is part of the type, as in ClickHouse
         target: DateTime | DateTime64 = DateTime(zone or UTC)
@@ -328,19 +282,27 @@ def _parsed(
     """Return Unix times of texts without nulls, and which of them fit the format."""
     if not names:
         matches = np.asarray(pc.match_substring_regex(array, pattern))
-        return _seconds({}, len(array), target, zone)[0], matches
+        return ticks_of({}, len(array), target, zone)[0], matches
     groups = pc.extract_regex(array, pattern)
     matches = np.asarray(groups.is_valid())
     rows = int(matches.sum())
     fields = columns.struct_fields(groups.filter(pa.array(matches)))
-    parts = {name: _numbers(field, name) for name, field in zip(names, fields, strict=True)}
-    seconds, fine = _seconds(parts, rows, target, zone)
+    parts: dict[str, np.ndarray] = {}
+    for name, field in zip(names, fields, strict=True):
+        parts.pop(name, None)  # the last of two stands behind what is between them
+        parts[name] = _numbers(field, name)
+    seconds, fine = ticks_of(parts, rows, target, zone)
     placed, fits = np.zeros(len(array), np.int64), matches.copy()
     placed[matches], fits[matches] = seconds, fine
     return placed, fits
 
 
 _ALIASES = {"parseDateTimeOrNull": ("str_to_date",)}
+
+
+def _under(resolver: Callable[..., scalar.Resolver], changed: frozenset[str]) -> scalar.Resolver:
+    """Return the resolver under settings that are not at their defaults."""
+    return resolver(changed=changed)
 
 
 def _definitions() -> tuple[scalar.ScalarDefinition, ...]:
@@ -354,15 +316,15 @@ def _definitions() -> tuple[scalar.ScalarDefinition, ...]:
     ):
         for otherwise in ("", "Null", "Zero"):
             suffix = f"Or{otherwise}" if otherwise else ""
-            definitions.append(
-                scalar.custom(
-                    f"{name}{suffix}",
-                    _resolver(tokens_of, template, otherwise, fractions=fractions),
-                    count=(1, 3),
-                    aliases=_ALIASES.get(name + suffix, ()),
-                    insensitive=name + suffix in _ALIASES,
-                )
+            resolver = partial(_resolver, tokens_of, template, otherwise, fractions=fractions)
+            definition = scalar.custom(
+                f"{name}{suffix}",
+                resolver(),
+                count=(1, 3),
+                aliases=_ALIASES.get(name + suffix, ()),
+                insensitive=name + suffix in _ALIASES,
             )
+            definitions.append(replace(definition, by_settings=partial(_under, resolver)))
     return tuple(definitions)
 
 

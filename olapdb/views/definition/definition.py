@@ -14,7 +14,7 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import walk
-from olapdb.config import Settings, SettingValue
+from olapdb.config import FUNCTION_SETTINGS, Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
@@ -65,6 +65,7 @@ QUERY_SETTINGS = (
     "function_locate_has_mysql_compatible_argument_order",
     "force_grouping_standard_compatibility",
     "enable_unaligned_array_join",
+    *sorted(FUNCTION_SETTINGS),
 )
 """Settings that change what a query means. The view keeps their values at CREATE."""
 
