@@ -28,6 +28,7 @@ from olapdb.types import (
     UINT64,
     AggregateFunction,
     Array,
+    Boolean,
     DataType,
     Integer,
     Map,
@@ -232,12 +233,15 @@ def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
 def group_bitmap(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupBitmap of integers: their number without repetitions, in the type of the integers.
+    """Resolve groupBitmap of integers: their number without repetitions, in the type of the integers,
+    of Bool in UInt8.
 
     Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
-    if not isinstance(plain(types[0]), Integer):
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Boolean):
         raise illegal_argument(name, types[0], "an integer")
     state = state_type_of(name, (), types, distinct_set_type(types))
-    return UniqExact(name, (), types, plain(types[0]), state)
+    result = UINT8 if isinstance(argument, Boolean) else argument
+    return UniqExact(name, (), types, result, state)

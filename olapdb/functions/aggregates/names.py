@@ -152,8 +152,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
                 "MVTEncode",
                 "ST_AsMVT",
                 "groupFormat",
-                "quantilePrometheusHistogram",
-                "quantilesPrometheusHistogram",
                 "sequenceMatchEvents",
             ),
             "it is not there yet",
