@@ -135,7 +135,8 @@ NAMES = {
     "introspection.error_names": ("errorCodeToName "),
     "introspection.part_names": ("isMergeTreePartCoveredBy mergeTreePartInfo "),
     "introspection.running": (
-        "neighbor runningAccumulate runningDifference runningDifferenceStartingWithFirstValue "
+        "neighbor runningAccumulate runningConcurrency runningDifference "
+        "runningDifferenceStartingWithFirstValue "
     ),
     "introspection.server_facts": (
         "currentHandler currentRequestURL cutToFirstSignificantSubdomainCustom "

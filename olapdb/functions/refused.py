@@ -45,7 +45,7 @@ _REASONS = {
         addressToSymbol blockSerializedSize demangle dumpColumnStructure filesystemAvailable filesystemCapacity
         filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
         getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams
-        runningConcurrency showCertificate transactionID transactionLatestSnapshot
+        showCertificate transactionID transactionLatestSnapshot
         transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
         chdb""",
     "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery

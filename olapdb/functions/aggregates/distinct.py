@@ -20,6 +20,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, hashing
 from olapdb.functions.kernels.nested import truncate_lists
+from olapdb.functions.kernels.supertypes import as_number
 from olapdb.native import distinct as native_distinct
 from olapdb.native.library import library
 from olapdb.native.values import values_of_numbers
@@ -243,5 +244,4 @@ def group_bitmap(
     if not isinstance(argument, Integer | Boolean):
         raise illegal_argument(name, types[0], "an integer")
     state = state_type_of(name, (), types, distinct_set_type(types))
-    result = UINT8 if isinstance(argument, Boolean) else argument
-    return UniqExact(name, (), types, result, state)
+    return UniqExact(name, (), types, as_number(argument), state)
