@@ -99,6 +99,11 @@ NAMES = {
         "polygonAreaCartesian polygonAreaSpherical polygonPerimeterCartesian "
         "polygonPerimeterSpherical "
     ),
+    "numeric.well_known_binary": (
+        "ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB "
+        "ST_PolyFromWKB WKB readWKBLineString readWKBMultiLineString readWKBMultiPoint "
+        "readWKBMultiPolygon readWKBPoint readWKBPolygon wkb "
+    ),
     "numeric.well_known_text": (
         "WKT readWKTLineString readWKTMultiLineString readWKTMultiPoint readWKTMultiPolygon "
         "readWKTPoint readWKTPolygon readWKTRing wkt "

@@ -110,7 +110,7 @@ def _at(
     below = np.where(is_first, 0.0, numbers[before])
     high, upto = bounds[places], numbers[places]
     with np.errstate(divide="ignore", invalid="ignore"):
-        quantiles = low + (high - low) * ((positions - below) / (upto - below))
+        quantiles = low + (high - low) * (positions - below) / (upto - below)
     quantiles = np.where(is_first & (high <= 0), high, quantiles)
     quantiles = np.where(places == lasts, bounds[np.maximum(lasts - 1, starts)], quantiles)
     return np.where((sizes < 2) | (bounds[lasts] != np.inf), np.nan, quantiles)
@@ -130,7 +130,7 @@ def _first_not_below(
         below = (left > 0) & (numbers[middle] < positions)
         firsts = np.where(below, middle + 1, firsts)
         left = np.where(below, left - half - 1, half)
-    return np.minimum(firsts, starts + sizes - 1)
+    return np.asarray(np.minimum(firsts, starts + sizes - 1))
 
 
 def prometheus_quantile(

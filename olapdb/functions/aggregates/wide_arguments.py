@@ -75,7 +75,13 @@ def resolve_wide(
     inner = factory(name, parameters, converted)
     state = replace(inner.state_type, arguments=tuple(map(stored_type, types)))
     return OfFloats(
-        name, inner.parameters, types, inner.result_type, state, inner, merge_class=inner.merge_class
+        name,
+        inner.parameters,
+        types,
+        inner.result_type,
+        state,
+        inner,
+        merge_class=inner.merge_class,
     )
 
 

@@ -48,7 +48,7 @@ def _member(name: str, data_type: DataType) -> Integer | Boolean:
 def _build_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the bitmap's type; raise IllegalTypeOfArgument unless an array of integers."""
     inner = element_type(name, types[0])
-    scalar.require(name, [inner], Integer | Boolean, "an Array of integers")
+    scalar.require(name, [inner], (Integer, Boolean), "an Array of integers")
     return _bitmap_of(inner)
 
 
