@@ -1,4 +1,4 @@
-"""Aggregates of integers of 128 and 256 bits that compute in Float64, and those that do not take them."""
+"""Aggregates of integers of 128 and 256 bits that compute in Float64, and quantiles that do not take them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from olapdb.errors import NotSupportedError
 from olapdb.functions.aggregates.combinators import SharedStateCombinator
 from olapdb.functions.aggregates.signatures import ResolveAggregate, illegal_argument
 from olapdb.functions.base import Aggregate, Groups
@@ -32,8 +31,8 @@ _OF_FLOATS = frozenset(
 """Aggregates whose results are made of Float64, whatever the numbers."""
 
 _DETERMINISTIC = frozenset({"quantileDeterministic", "quantilesDeterministic"})
-_NONE = ("TDigest", "Timing", "BFloat16", "DD")
-_SAME_TYPE = ("GK", "InterpolatedWeighted")
+_OF_64_BITS = ("TDigest", "Timing", "BFloat16", "DD")
+"""The kinds of quantiles that ClickHouse has of numbers of up to 64 bits alone."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +56,11 @@ def resolve_wide(
 ) -> Aggregate:
     """Resolve the aggregate that `factory` makes, of arguments of which some are wide integers.
 
-    Raises IllegalTypeOfArgument for a quantile that ClickHouse has of numbers of up to 64 bits alone, and
-    NotSupportedError for one whose result would be a wide integer."""
+    Raises IllegalTypeOfArgument for a quantile that ClickHouse has of numbers of up to 64 bits alone."""
     kind = name.removeprefix("quantiles").removeprefix("quantile") if "quantile" in name else ""
     wide = next(t for t in types if isinstance(plain(t), WideNumber))
-    if kind.startswith(_NONE):
+    if kind.startswith(_OF_64_BITS):
         raise illegal_argument(name, wide, "a number of up to 64 bits")
-    if kind in _SAME_TYPE:
-        raise NotSupportedError(
-            f"Aggregate function {name} of {wide} is not supported.", hint="Give it toFloat64(…)."
-        )
     if name in _DETERMINISTIC and not isinstance(plain(types[0]), WideNumber):
         raise illegal_argument(name, wide, "a determinator of up to 64 bits")
     if name not in _OF_FLOATS | _DETERMINISTIC:
