@@ -99,6 +99,11 @@ NAMES = {
         "polygonAreaCartesian polygonAreaSpherical polygonPerimeterCartesian "
         "polygonPerimeterSpherical "
     ),
+    "numeric.well_known_binary": (
+        "ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB "
+        "ST_PolyFromWKB WKB readWKBLineString readWKBMultiLineString readWKBMultiPoint "
+        "readWKBMultiPolygon readWKBPoint readWKBPolygon wkb "
+    ),
     "numeric.well_known_text": (
         "WKT readWKTLineString readWKTMultiLineString readWKTMultiPoint readWKTMultiPolygon "
         "readWKTPoint readWKTPolygon readWKTRing wkt "
@@ -135,7 +140,8 @@ NAMES = {
     "introspection.error_names": ("errorCodeToName "),
     "introspection.part_names": ("isMergeTreePartCoveredBy mergeTreePartInfo "),
     "introspection.running": (
-        "neighbor runningAccumulate runningDifference runningDifferenceStartingWithFirstValue "
+        "neighbor runningAccumulate runningConcurrency runningDifference "
+        "runningDifferenceStartingWithFirstValue "
     ),
     "introspection.server_facts": (
         "currentHandler currentRequestURL cutToFirstSignificantSubdomainCustom "

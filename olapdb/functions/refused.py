@@ -14,16 +14,12 @@ _REASONS = {
         naiveBayesNgrams assignCentroid""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
     "this function of shapes is not there yet": """geometryIntersectCartesian
-        geometryIntersectSpherical polygonConvexHullCartesian polygonsDistanceCartesian
-        polygonsDistanceSpherical polygonsEqualsCartesian polygonsIntersectCartesian
-        polygonsIntersectSpherical polygonsIntersectionCartesian
+        geometryIntersectSpherical polygonConvexHullCartesian polygonsDistanceCartesian polygonsDistanceSpherical polygonsEqualsCartesian
+        polygonsIntersectCartesian polygonsIntersectSpherical polygonsIntersectionCartesian
         polygonsIntersectionSpherical polygonsSymDifferenceCartesian
         polygonsSymDifferenceSpherical polygonsUnionCartesian polygonsUnionSpherical
-        polygonsWithinCartesian polygonsWithinSpherical readWKB readWKBLineString
-        readWKBMultiLineString readWKBMultiPoint readWKBMultiPolygon readWKBPoint
-        readWKBPolygon readWKT readWkb readWkt svg SVG wkb WKB ST_LineFromWKB
-        ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB ST_PolyFromWKB
-        MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom geoToMGRS
+        polygonsWithinCartesian polygonsWithinSpherical readWKB readWKT readWkb readWkt svg
+        SVG MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom geoToMGRS
         MGRSToGeo geoToUTM UTMToGeo""",
     "there are no columns of the types JSON and Dynamic": """dynamicElement dynamicType
         isDynamicElementInSharedData JSONAllPaths JSONAllPathsWithTypes JSONAllValues
@@ -45,7 +41,7 @@ _REASONS = {
         addressToSymbol blockSerializedSize demangle dumpColumnStructure filesystemAvailable filesystemCapacity
         filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
         getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams
-        runningConcurrency showCertificate transactionID transactionLatestSnapshot
+        showCertificate transactionID transactionLatestSnapshot
         transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
         chdb""",
     "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery

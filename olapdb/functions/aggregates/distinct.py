@@ -20,6 +20,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, hashing
 from olapdb.functions.kernels.nested import truncate_lists
+from olapdb.functions.kernels.supertypes import as_number
 from olapdb.native import distinct as native_distinct
 from olapdb.native.library import library
 from olapdb.native.values import values_of_numbers
@@ -28,6 +29,7 @@ from olapdb.types import (
     UINT64,
     AggregateFunction,
     Array,
+    Boolean,
     DataType,
     Integer,
     Map,
@@ -232,12 +234,14 @@ def _require_precision(name: str, parameters: tuple[object, ...]) -> None:
 def group_bitmap(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve groupBitmap of integers: their number without repetitions, in the type of the integers.
+    """Resolve groupBitmap of integers: their number without repetitions, in the type of the integers,
+    of Bool in UInt8.
 
     Raises IllegalTypeOfArgument."""
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
-    if not isinstance(plain(types[0]), Integer):
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Boolean):
         raise illegal_argument(name, types[0], "an integer")
     state = state_type_of(name, (), types, distinct_set_type(types))
-    return UniqExact(name, (), types, plain(types[0]), state)
+    return UniqExact(name, (), types, as_number(argument), state)

@@ -18,6 +18,7 @@ from olapdb.functions.aggregates.signatures import (
     state_type_of,
 )
 from olapdb.functions.aggregates.strict_funnels import FunnelModes, StrictFunnel
+from olapdb.functions.aggregates.wide_delta_sums import WideDeltaSum
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import (
@@ -32,6 +33,7 @@ from olapdb.types import (
     Float,
     Integer,
     Tuple,
+    WideNumber,
     plain,
 )
 
@@ -289,10 +291,11 @@ def delta_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
     require_no_parameters(name, parameters)
     require_count(name, types, 1)
     number = plain(types[0])
-    if not isinstance(number, Integer | Float):
+    if not isinstance(number, Integer | Float | WideNumber):
         raise IllegalTypeOfArgument(
             f"Illegal type {types[0]} of argument of aggregate function {name}: a number expected."
         )
     fields = ("sum", "first", "last", "seen")
     state = state_type_of(name, (), types, Tuple((number, number, number, UINT8), fields))
-    return DeltaSum(name, (), types, number, state, merge_class="ordered")
+    aggregate = WideDeltaSum if isinstance(number, WideNumber) else DeltaSum
+    return aggregate(name, (), types, number, state, merge_class="ordered")

@@ -30,6 +30,7 @@ _exponential_moving_average = deferred("moving_average.exponential_moving_averag
 _array_sample = deferred("placed_arrays.array_sample")
 _insert_at = deferred("placed_arrays.insert_at")
 _numeric_indexed_vector = deferred("numeric_vectors.numeric_indexed_vector")
+_prometheus_quantile = deferred("prometheus_quantiles.prometheus_quantile")
 _rank_test = deferred("rank_tests.rank_test")
 _array_intersection = deferred("set_operations.array_intersection")
 _bitmap_operation = deferred("set_operations.bitmap_operation")
@@ -79,6 +80,9 @@ FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         "largestTriangleThreeBuckets": _largest_triangles,
         **dict.fromkeys(("approx_top_k", "approx_top_sum"), _approximate_top),
         **{f"{plural}{kind}": _counted_quantile for plural in PLURALS for kind in QUANTILE_KINDS},
+        **dict.fromkeys(
+            (f"{plural}PrometheusHistogram" for plural in PLURALS), _prometheus_quantile
+        ),
         "groupNumericIndexedVector": _numeric_indexed_vector,
         "histogram": _histogram,
         "gini": _gini,

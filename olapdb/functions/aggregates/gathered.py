@@ -104,7 +104,7 @@ class MovingSum(Gathered):
 
 @dataclass(frozen=True)
 class MovingDecimalSum(Gathered):
-    """groupArrayMovingSum and groupArrayMovingAvg of decimals: as MovingSum, but
+    """groupArrayMovingSum and groupArrayMovingAvg of decimals, and the sums of wide integers: as MovingSum, but
     exact; averages are cut behind the last digit."""
 
     window: int | None = None
@@ -131,7 +131,10 @@ class MovingDecimalSum(Gathered):
             sums, _ = wide_numbers.divided(
                 sums, wide_numbers.extended(divisor.astype(np.uint64).reshape(-1, 1))
             )
-        arrow = self.result_type.inner.arrow
+        inner = self.result_type.inner
+        if isinstance(inner, WideNumber):
+            return columns.lists_from(offsets, wide_numbers.column_of(sums, inner))
+        arrow = inner.arrow
         words = np.ascontiguousarray(sums[:, : arrow.byte_width // 8])
         elements = pa.Array.from_buffers(arrow, rows, [None, pa.py_buffer(words.tobytes())])
         return columns.lists_from(offsets, elements)
@@ -151,15 +154,15 @@ def moving_sum(name: str, parameters: tuple[object, ...], types: tuple[DataType,
     number = plain(types[0])
     state = state_type_of(name, parameters, types, rows_type(types))
     size = window if isinstance(window, int) else None
-    if isinstance(number, Decimal) and not isinstance(number, WideNumber):
+    if isinstance(number, Decimal):
         exact = Decimal(76 if number.precision > 38 else 38, number.scale)
+        if isinstance(number, WideNumber):
+            exact = number
         return MovingDecimalSum(
             name, parameters, types, Array(exact), state, merge_class="ordered", window=size
         )
     if not isinstance(number, Integer | Float):
-        raise illegal_argument(
-            name, types[0], "an integer of at most 64 bits, a float or a Decimal"
-        )
+        raise illegal_argument(name, types[0], "a number")
     wide: DataType = FLOAT64
     if name == "groupArrayMovingSum" and isinstance(number, Integer):
         wide = INT64 if number.signed else UINT64

@@ -147,15 +147,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
             "there are no columns of the types JSON and Dynamic",
         ),
         **dict.fromkeys(
-            (
-                "hierarchicalKMeans",
-                "MVTEncode",
-                "ST_AsMVT",
-                "groupFormat",
-                "quantilePrometheusHistogram",
-                "quantilesPrometheusHistogram",
-                "sequenceMatchEvents",
-            ),
+            ("hierarchicalKMeans", "MVTEncode", "ST_AsMVT", "groupFormat", "sequenceMatchEvents"),
             "it is not there yet",
         ),
         **{

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         mapped_arrays,
         set_operations,
         tuple_combinator,
+        wide_arguments,
     )
 else:
     (
@@ -74,6 +75,7 @@ else:
         map_combinators,
         mapped_arrays,
         tuple_combinator,
+        wide_arguments,
     ) = lazy_modules(
         "olapdb.functions.aggregates",
         "combinators",
@@ -83,6 +85,7 @@ else:
         "map_combinators",
         "mapped_arrays",
         "tuple_combinator",
+        "wide_arguments",
     )
 
 
@@ -113,27 +116,11 @@ def resolve_aggregate(
     if base in REFUSED:
         raise NotSupportedError(f"Aggregate function {name} is not supported: {REFUSED[base]}.")
     types = tuple(map(_argument_type, argument_types))
-    _refuse_wide(base, types)
     aggregate = _resolve(name, tuple(parameters), types)
     inside = tuple(map(without_inner_low_cardinality, types))
     if inside == types or isinstance(aggregate.result_type, AggregateFunction):
         return aggregate
     return _resolve(name, tuple(parameters), inside)
-
-
-def _refuse_wide(base: str, types: tuple[DataType, ...]) -> None:
-    """Raise NotSupportedError for a function of floats whose argument is a wide integer, or an
-    array of such: ClickHouse's result has another type than that of a Decimal."""
-    interpolates = base.startswith(("quantile", "median")) and "Exact" not in base
-    if not interpolates and base != "sumKahan":
-        return
-    for data_type in types:
-        kind = plain(data_type)
-        if isinstance(plain(kind.inner) if isinstance(kind, Array) else kind, WideNumber):
-            raise NotSupportedError(
-                f"Aggregate function {base} of {data_type} is not supported.",
-                hint="Give it toFloat64(…).",
-            )
 
 
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -200,7 +187,11 @@ def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, 
     if base not in _COUNTING_ANY_TYPE and any(isinstance(plain(t), Nothing) for t in types):
         state = state_type_of(base, parameters, types, UINT8)
         return combinators.NullAggregate(base, parameters, types, Nullable(NOTHING), state)
-    aggregate = FACTORIES[base](base, parameters, types)
+    factory = FACTORIES[base]
+    if any(isinstance(plain(t), WideNumber) for t in types):
+        aggregate = wide_arguments.resolve_wide(base, parameters, types, factory)
+    else:
+        aggregate = factory(base, parameters, types)
     if base in _HANDLING_NULLS or not any(is_nullable(t) for t in types):
         return aggregate
     if isinstance(aggregate.result_type, Array | Tuple) and base not in _WITH_NULLABLE_TUPLE:

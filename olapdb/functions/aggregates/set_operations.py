@@ -18,6 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import as_number
 from olapdb.types import UINT8, AggregateFunction, Array, DataType, Integer, Map, Tuple, plain
 from olapdb.types.arrow_values import from_numpy
 
@@ -99,7 +100,7 @@ def bitmap_operation(
         raise illegal_argument(name, types[0], "a bitmap, a state of groupBitmap,")
     state = state_type_of(name, (), types, Tuple((UINT8, bitmap.state), ("seen", "values")))
     operation = name.removeprefix("groupBitmap")
-    result = plain(bitmap.arguments[0])
+    result = as_number(plain(bitmap.arguments[0]))
     return SetAggregate(name, (), types, result, state, operation=operation)
 
 

@@ -1,4 +1,4 @@
-"""Bitmaps: sets of integers that are the states of groupBitmap, so that they merge and are stored."""
+"""Bitmaps: sets of integers, or of Bool, that are the states of groupBitmap, so that they merge and are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.functions.kernels.nested import filter_elements
-from olapdb.types import UINT8, UINT64, AggregateFunction, Array, DataType, Integer
+from olapdb.types import UINT8, UINT64, AggregateFunction, Array, Boolean, DataType, Integer
 from olapdb.types.arrow_values import from_numpy
 
 Chosen = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -32,15 +32,15 @@ _OPERATIONS: dict[str, Chosen] = {
 
 
 def _bitmap_of(inner: DataType) -> AggregateFunction:
-    """Return the type of bitmaps of an integer type."""
+    """Return the type of bitmaps of an integer type or of Bool."""
     return state_type_of("groupBitmap", (), (inner,), distinct_set_type((inner,)))
 
 
-def _member(name: str, data_type: DataType) -> Integer:
+def _member(name: str, data_type: DataType) -> Integer | Boolean:
     """Return the type of a bitmap's members; raise IllegalTypeOfArgument for another type."""
     if isinstance(data_type, AggregateFunction) and data_type.function == "groupBitmap":
         inner = data_type.arguments[0]
-        if isinstance(inner, Integer):
+        if isinstance(inner, Integer | Boolean):
             return inner
     raise scalar.illegal(name, data_type, "a bitmap")
 
@@ -48,11 +48,11 @@ def _member(name: str, data_type: DataType) -> Integer:
 def _build_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the bitmap's type; raise IllegalTypeOfArgument unless an array of integers."""
     inner = element_type(name, types[0])
-    scalar.require(name, [inner], Integer, "an Array of integers")
+    scalar.require(name, [inner], (Integer, Boolean), "an Array of integers")
     return _bitmap_of(inner)
 
 
-def _rule(result: Callable[[Integer], DataType], bitmaps: int = 1) -> scalar.TypeRule:
+def _rule(result: Callable[[DataType], DataType], bitmaps: int = 1) -> scalar.TypeRule:
     """Return the type rule of a function of bitmaps of one type, then integers."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -208,15 +208,15 @@ def _transform(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Replace members of bitmaps, pair by pair: the kernel of bitmapTransform.
 
     The changes are computed once for each distinct row."""
-    member = _member("bitmapTransform", call.types[0])
-    span = 1 << member.bits
+    kind = _member("bitmapTransform", call.types[0])
+    member, span = (UINT8, 2) if isinstance(kind, Boolean) else (kind, 1 << kind.bits)
 
     def transform(members: list[int], old: list[int], new: list[int]) -> list[int]:
         """Return the members after each pair; raise BadArguments for pairs that do not fit."""
         if len(old) != len(new):
             raise BadArguments("The arrays of bitmapTransform differ in size.")
         if new and max(new) >= span:
-            raise BadArguments(f"The value {max(new)} of bitmapTransform is no {member}.")
+            raise BadArguments(f"The value {max(new)} of bitmapTransform is no {kind}.")
         held = {value % span for value in members}
         for before, after in zip(old, new, strict=True):
             if before in held:
@@ -224,9 +224,9 @@ def _transform(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
                 held.add(after)
         return sorted((value - member.minimum) % span + member.minimum for value in held)
 
-    members = columns.retype(arrays[0], Array(member).arrow)
+    members = columns.retype(arrays[0], Array(kind).arrow).cast(Array(member).arrow)
     changed = values_by_row([members, *arrays[1:]], transform, Array(member).arrow)
-    return columns.retype(changed, call.result.arrow)
+    return columns.retype(changed.cast(Array(kind).arrow), call.result.arrow)
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (

@@ -1,7 +1,8 @@
-"""runningDifference, neighbor and runningAccumulate: functions of the rows around in a block.
+"""runningDifference, neighbor, runningAccumulate and runningConcurrency: functions of the rows around in a
+block.
 
 Their results depend on how rows are cut into blocks, and on the order in which the blocks come. As in
-ClickHouse they are deprecated: the binder refuses them unless the setting
+ClickHouse all but runningConcurrency are deprecated: the binder refuses them unless the setting
 `allow_deprecated_error_prone_window_functions` is on.
 """
 
@@ -12,15 +13,28 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import IncorrectData
 from olapdb.functions.aggregates.group_kernels import rank_rows
 from olapdb.functions.aggregates.registry import parse_parameter, resolve_aggregate
 from olapdb.functions.base import Aggregate, Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, standard_call
-from olapdb.types import FLOAT64, AggregateFunction, DataType, Date, DateTime, Float, Integer, plain
+from olapdb.types import (
+    FLOAT64,
+    UINT32,
+    AggregateFunction,
+    DataType,
+    Date,
+    DateTime,
+    DateTime64,
+    Float,
+    Integer,
+    plain,
+)
 
 
 def _difference_type(name: str, data_type: DataType) -> DataType:
@@ -118,9 +132,56 @@ def _running(aggregate: Aggregate, states: pa.Array, starts: np.ndarray) -> pa.A
     return states
 
 
+def _concurrency(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve runningConcurrency(start, end): how many of the events up to the row's are still under way at
+    its start, the row's own included unless it has no duration.
+
+    Raises IllegalTypeOfArgument unless both are Date, DateTime or DateTime64, of one type."""
+    start, end = (argument.type for argument in arguments)
+    if start != end and not (isinstance(start, DateTime) and isinstance(end, DateTime)):
+        raise illegal(name, end, f"the type of the start, {start},")
+    if not isinstance(start, Date | DateTime | DateTime64):
+        raise illegal(name, start, "a Date, DateTime or DateTime64")
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Count events; raise IncorrectData for one that ends before it starts."""
+        starts, ends = (columns.numpy_values(array).astype(np.int64) for array in arrays)
+        wrong = first_bad(starts > ends)
+        if wrong is not None:
+            raise IncorrectData(
+                f"{name}: an event starts at {arrays[0][wrong]} and ends before, at {arrays[1][wrong]}."
+            ).at_row(wrong)
+        lasting = np.flatnonzero(starts < ends)
+        over = _first_reaching(starts, lasting, ends[lasting])
+        changes = np.bincount(lasting, minlength=len(starts) + 1)
+        changes -= np.bincount(over, minlength=len(starts) + 1)
+        return columns.from_values(np.cumsum(changes)[:-1], UINT32.arrow)
+
+    call = standard_call(name, arguments, UINT32, kernel)
+    return ScalarCall(name, call.type, call.kernel, "row")
+
+
+def _first_reaching(values: np.ndarray, rows: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Return for each of `rows` the first row behind it whose value is not below the limit; the number of
+    values if there is none.
+
+    Largest values of stretches of 1, 2, 4 … rows are made, and searched from the longest."""
+    largest = [values]
+    while 2 ** len(largest) <= len(values):
+        half = 2 ** (len(largest) - 1)
+        largest.append(np.maximum(largest[-1][:-half], largest[-1][half:]))
+    found = rows + 1
+    for power in range(len(largest) - 1, -1, -1):
+        inside = found + 2**power <= len(values)
+        below = inside & (largest[power][np.where(inside, found, 0)] < limits)
+        found = np.where(below, found + 2**power, found)
+    return found
+
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("neighbor", _neighbor, count=(2, 3)),
     custom("runningDifference", _difference),
     custom("runningDifferenceStartingWithFirstValue", _difference),
     custom("runningAccumulate", _accumulate, count=(1, 2)),
+    custom("runningConcurrency", _concurrency, count=2),
 )

@@ -187,3 +187,10 @@ def fits(limbs: np.ndarray, target: WideNumber) -> np.ndarray:
     if not target.signed:
         return np.asarray((limbs[:, 2:] == 0).all(axis=1))
     return np.asarray((extended(np.ascontiguousarray(limbs[:, :2])) == limbs).all(axis=1))
+
+
+def less(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return for each pair of signed numbers whether the left one is the smaller."""
+    sign = np.zeros(LIMBS, _U64)
+    sign[-1] = _U64(1) << _U64(63)
+    return _less(left ^ sign, right ^ sign)

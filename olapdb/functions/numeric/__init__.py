@@ -31,6 +31,7 @@ MODULES = (
     "h3_cells",
     "polygons",
     "geometries",
+    "well_known_binary",
     "well_known_text",
     "samples",
 )

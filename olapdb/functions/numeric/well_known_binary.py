@@ -1,0 +1,212 @@
+"""readWKB… and wkb: shapes from and to Well-Known Binary (OGC 06-103r4, section 8)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import BadArguments, CannotReadAllData, TooLargeArray
+from olapdb.functions import scalar
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.types import (
+    LINE_STRING,
+    MULTI_LINE_STRING,
+    MULTI_POINT,
+    MULTI_POLYGON,
+    POINT,
+    POLYGON,
+    STRING,
+    DataType,
+    FixedString,
+    String,
+)
+
+_CODES: dict[DataType, int] = {
+    POINT: 1,
+    LINE_STRING: 2,
+    POLYGON: 3,
+    MULTI_POINT: 4,
+    MULTI_LINE_STRING: 5,
+    MULTI_POLYGON: 6,
+}
+"""The number of each shape in the format."""
+_NAMES = {code: shape.name for shape, code in _CODES.items()}
+_MEMBERS = {4: 1, 5: 2, 6: 3}
+"""The number of the shapes that a Multi… has, by its own number."""
+_ALIASES = {
+    POINT: "ST_PointFromWKB",
+    LINE_STRING: "ST_LineFromWKB",
+    POLYGON: "ST_PolyFromWKB",
+    MULTI_POINT: "ST_MPointFromWKB",
+    MULTI_LINE_STRING: "ST_MLineFromWKB",
+    MULTI_POLYGON: "ST_MPolyFromWKB",
+}
+_COUNT_MAX = 1_000_000
+"""The points, rings or shapes that one list may have, as in ClickHouse."""
+_POINT_BYTES = 16
+
+
+class _Reader:
+    """A reader of the shapes of one text of bytes; what follows the shape is not read."""
+
+    def __init__(self, data: bytes) -> None:
+        """Begin at the first byte."""
+        self.data, self.at = data, 0
+
+    def take(self, layout: str) -> tuple[int, ...]:
+        """Return the numbers of a layout of `struct`. Raises CannotReadAllData."""
+        size = struct.calcsize(layout)
+        if len(self.data) - self.at < size:
+            raise CannotReadAllData(
+                f"Cannot read all data of a WKB geometry: {len(self.data) - self.at} of {size} bytes."
+            )
+        self.at += size
+        return struct.unpack_from(layout, self.data, self.at - size)
+
+    def head(self) -> tuple[str, int]:
+        """Return the byte order, as `struct` writes it, and the number of the next shape.
+
+        Raises BadArguments and CannotReadAllData."""
+        flag = self.data[self.at] if self.at < len(self.data) else -1
+        if flag not in (0, 1):
+            raise BadArguments("Error while reading WKB format: Incorrect first flag.")
+        self.at += 1
+        order = "<" if flag else ">"
+        (code,) = self.take(f"{order}I")
+        if code not in _NAMES:
+            raise BadArguments(f"Incorrect geometry type {code}.")
+        return order, code
+
+    def count(self, order: str) -> int:
+        """Return how many elements follow. Raises TooLargeArray and CannotReadAllData."""
+        (count,) = self.take(f"{order}I")
+        if count > _COUNT_MAX:
+            raise TooLargeArray(f"Too many elements in a WKB geometry: {count} > {_COUNT_MAX}.")
+        return count
+
+    def points(self, order: str, count: int) -> list[object]:
+        """Return points as dictionaries of their fields, as Arrow takes them."""
+        x, y = (POINT.arrow.field(at).name for at in range(2))
+        numbers = self.take(f"{order}{2 * count}d")
+        return [{x: a, y: b} for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
+
+    def body(self, order: str, code: int) -> object:
+        """Return the shape behind its head. Raises BadArguments for a member of another shape."""
+        if code == _CODES[POINT]:
+            return self.points(order, 1)[0]
+        count = self.count(order)
+        if code == _CODES[LINE_STRING]:
+            return self.points(order, count)
+        if code == _CODES[POLYGON]:
+            return [self.points(order, self.count(order)) for _ in range(count)] or [[]]
+        members = []
+        for _ in range(count):
+            member_order, member = self.head()
+            if member != _MEMBERS[code]:
+                raise BadArguments(
+                    f"{_NAMES[code]} contains an internal type {_NAMES[member]} that differs from "
+                    f"{_NAMES[_MEMBERS[code]]}."
+                )
+            members.append(self.body(member_order, member))
+        return members
+
+
+def _read(name: str, data: bytes, shape: DataType) -> object:
+    """Return the shape in the bytes. Raises BadArguments for another one."""
+    reader = _Reader(data)
+    order, code = reader.head()
+    value = reader.body(order, code)
+    if code != _CODES[shape]:
+        raise BadArguments(f"{name}: expected geometry type {shape.name}, not {_NAMES[code]}.")
+    return value
+
+
+def _reading(shape: DataType) -> scalar.ScalarDefinition:
+    """Return the definition of the function that reads bytes of a shape."""
+    name = f"readWKB{shape.name}"
+
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the shape; raise IllegalTypeOfArgument for what is no text."""
+        scalar.require(name, types, (String, FixedString), "a String")
+        return shape
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Read each distinct text once."""
+        encoded = columns.binary(arrays[0]).dictionary_encode()
+        read = [_read(name, data, shape) for data in encoded.dictionary.to_pylist()]
+        return pa.array(read, shape.arrow).take(encoded.indices)
+
+    return scalar.define(name, rule, kernel, aliases=(_ALIASES[shape],), drops_dictionary=True)
+
+
+def _fixed(numbers: np.ndarray, width: int) -> pa.Array:
+    """Return the bytes of numbers, `width` of them an element, as binary."""
+    data = pa.py_buffer(np.ascontiguousarray(numbers).tobytes())
+    rows = data.size // width
+    return pa.Array.from_buffers(pa.binary(width), rows, [None, data]).cast(pa.binary())
+
+
+def _head(code: int) -> bytes:
+    """Return the first bytes of a shape, least byte first."""
+    return struct.pack("<BI", 1, code)
+
+
+def _counted(head: bytes, offsets: np.ndarray, elements: pa.Array) -> pa.Array:
+    """Return lists of elements as bytes: the head, how many there are, and they."""
+    counts = _fixed(np.diff(offsets).astype("<u4"), 4)
+    joined = pc.binary_join(columns.lists_from(offsets, elements), b"")
+    return pc.binary_join_element_wise(pa.scalar(head), counts, joined, pa.scalar(b""))
+
+
+def _polygons(array: pa.Array) -> pa.Array:
+    """Return polygons as bytes; one that has an empty ring alone has no rings."""
+    offsets, rings = columns.elements_of(array)
+    ring_offsets, points = columns.elements_of(rings)
+    texts = _counted(b"", ring_offsets, _points(points))
+    sizes = np.diff(offsets)
+    alone = sizes == 1
+    alone[alone] = np.diff(ring_offsets)[offsets[:-1][alone]] == 0
+    keep = np.repeat(~alone, sizes)
+    kept = columns.offsets_from_counts(np.where(alone, 0, sizes))
+    return _counted(_head(_CODES[POLYGON]), kept, texts.filter(pa.array(keep)))
+
+
+def _points(array: pa.Array) -> pa.Array:
+    """Return the 16 bytes of each point."""
+    numbers = np.stack([columns.numpy_values(field) for field in columns.struct_fields(array)], 1)
+    return _fixed(numbers.astype("<f8"), _POINT_BYTES)
+
+
+def _shapes(array: pa.Array, code: int) -> pa.Array:
+    """Return the bytes of shapes of one number."""
+    if code == _CODES[POINT]:
+        return pc.binary_join_element_wise(pa.scalar(_head(code)), _points(array), pa.scalar(b""))
+    if code == _CODES[POLYGON]:
+        return _polygons(array)
+    offsets, elements = columns.elements_of(array)
+    if code == _CODES[LINE_STRING]:
+        return _counted(_head(code), offsets, _points(elements))
+    return _counted(_head(code), offsets, _shapes(elements, _MEMBERS[code]))
+
+
+def _write_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return String; raise BadArguments unless the argument has the type of a shape but Ring."""
+    if types[0] not in _CODES:
+        raise BadArguments(f"Function {name} is not supported for type {types[0]}.")
+    return STRING
+
+
+def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the bytes of each shape."""
+    return columns.text(_shapes(arrays[0], _CODES[call.types[0]]))
+
+
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
+    *(_reading(shape) for shape in _CODES),
+    scalar.define("wkb", _write_rule, _write, aliases=("WKB",)),
+)
