@@ -134,7 +134,7 @@ def _is_constant_for_parts(expression: Expression) -> bool:
         case InValues():
             return len(expression.key) <= _KEPT_VALUES_MAX
         case Constant():
-            return pa.repeat(expression.value, 1).nbytes <= _KEPT_CONSTANT_BYTES_MAX
+            return bool(pa.repeat(expression.value, 1).nbytes <= _KEPT_CONSTANT_BYTES_MAX)
         case _:
             return isinstance(expression, ColumnRef | Cast)
 
