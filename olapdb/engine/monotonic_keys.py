@@ -17,6 +17,7 @@ from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
+from olapdb.types.arrow_values import array_of
 
 
 def constant_value(
@@ -116,7 +117,7 @@ def _evaluate_at(
     """Return the expression's values for these values (ticks) of its column.
 
     Returns None if it fails for a value, since perhaps no row has that value."""
-    values = pa.array(ticks, column.ticks.type).view(column.arrow)
+    values = array_of(ticks, column.ticks.type).view(column.arrow)
     try:
         batch = pa.RecordBatch.from_arrays([values], names=[column.name])
         return evaluate_array(expression, batch, environment)

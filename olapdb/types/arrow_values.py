@@ -17,8 +17,11 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-VALUES_MAX = 50_000
-"""The longest sequence that is made here: pandas is loaded sooner than more values are packed."""
+VALUES_MAX = 1_000
+"""A sequence of up to so many values is packed here, whether pandas is loaded or not: the child of a fork would wait
+for ever for an import that a thread of its parent had begun."""
+VALUES_MAX_WITHOUT_PANDAS = 50_000
+"""The longest sequence that is packed here while pandas is not loaded: loading it takes less time than packing more."""
 _FORMATS = {
     pa.int8(): "b",
     pa.int16(): "h",
@@ -45,7 +48,8 @@ _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 def array_of(values: Sequence[object], arrow: pa.DataType) -> pa.Array:
     """Return an array of Python values, as `pa.array(values, arrow)` makes it. Raises what that
     raises."""
-    if len(values) > VALUES_MAX or "pandas" in sys.modules:
+    limit = VALUES_MAX if "pandas" in sys.modules else VALUES_MAX_WITHOUT_PANDAS
+    if len(values) > limit:
         return pa.array(values, arrow)
     array = packed(values, arrow)
     return pa.array(values, arrow) if array is None else array

@@ -42,7 +42,8 @@ class Warehouse:
         if self.configuration != "granules" or not _MERGE_TREE.match(sql):
             return sql
         setting = "index_granularity = 2"
-        return f"{sql}, {setting}" if " SETTINGS " in sql else f"{sql} SETTINGS {setting}"
+        of_table = sql.rpartition("ENGINE")[2]  # a column may have SETTINGS too
+        return f"{sql}, {setting}" if " SETTINGS " in of_table else f"{sql} SETTINGS {setting}"
 
     def after_statement(self) -> None:
         """Do what this configuration does between two statements."""

@@ -330,7 +330,10 @@ def _typed(values: np.ndarray, result: DataType) -> pa.Array:
     numbers = np.where(np.isnan(values), 0.0, values)
     if isinstance(target, Decimal):
         return decimal_of_float(numbers, target)
-    return columns.from_values(numbers.astype(np.int64), target.arrow)
+    largest = np.nextafter(
+        2.0**63, 0
+    )  # a float of the last ticks of 64 bits may be rounded up to 2^63
+    return columns.from_values(np.minimum(numbers, largest).astype(np.int64), target.arrow)
 
 
 def quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:

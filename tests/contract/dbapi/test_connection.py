@@ -249,3 +249,15 @@ def test_a_group_by_counts_what_it_holds_while_it_merges(connection):
         ).fetchall()
     limit = "SETTINGS max_memory_usage = 250000000"
     assert connection.execute(f"{groups} {limit}").fetchall() == [(1_200_000,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SAVEPOINT a", "ROLLBACK TO SAVEPOINT a", "ROLLBACK WORK TO a", "RELEASE SAVEPOINT a"],
+)
+def test_savepoints_are_refused_with_the_reason(statement: str) -> None:
+    with (
+        olapdb.connect() as connection,
+        pytest.raises(olapdb.NotSupportedError, match="atomic commit"),
+    ):
+        connection.execute(statement)

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.types import DateTime64
-from olapdb.types.arrow_values import VALUES_MAX, array_of, from_numpy, packed, scalar_of, to_numpy
+from olapdb.types.arrow_values import (
+    VALUES_MAX_WITHOUT_PANDAS,
+    array_of,
+    from_numpy,
+    packed,
+    scalar_of,
+    to_numpy,
+)
 from olapdb.types.python_values import python_values
 
 pytestmark = pytest.mark.feature("functions")
@@ -99,7 +106,7 @@ def test_values_of_one_class(values: list[object], arrow: pa.DataType) -> None:
 
 
 def test_many_values() -> None:
-    values = list(range(VALUES_MAX + 1))
+    values = list(range(VALUES_MAX_WITHOUT_PANDAS + 1))
     assert array_of(values, pa.int32()).equals(pa.array(values, pa.int32()))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import olapdb
 from olapdb import functions
-from olapdb.errors import CannotConvertType, CannotParse, DecimalOverflow
+from olapdb.errors import CannotConvertType, CannotParse, DecimalOverflow, IllegalTypeOfArgument
 from olapdb.functions import Environment
 from olapdb.functions.kernels import wide_numbers
 from olapdb.types import FLOAT64, INT128, INT256, STRING, UINT128, UINT256, WideNumber
@@ -119,8 +119,16 @@ def test_json_quotes_wide_integers_as_others() -> None:
     assert quoted.fetch_text("JSONEachRow") == b'{"a":"1","b":["2"]}\n'
 
 
-@pytest.mark.parametrize("function", ["median(x)", "quantiles(0.5)(x)", "sumKahan(x)"])
-def test_functions_of_floats_are_refused_by_name(function: str) -> None:
+@pytest.mark.parametrize("function", ["quantileTDigest(x)", "quantileTiming(x)"])
+def test_sketches_refuse_them(function: str) -> None:
     connection = olapdb.connect(":memory:")
-    with pytest.raises(olapdb.NotSupportedError, match="of Int128 is not supported"):
+    with pytest.raises(IllegalTypeOfArgument):
         connection.execute(f"SELECT {function} FROM (SELECT toInt128(1) AS x)")
+
+
+def test_estimates_take_them_as_floats() -> None:
+    connection = olapdb.connect(":memory:")
+    answer = connection.execute(
+        "SELECT median(x), quantiles(0.5)(x), sumKahan(x) FROM (SELECT toInt128(number) AS x FROM numbers(3))"
+    )
+    assert answer.fetchall() == [(1.0, [1.0], 3.0)]
