@@ -21,7 +21,7 @@ _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
             0,
             1,
         ): "randBinomial randFisherF randLogNormal randNegativeBinomial randNormal randUniform",
-        (0, 2): "splitByChar splitByRegexp splitByString",
+        (0, 2): "splitByChar splitByRegexp",
         (1,): """appendTrailingCharIfAbsent alphaTokens arrayRandomSample arrayStringConcat
             countMatches countMatchesCaseInsensitive extract extractAll extractURLParameter
             generateSerialID
@@ -36,7 +36,8 @@ _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
         (3,): "bar",
     }
 )
-"""Functions by the places, counted from 0, in which a column is ILLEGAL_COLUMN."""
+"""Functions by the places, counted from 0, in which a column is ILLEGAL_COLUMN. splitByString is not among them:
+dbt's `split_part` may have a column between the parts."""
 _TYPE_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
     {
         (0,): "arrayReduce arrayReduceInRanges dateTrunc now64",

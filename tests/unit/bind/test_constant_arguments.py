@@ -37,3 +37,5 @@ def test_stored_definitions_go_on_working() -> None:
         ]
         with pytest.raises(IllegalColumn, match="Argument 1 of function splitByChar"):
             connection.execute("SELECT splitByChar(sep, s) FROM s")
+        separated = connection.execute("SELECT splitByString(sep, s) FROM s WHERE k = 1").fetchall()
+        assert separated == [(["", ""],)]
