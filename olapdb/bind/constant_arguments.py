@@ -15,7 +15,7 @@ from olapdb.plan.expressions import Call, ColumnRef, Expression, LambdaParameter
 
 _COLUMN_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
     {
-        (0,): """concatWithSeparator format getMacro getSetting getSettingOrDefault randBernoulli
+        (0,): """concatWithSeparator format getMacro randBernoulli
             randChiSquared randPoisson randStudentT""",
         (
             0,
@@ -41,8 +41,7 @@ dbt's `split_part` may have a column between the parts."""
 _TYPE_REFUSED: Mapping[tuple[int, ...], str] = MappingProxyType(
     {
         (0,): "arrayReduce arrayReduceInRanges dateTrunc now64",
-        (0, 1, 2): "hasColumnInTable",
-        (1,): "CAST financialInternalRateOfReturn getSettingOrDefault reinterpret toInterval",
+        (1,): "CAST financialInternalRateOfReturn reinterpret toInterval",
         (2,): "financialNetPresentValue",
         (2, 3): "financialInternalRateOfReturnExtended",
         (3,): "financialNetPresentValueExtended",

@@ -572,11 +572,9 @@ class ExpressionBinder:
             arguments = [self._without_zero_bytes(a) for a in arguments]
         chosen = self.call("multiIf", tuple(arguments))
         refuse_new_variant(chosen, arguments)
-        fixed = [isinstance(e, expressions.Constant) for e in (subject, *cases, otherwise)]
-        hinted = low_cardinality_result(chosen.type, [subject.type], [False])
-        if hinted == chosen.type or not all(fixed[1:]):
+        if not all(isinstance(e, expressions.Constant) for e in (*cases, otherwise)):
             return chosen
-        return self.cast(chosen, hinted)
+        return self.cast(chosen, low_cardinality_result(chosen.type, [subject.type], [False]))
 
     def _without_zero_bytes(self, argument: expressions.Expression) -> expressions.Expression:
         """Return a FixedString as a String, any other value unchanged."""

@@ -122,12 +122,10 @@ class Cursor:
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next `size` rows (default: `arraysize`); fewer at the end. Raises
         BadArguments for anything but an integer from 0 on."""
-        try:
-            count = index(self.arraysize if size is None else size)
-        except TypeError:
-            count = -1
+        given = self.arraysize if size is None else size
+        count = index(given) if hasattr(given, "__index__") else -1
         if count < 0:
-            raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {size!r}.")
+            raise BadArguments(f"fetchmany() takes a number of rows from 0 on, not {given!r}.")
         return self._rows_expected().take(min(count, sys.maxsize))
 
     def fetchall(self) -> list[Row]:

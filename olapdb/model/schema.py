@@ -158,10 +158,10 @@ class Engine:
         return next((a for r, a in zip(roles, self.arguments) if r == role), None)
 
     def __str__(self) -> str:
+        if self.name == "File":
+            return f"File('{self.arguments[0]}')"
         words = 2 if self.name == "Join" else 0  # ANY, LEFT
         names = [quote_identifier(name) for name in self.arguments[words:]]
-        if self.name == "File":
-            names = [f"'{name}'" for name in self.arguments]
         arguments = ", ".join((*self.arguments[:words], *names))
         return f"{self.name}({arguments})" if arguments else self.name
 

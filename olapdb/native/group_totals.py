@@ -27,8 +27,8 @@ _LANES_RADIX_MAX = 1 << 10
 
 @dataclass(frozen=True)
 class Total:
-    """What is kept of a column for each group: the number of values that are not NULL (of rows, without a column),
-    their sum, or an extreme."""
+    """A figure that is kept for each group: the number of a column's values that are not NULL (of rows, without a
+    column), their sum, or an extreme."""
 
     kind: Kind
     column: pa.Array | None = None
@@ -64,7 +64,9 @@ def group_totals(
     count = kernels().olapdb_group_totals(
         key_words, len(digits), rows, radix, lanes, packed, described, len(wanted), *groups
     )
-    if any(map(_may_overflow, wanted, described, [rows] * len(wanted))):
+    if any(
+        _may_overflow(total, words, rows) for total, words in zip(wanted, described, strict=True)
+    ):
         return None
     group_keys, firsts = groups[:, :count]
     found = [out[group_keys] for out in outs]

@@ -11,7 +11,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -157,8 +157,11 @@ class SpillFile:
         self._descriptor = descriptor
         self._place = f"temporary data in {folder}"
         self._lock = threading.Lock()
+        self._left = threading.Condition(self._lock)
+        self._users = 0
+        """The calls that use the descriptor now: its number may be another file's as soon as it is closed."""
         self._plain_appends = 0
-        """How many batches are still written without compression, since it did not pay for the last one."""
+        """The number of batches that are still written without compression, which did not pay for the last one."""
 
     def append(self, batch: pa.RecordBatch) -> Extent:
         """Write a batch behind the others; return its place.
@@ -191,9 +194,10 @@ class SpillFile:
         try:
             view = memoryview(encoded)
             at = offset
-            while len(view):
-                written = os.pwrite(self._descriptor, view, at)
-                at, view = at + written, view[written:]
+            with self._used() as descriptor:
+                while len(view):
+                    written = os.pwrite(descriptor, view, at)
+                    at, view = at + written, view[written:]
         except OSError as error:
             raise system_error(error, self._place) from error
         self._data.count_written(size, nbytes)
@@ -208,7 +212,8 @@ class SpillFile:
             return _encoded(batch, PLAIN)
         encoded = _encoded(batch, self._data.options)
         if len(encoded) > COMPRESSED_SHARE_MAX * batch.nbytes:
-            self._plain_appends = PLAIN_APPENDS
+            with self._lock:
+                self._plain_appends = PLAIN_APPENDS
         return encoded
 
     def read(self, extent: Extent) -> pa.RecordBatch:
@@ -228,11 +233,12 @@ class SpillFile:
     def _read_into(self, view: memoryview, at: int) -> None:
         """Fill the view with the bytes from `at` on."""
         try:
-            while len(view):
-                count = os.preadv(self._descriptor, [view], at)
-                if not count:
-                    raise OSError("the file is too short")
-                at, view = at + count, view[count:]
+            with self._used() as descriptor:
+                while len(view):
+                    count = os.preadv(descriptor, [view], at)
+                    if not count:
+                        raise OSError("the file is too short")
+                    at, view = at + count, view[count:]
         except OSError as error:
             raise system_error(error, self._place) from error
 
@@ -267,10 +273,26 @@ class SpillFile:
             return self._fixed(extents)
         return joined([self.read(extent) for extent in extents], sum(e.rows for e in extents))
 
+    @contextmanager
+    def _used(self) -> Iterator[int]:
+        """Keep the file open in a `with` block, which gets its descriptor. Raises OSError if it is closed."""
+        with self._lock:
+            if self._descriptor < 0:
+                raise OSError("the query has ended")
+            descriptor = self._descriptor
+            self._users += 1
+        try:
+            yield descriptor
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._left.notify_all()
+
     def close(self) -> None:
-        """Close the file, which frees its space. Idempotent."""
+        """Close the file, which frees its space, once no thread reads or writes it. Idempotent."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
+            self._left.wait_for(lambda: not self._users)
         if descriptor >= 0:
             os.close(descriptor)
             self._data.release(self)

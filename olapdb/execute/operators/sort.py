@@ -30,14 +30,16 @@ def sort_batches(
         context.memory.account("ORDER BY") as account,
         Sorter(node.keys, node.schema, context, account, node.limit) as sorter,
     ):
-        if node.limit is not None:
-            child = _top_rows(node, node.limit, child, context, sorter)
-        else:
+        if node.limit is None:
             child = limited(child, "max_rows_to_sort", context)
+        else:
+            child = _top_rows(node, node.limit, child, context, sorter)
         for batch in child:
             context.check()
             sorter.add(batch)
-        yield from sorter.sorted()
+        # Of a top the rows that remain count, as in ClickHouse.
+        ordered = sorter.sorted()
+        yield from ordered if node.limit is None else limited(ordered, "max_rows_to_sort", context)
 
 
 def _top_rows(

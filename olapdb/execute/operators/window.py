@@ -15,6 +15,7 @@ from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.execute.operators.frame_aggregates import aggregate_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
+from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import SORT_BYTES_PER_ROW, Sorter
 from olapdb.functions.window_definitions import Frames, WindowFunction
 from olapdb.plan.expressions import WindowCall
@@ -41,7 +42,7 @@ def window_batches(
         Sorter(keys, node.child.schema, context, sorter_account) as sorter,
     ):
         sorter.reserved_row_bytes = FRAME_BYTES_PER_ROW + VALUE_BYTES * len(node.calls)
-        for batch in child:
+        for batch in limited(child, "max_rows_to_sort", context) if keys else child:
             context.check()
             sorter.add(batch)
         pieces: Iterator[pa.RecordBatch]

@@ -96,7 +96,7 @@ def live_parts(scan: Scan, context: ExecutionContext) -> list[Part]:
 
 @dataclass(frozen=True)
 class _Selected:
-    """What a selection leaves of some parts, by their positions, without their readers."""
+    """The row groups that a selection leaves of some parts, by the positions of the parts, without their readers."""
 
     parts: tuple[tuple[int, tuple[int, ...] | None, tuple[int, ...], tuple[int, ...]], ...]
 

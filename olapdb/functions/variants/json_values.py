@@ -23,7 +23,7 @@ _TEXTS = (types.String, types.FixedString)
 
 
 class TokenReader(Protocol):
-    """What reads the tokens of an index as values (`olapdb.functions.json.read`)."""
+    """A reader of the tokens of an index as values (`olapdb.functions.json.read`)."""
 
     @property
     def index(self) -> JsonIndex:

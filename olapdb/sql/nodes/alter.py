@@ -80,7 +80,7 @@ class ModifyColumn(AlterAction):
     after: str | None = None
     elements: tuple[tuple[str, int | None], ...] = ()
     settings: tuple[Setting, ...] = ()
-    """What MODIFY SETTING gives to the column, or of value None what RESET SETTING takes from it."""
+    """The settings that MODIFY SETTING gives to the column; those of value None RESET SETTING takes from it."""
 
 
 @dataclass(frozen=True, slots=True)

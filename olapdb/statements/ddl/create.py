@@ -166,8 +166,10 @@ def _object_to_replace(
             hint=f"DROP VIEW {existing.database}.{existing.name} first.",
             position=name.position,
         )
-    if isinstance(statement, nodes.CreateTable) and not keeps_identity(snapshot, existing):
-        _refuse_readers(existing, snapshot)
+    if isinstance(statement, nodes.CreateTable):
+        has_no_rows = any(is_kind(statement) for is_kind, _ in _STORED_AS_VIEWS)
+        if has_no_rows or not keeps_identity(snapshot, existing):
+            _refuse_readers(existing, snapshot)
     return existing
 
 

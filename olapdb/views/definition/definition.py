@@ -13,8 +13,9 @@ from olapdb import errors
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
+from olapdb.bind.query import MEANING
 from olapdb.bind.syntax import walk
-from olapdb.config import FUNCTION_SETTINGS, Settings, SettingValue
+from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
@@ -30,43 +31,7 @@ from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.provability import RULES, BoundDefinition, check_definition, circle_of, downstream
 
-QUERY_SETTINGS = (
-    "join_use_nulls",
-    "window_use_nulls",
-    "final",
-    "union_default_mode",
-    "except_default_mode",
-    "intersect_default_mode",
-    "enable_positional_arguments",
-    "prefer_column_name_to_alias",
-    "aggregate_functions_null_for_empty",
-    "transform_null_in",
-    "empty_result_for_aggregation_by_empty_set",
-    "empty_result_for_aggregation_by_constant_keys_on_empty_set",
-    "join_default_strictness",
-    "cast_keep_nullable",
-    "allow_deprecated_error_prone_window_functions",
-    "enable_time_series_aggregate_functions",
-    "group_by_use_nulls",
-    "totals_mode",
-    "data_type_default_nullable",
-    "single_join_prefer_left_table",
-    "count_distinct_implementation",
-    "dimensions",
-    "asterisk_include_materialized_columns",
-    "asterisk_include_alias_columns",
-    "least_greatest_legacy_null_behavior",
-    "joined_subquery_requires_alias",
-    "use_variant_as_common_type",
-    "allow_suspicious_variant_types",
-    "allow_suspicious_types_in_group_by",
-    "allow_suspicious_types_in_order_by",
-    "enable_named_columns_in_function_tuple",
-    "function_locate_has_mysql_compatible_argument_order",
-    "force_grouping_standard_compatibility",
-    "enable_unaligned_array_join",
-    *sorted(FUNCTION_SETTINGS),
-)
+QUERY_SETTINGS = MEANING | {"group_by_use_nulls", "data_type_default_nullable", "dimensions"}
 """Settings that change what a query means. The view keeps their values at CREATE."""
 
 ChooseTarget: TypeAlias = Callable[["Plan"], Table]

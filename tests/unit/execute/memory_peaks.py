@@ -42,6 +42,9 @@ QUERIES = {
     f" CROSS JOIN numbers({ROWS}) b",
     "many partners": "SELECT sum(a.number * b.number) FROM numbers(4000) a JOIN numbers(4000) b"
     " ON a.number % 2 = b.number % 2",
+    "join on disk": "SELECT x.k, x.v, y.v FROM (SELECT number % 4096 AS k, number AS v FROM numbers(200000)) x"
+    " JOIN (SELECT number % 4096 AS k, number AS v FROM numbers(200000)) y ON x.k = y.k"
+    " SETTINGS max_bytes_before_external_join = 1, max_memory_usage = 40000000, max_threads = 2",
     "in": f"SELECT count() FROM numbers(1000) WHERE {FAR} IN (SELECT {FAR} FROM numbers({ROWS}))",
     "in texts": f"SELECT count() FROM numbers(1000) WHERE toString(number) IN"
     f" (SELECT toString({FAR}) FROM numbers({ROWS}))",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
+from olapdb.errors import HaveDependentObjects
 
 pytestmark = pytest.mark.feature("schema", "engines")
 
@@ -89,3 +90,23 @@ def test_the_default_granularity_is_shown_and_means_the_default(
     marks = "SELECT table, marks FROM system.parts WHERE table IN ('s', 'd') ORDER BY table"
     ((_, given), (_, default)) = rows(connection, marks)
     assert given == default == 2
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "AS numbers(3)",
+        "ENGINE = Alias('target')",
+        "AS t ENGINE = Buffer('default', 'target', 1, 1, 1, 1, 1, 1, 1)",
+        "(k UInt64) ENGINE = Merge('default', 'target')",
+    ],
+)
+def test_the_source_of_a_view_is_not_replaced_by_a_table_without_rows(
+    aliased: olapdb.Connection, definition: str
+) -> None:
+    aliased.execute("CREATE TABLE source (k UInt64) ENGINE = MergeTree ORDER BY k")
+    aliased.execute("CREATE MATERIALIZED VIEW v TO target AS SELECT k FROM source")
+    with pytest.raises(HaveDependentObjects, match=r"DROP VIEW default\.v first"):
+        aliased.execute(f"CREATE OR REPLACE TABLE source {definition}")
+    aliased.execute("INSERT INTO source VALUES (1)")
+    assert rows(aliased, "SELECT k FROM target") == [(1,)]
