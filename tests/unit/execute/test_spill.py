@@ -8,9 +8,11 @@ from unittest.mock import patch
 import pytest
 
 import olapdb
+from olapdb.compute.spill.partitions import PARTITIONS
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, MemoryLimitExceeded, TooManyRowsOrBytes
 from olapdb.execute.spill import joiner, sorter
+from olapdb.execute.spill.sorter import Sorter
 
 pytestmark = pytest.mark.feature("settings")
 
@@ -174,6 +176,27 @@ def test_order_by(connection: Connection, sql: str, step: int) -> None:
         check(connection, sql, ordered=True)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("sql", ORDERS)
+def test_merged_rows_are_cut_into_pieces(connection: Connection, sql: str, threads: int) -> None:
+    """Compare a sort whose merge cuts the rows of each step into the smallest pieces."""
+    expected, _ = run(connection, sql, IN_MEMORY)
+    cut = {"max_bytes_before_external_sort": 12_000, "max_block_size": 100, "max_threads": threads}
+    with patch.object(sorter, "CUT_ROWS_PER_RUN", 1):
+        rows, spilled_bytes = run(connection, sql, cut)
+    assert rows == expected
+    assert spilled_bytes > 0
+
+
+def test_a_merge_of_many_runs_is_not_cut(connection: Connection) -> None:
+    """To find where to cut takes time with each run: two hundred of them took 40 seconds of a small sort."""
+    many_runs = {"max_bytes_before_external_sort": 1, "max_block_size": 100, "max_threads": 2}
+    with patch.object(Sorter, "_rows_up_to", autospec=True, side_effect=Sorter._rows_up_to) as cuts:
+        rows, _ = run(connection, "SELECT n FROM t ORDER BY far", many_runs)
+    assert len(rows) == ROWS
+    assert cuts.call_count < 10
+
+
 WINDOWS: Sequence[str] = (
     "SELECT n, sum(n) OVER (PARTITION BY n % 700 ORDER BY far) FROM t",
     "SELECT n, row_number() OVER (PARTITION BY n % 3 ORDER BY far DESC) FROM t",
@@ -312,9 +335,14 @@ def test_threads_make_the_first_pairs_of_partitions(connection: Connection) -> N
     sql = f"SELECT l.n, r.m FROM {LEFT} JOIN {RIGHT} ON l.k % 90 = r.k % 90"
     in_threads = {"max_bytes_before_external_join": 12_000, "max_threads": 2}
     expected, _ = run(connection, sql, IN_MEMORY)
-    with patch.object(joiner, "FIRST_PAIRS_BYTES", 1):
+    of_partition = 16 * len(expected) // PARTITIONS
+    with (
+        patch.object(joiner, "FIRST_PAIRS_BYTES", of_partition),
+        patch.object(joiner, "_small_joins", wraps=joiner._small_joins) as in_turn,
+    ):
         rows, spilled_bytes = run(connection, sql, in_threads)
         some, _ = run(connection, f"{sql} LIMIT 10", in_threads)
+    assert 0 <= in_turn.call_args.args[3] < of_partition
     assert sorted(rows) == sorted(expected)
     assert spilled_bytes > 0
     assert len(some) == 10
