@@ -164,13 +164,13 @@ class StatementBinder(QueryBinder):
         for columns in zip(*(b.columns for b in branches), strict=True):
             distinct = list(dict.fromkeys(c.type for c in columns))
             try:
-                types.append(self._common_type(distinct, query))
+                types.append(self._common_type(distinct))
             except errors.Error as error:
                 error.message = f"Column {columns[0].name!r} of {query.operator}: {error.message}"
                 raise error.at(query.position) from None
         return types
 
-    def _common_type(self, types: Sequence[DataType], query: sql.SetOperation) -> DataType:
+    def _common_type(self, types: Sequence[DataType]) -> DataType:
         """Return the common type of a column, a Variant if there is none and the setting allows it."""
         if len(types) == 1:
             return types[0]

@@ -183,7 +183,7 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     NoCommonType.
     """
     if " " in name:
-        return _under_settings(name, arguments)
+        return replace(_call(_under_settings(name), name, arguments), name=name)
     definition = find(name)
     if definition is None and find_lambda(name) is not None:
         if len(arguments) < 2:
@@ -198,10 +198,15 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise UnknownFunction(f"Function {name} does not exist: {UNKNOWN[name]}.")
     if definition is None:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
+    return _call(definition, name, arguments)
+
+
+def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call of a definition, written as `name`. Raises its errors."""
     if any(isinstance(plain(a.type), Variant) for a in arguments) and (
         variant_calls.takes_alternatives(definition.name, arguments)
     ):
-        return _of_variant(definition.name, arguments)
+        return _of_variant(definition, arguments)
     if definition.name not in _KEEPS_LOW_CARDINALITY:
         arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
     if definition.name in _OF_TUPLES and _may_have_null_tuples(definition.name, arguments):
@@ -218,31 +223,25 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )  # an argument is a bare NULL: so is the result
 
 
-def _under_settings(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Return the call of a function under settings that are not at their defaults."""
+def _under_settings(name: str) -> ScalarDefinition:
+    """Return the definition of a function under settings that are not at their defaults, from a name with
+    them. Raises UnknownFunction."""
     function, changed = function_settings.settings_in_name(name)
     definition = find(function)
     if definition is None or definition.by_settings is None or not changed:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
-    own = replace(definition, resolver=definition.by_settings(changed))
-    if any(isinstance(plain(a.type), Variant) for a in arguments) and (
-        variant_calls.takes_alternatives(definition.name, arguments)
-    ):
-        return variant_calls.over_alternatives(
-            name, arguments, lambda given: resolve_scalar(name, given)
-        )
-    arguments = [replace(a, type=without_inner_low_cardinality(a.type)) for a in arguments]
-    return replace(_resolved(own, function, arguments), name=name)
+    return replace(definition, resolver=definition.by_settings(changed))
 
 
-def _of_variant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+def _of_variant(definition: ScalarDefinition, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of a function of a Variant: that of each alternative; a conversion is a cast."""
+    name = definition.name
     if _CONVERSION.fullmatch(name) and isinstance(plain(arguments[0].type), Variant):
         return variant_calls.of_conversion(
-            arguments, resolve_scalar(name, [Argument(STRING), *arguments[1:]])
+            arguments, _call(definition, name, [Argument(STRING), *arguments[1:]])
         )
     return variant_calls.over_alternatives(
-        name, arguments, lambda given: resolve_scalar(name, given)
+        name, arguments, lambda given: _call(definition, name, given)
     )
 
 
