@@ -6,7 +6,7 @@ import decimal
 import ipaddress
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -72,12 +72,17 @@ def _has_zone(arrow: pa.DataType) -> bool:
 def _datetimes(column: pa.Array | pa.ChunkedArray) -> list[object]:
     """Return timestamps with a zone as `to_pylist` does, which imports pandas where it is installed:
     that takes longer than a first query."""
-    zone = ZoneInfo(column.type.tz)
+    zone = _zone(column.type.tz)
     moments = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).to_pylist()
     return [
         None if moment is None else moment.replace(tzinfo=UTC).astimezone(zone)
         for moment in moments
     ]
+
+
+def _zone(name: str) -> tzinfo | None:
+    """Return the time zone of an Arrow type: that of a name, or an offset such as +05:30, which files have."""
+    return datetime.strptime(name, "%z").tzinfo if name[:1] in "+-" else ZoneInfo(name)
 
 
 def _in_zone(data_type: DataType, zone: str) -> DataType:

@@ -146,7 +146,7 @@ def test_numpy_to_arrow_and_back(numbers: list[int], dtype: str, start: int, mas
 
 def test_aware_datetimes_are_those_of_arrow() -> None:
     """They are made without `to_pylist` of a type with a zone, which imports pandas."""
-    for zone in ("UTC", "Europe/Berlin", "America/New_York"):
+    for zone in ("UTC", "Europe/Berlin", "America/New_York", "+05:30", "-01:00"):
         for unit, ticks in (("s", 1), ("ms", 1_000), ("us", 1_000_000)):
             autumn = [1698534000 * ticks + step * 600 * ticks for step in range(30)]
             moments = pa.array([None, -1, *autumn], pa.int64()).cast(pa.timestamp(unit, zone))
