@@ -31,11 +31,11 @@ _PARAMETERS = "__dataclass_params__"
 _IS_FIELD: object = vars(dataclasses)["_FIELD"]
 _IS_CLASS_VARIABLE: object = vars(dataclasses)["_FIELD_CLASSVAR"]
 
-Fields = dict[str, Any]
+_Fields = dict[str, Any]
 """`Field`s by name, whose `_field_type` type checkers do not know."""
 
 
-class Parameters:
+class _Parameters:
     """What the standard library asks of a dataclass that another one inherits from."""
 
     __slots__ = ("frozen",)
@@ -44,10 +44,20 @@ class Parameters:
         self.frozen = frozen
 
 
-_FROZEN, _MUTABLE = Parameters(True), Parameters(False)
+_FROZEN, _MUTABLE = _Parameters(True), _Parameters(False)
 
 
-class Method:
+class _Factory:
+    """What signatures show as the default of a field that has a factory."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_UNSET = _Factory()
+
+
+class _Method:
     """A stand-in for a method of a class. It compiles the method and takes its place at first use."""
 
     __slots__ = ("_make", "_name", "_owner")
@@ -103,9 +113,9 @@ else:
     dataclass = lazy_dataclass
 
 
-def _inherited_fields(cls: type, frozen: bool) -> Fields:
+def _inherited_fields(cls: type, frozen: bool) -> _Fields:
     """Return the fields of the base classes, which must be frozen too, or none of them."""
-    inherited: Fields = {}
+    inherited: _Fields = {}
     for base in reversed(cls.__mro__[1:-1]):
         fields = base.__dict__.get(_FIELDS)
         if fields is not None:
@@ -140,22 +150,22 @@ def _field(cls: type, name: str, annotation: object, kw_only: bool) -> Any:
     return made
 
 
-def _members(fields: Fields, frozen: bool, slots: bool, eq: bool) -> dict[str, Any]:
+def _members(fields: _Fields, frozen: bool, slots: bool, eq: bool) -> dict[str, Any]:
     """Return what a dataclass has and its class statement does not say, by name."""
     positional = (f.name for f in _real(fields) if f.init and not f.kw_only)
     members: dict[str, Any] = {
         _FIELDS: fields,
         _PARAMETERS: _FROZEN if frozen else _MUTABLE,
         "__match_args__": tuple(positional),
-        "__init__": Method(_init),
-        "__repr__": Method(_repr),
+        "__init__": _Method(_init),
+        "__repr__": _Method(_repr),
     }
     if eq:
-        members["__eq__"] = Method(_eq)
-        members["__hash__"] = Method(_hash) if frozen else None
+        members["__eq__"] = _Method(_eq)
+        members["__hash__"] = _Method(_hash) if frozen else None
     if frozen:
-        members["__setattr__"] = Method(_setattr)
-        members["__delattr__"] = Method(_delattr)
+        members["__setattr__"] = _Method(_setattr)
+        members["__delattr__"] = _Method(_delattr)
         if slots:
             members["__getstate__"], members["__setstate__"] = _getstate, _setstate
     return members
@@ -167,7 +177,7 @@ _UNREPLACED = ("__setattr__", "__delattr__")
 def _with_members(cls: type, members: dict[str, Any]) -> type:
     for name, member in members.items():
         setattr(cls, name, member)
-        if isinstance(member, Method):
+        if isinstance(member, _Method):
             member.__set_name__(cls, name)
     return cls
 
@@ -187,7 +197,7 @@ def _with_slots(cls: type, members: dict[str, Any]) -> type:
     return made
 
 
-def _real(fields: Fields) -> list[Any]:
+def _real(fields: _Fields) -> list[Any]:
     """Return the fields without the class variables."""
     return [f for f in fields.values() if f._field_type is _IS_FIELD]
 
@@ -204,7 +214,7 @@ def _compiled(name: str, text: str, scope: dict[str, object]) -> Any:
 def _init(cls: type) -> Any:
     """Compile `__init__`: the parameters are the fields, those by name only last."""
     frozen: bool = getattr(cls, _PARAMETERS).frozen
-    scope: dict[str, object] = {"_set": object.__setattr__, "_unset": MISSING}
+    scope: dict[str, object] = {"_set": object.__setattr__, "_unset": _UNSET}
     parameters: list[str] = []
     keywords: list[str] = []
     lines: list[str] = []
