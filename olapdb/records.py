@@ -20,10 +20,11 @@ checkers see `dataclasses.dataclass`.  One thing is left out: a class without a 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, field
+from functools import cache
 from reprlib import recursive_repr
-from types import MemberDescriptorType
+from types import CodeType, FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 _FIELDS = "__dataclass_fields__"
@@ -206,56 +207,82 @@ def _fields_of(cls: type) -> list[Any]:
     return _real(getattr(cls, _FIELDS))
 
 
-def _compiled(name: str, text: str, scope: dict[str, object]) -> Any:
+@cache
+def _code(text: str) -> CodeType:
+    """Return the code of a function. Its text has `f0`, `f1` and so on for the names of fields, so that classes of one
+    shape share it."""
+    scope: dict[str, Any] = {}
     exec(text, scope)
-    return scope.pop(name)
+    (function,) = (value for name, value in scope.items() if name != "__builtins__")
+    code: CodeType = function.__code__
+    return code
+
+
+def _function(
+    text: str, names: Sequence[str], scope: dict[str, object], defaults: Sequence[object] = ()
+) -> Any:
+    """Return the function of a text with the names of fields in it."""
+    code = _code(text)
+    named = {f"f{at}": name for at, name in enumerate(names)}
+    code = code.replace(
+        co_varnames=tuple(named.get(name, name) for name in code.co_varnames),
+        co_names=tuple(named.get(name, name) for name in code.co_names),
+    )
+    return FunctionType(code, scope, argdefs=tuple(defaults))
 
 
 def _init(cls: type) -> Any:
     """Compile `__init__`: the parameters are the fields, those by name only last."""
     frozen: bool = getattr(cls, _PARAMETERS).frozen
+    fields = _fields_of(cls)
     scope: dict[str, object] = {"_set": object.__setattr__, "_unset": _UNSET}
     parameters: list[str] = []
     keywords: list[str] = []
+    defaults: list[object] = []
+    keyword_defaults: dict[str, object] = {}
     lines: list[str] = []
-    for f in _fields_of(cls):
+    for at, f in enumerate(fields):
         slot: Any = getattr(cls, f.name, None)
         has_slot = isinstance(slot, MemberDescriptorType)
-        parameter = value = f.name
-        if f.default_factory is not MISSING:
-            scope[f"_default_{f.name}"] = f.default_factory
-            parameter = f"{f.name}=_unset"
-            value = f"_default_{f.name}()"
-            if f.init:
-                value += f" if {f.name} is _unset else {f.name}"
-        elif f.default is not MISSING:
-            scope[f"_default_{f.name}"] = f.default
-            parameter = f"{f.name}=_default_{f.name}"
-            if not f.init:
-                value = f"_default_{f.name}"
+        has_factory = f.default_factory is not MISSING
+        has_default = has_factory or f.default is not MISSING
+        default = _UNSET if has_factory else f.default
+        scope[f"_default{at}"] = f.default_factory if has_factory else default
+        made = f"_default{at}()" if has_factory else f"_default{at}"
+        value = f"{made} if f{at} is _unset else f{at}" if has_factory else f"f{at}"
         if f.init:
-            (keywords if f.kw_only else parameters).append(parameter)
-        elif value == f.name or (f.default is not MISSING and not has_slot):
+            listed = keywords if f.kw_only else parameters
+            listed.append(f"f{at}=None" if has_default else f"f{at}")
+            if has_default and f.kw_only:
+                keyword_defaults[f.name] = default
+            elif has_default:
+                defaults.append(default)
+        elif has_factory or (has_default and has_slot):
+            value = made
+        else:
             continue  # `__post_init__` sets it, or the class has its default.
         if not frozen:
-            lines.append(f"self.{f.name} = {value}")
+            lines.append(f"self.f{at} = {value}")
         elif has_slot:
-            scope[f"_set_{f.name}"] = slot.__set__
-            lines.append(f"_set_{f.name}(self, {value})")
+            scope[f"_set{at}"] = slot.__set__
+            lines.append(f"_set{at}(self, {value})")
         else:
-            lines.append(f"_set(self, {f.name!r}, {value})")
+            scope[f"_name{at}"] = f.name
+            lines.append(f"_set(self, _name{at}, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    listed = ", ".join(["self", *parameters, *(["*"] if keywords else ()), *keywords])
+    signature = ", ".join(["self", *parameters, *(["*"] if keywords else ()), *keywords])
     body = "\n ".join(lines or ["pass"])
-    function = _compiled("__init__", f"def __init__({listed}):\n {body}", scope)
-    function.__annotations__ = {f.name: f.type for f in _fields_of(cls) if f.init}
+    names = [f.name for f in fields]
+    function = _function(f"def __init__({signature}):\n {body}", names, scope, defaults)
+    function.__kwdefaults__ = keyword_defaults or None
+    function.__annotations__ = {f.name: f.type for f in fields if f.init}
     function.__annotations__["return"] = None
     return function
 
 
-def _values(self: str, names: Iterable[str]) -> str:
-    return "(" + "".join(f"{self}.{name}, " for name in names) + ")"
+def _values(self: str, names: Sequence[str]) -> str:
+    return "(" + "".join(f"{self}.f{at}, " for at in range(len(names))) + ")"
 
 
 def _eq(cls: type) -> Any:
@@ -265,19 +292,18 @@ def __eq__(self, other):
  if other.__class__ is self.__class__:
   return {_values("self", names)} == {_values("other", names)}
  return NotImplemented"""
-    return _compiled("__eq__", text, {})
+    return _function(text, names, {})
 
 
 def _hash(cls: type) -> Any:
     names = [f.name for f in _fields_of(cls) if (f.compare if f.hash is None else f.hash)]
-    text = f"def __hash__(self): return hash({_values('self', names)})"
-    return _compiled("__hash__", text, {})
+    return _function(f"def __hash__(self): return hash({_values('self', names)})", names, {})
 
 
 def _repr(cls: type) -> Any:
     values = ", ".join(f"{f.name}={{self.{f.name}!r}}" for f in _fields_of(cls) if f.repr)
     text = f'def __repr__(self): return f"{{self.__class__.__qualname__}}({values})"'
-    return recursive_repr()(_compiled("__repr__", text, {}))
+    return recursive_repr()(FunctionType(_code.__wrapped__(text), {}))
 
 
 def _setattr(cls: Any) -> Any:
