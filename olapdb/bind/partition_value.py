@@ -23,16 +23,18 @@ PARTITION_VALUE = "_partition_value"
 
 
 @lru_cache(maxsize=512)
-def partition_value_column(table: Table) -> Column | None:
-    """Return the column as an ALIAS of the partition key.
-
-    Returns None where the table has no PARTITION BY, or a stored column of that name."""
+def has_partition_value(table: Table) -> bool:
+    """Return whether a table has the column: not without PARTITION BY, nor with a stored column of that name."""
     if not table.partition_key or table.column(PARTITION_VALUE) is not None:
-        return None
+        return False
+    return bool(key_elements(parse_expression(table.partition_key)))
+
+
+@lru_cache(maxsize=512)
+def partition_value_column(table: Table) -> Column:
+    """Return the column, which the table has, as an ALIAS of the partition key."""
     parsed = parse_expression(table.partition_key)
     elements = key_elements(parsed)
-    if not elements:
-        return None
     is_tuple = elements != (parsed,)
     text = table.partition_key if is_tuple else f"tuple({table.partition_key})"
     return Column(
