@@ -50,6 +50,11 @@ from olapdb.types import Float, String, plain
 _FORMS = ((False, False), (True, False), (True, True))
 """`coded` and `shared` of the forms that the cache may have of a column."""
 
+_CODED_ROW_BYTES_MAX = 10
+"""Read texts as dictionaries where the file has at most so many bytes for a row, of codes and dictionary: Arrow hashes
+each text of each dictionary. A first GROUP BY of 3,000,000 texts of 41 bytes, 35,000 in a row group of 65,536, took
+322 ms instead of 483 ms."""
+
 _DECODED_BYTES = 1 << 22
 """Decode row groups together up to so many bytes, without compression. The buffers of a step are used again for the
 next one; those of all row groups are memory that the process never used, which the system gives out slowly, and which is
@@ -328,6 +333,11 @@ class PartReader:
             )
             for names in dictionaries
         )
+        as_dictionaries = frozenset(
+            s.id
+            for _, s in stored
+            if s.id in as_dictionaries and groups and _texts_repeat(footer, s, groups[0])
+        )
         texts = frozenset(c.id for c, _ in stored if isinstance(plain(c.type), String))
         ready = self._shared(may_share & texts, groups)
         keys = {s.id: ChunkKey(s.id, 0, s.id in as_dictionaries) for _, s in stored}
@@ -548,6 +558,13 @@ class PartReader:
         if not self._table.past:
             return True
         return all(past_type == type_name for past_type in self._past.types_in(self._part, column))
+
+
+def _texts_repeat(footer: PartFooter, column: FileColumn, group: int) -> bool:
+    """Return whether a text column is worth reading as a dictionary, judged by one row group."""
+    rows = footer.metadata.row_group(group)
+    size = rows.column(column.first_leaf).total_uncompressed_size
+    return bool(size <= _CODED_ROW_BYTES_MAX * rows.num_rows)
 
 
 def _steps(
