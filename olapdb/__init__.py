@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from olapdb.lazy import without_collections
+
 if TYPE_CHECKING:
     from olapdb.dbapi import *  # noqa: F403  (the public names, for type checkers)
     from olapdb.maintenance.rebuild_catalog import rebuild_catalog as rebuild_catalog
@@ -55,7 +57,9 @@ __all__ = ["__version__", *_ELSEWHERE, *_PUBLIC]
 
 def __getattr__(name: str) -> object:
     if name in _PUBLIC or name in _ELSEWHERE:
-        value: object = getattr(import_module(_ELSEWHERE.get(name, "olapdb.dbapi")), name)
+        with without_collections():
+            module = import_module(_ELSEWHERE.get(name, "olapdb.dbapi"))
+        value: object = getattr(module, name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'olapdb' has no attribute {name!r}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,12 +31,15 @@ from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.threads import end_with_process
 
 if TYPE_CHECKING:
+    from importlib import metadata
+
     from olapdb.commit.origin import CommitOrigin
     from olapdb.dml import ttl
     from olapdb.views.definition import judgement
     from olapdb.views.jobs import job
     from olapdb.views.jobs.executor import Executor
 else:
+    metadata = LazyModule("importlib.metadata")
     ttl = LazyModule("olapdb.dml.ttl")
     judgement = LazyModule("olapdb.views.definition.judgement")
     job = LazyModule("olapdb.views.jobs.job")
@@ -157,7 +159,7 @@ class Database:
                 f"engine = '{name}' needs a warehouse in a folder; this one is in memory.",
                 hint="Use engine = 'in_process', or connect to a folder.",
             )
-        for point in entry_points(group="olapdb.executors", name=name):
+        for point in metadata.entry_points(group="olapdb.executors", name=name):
             make = point.load()
             executor: Executor = make(self.location, self.services, settings)
             return executor

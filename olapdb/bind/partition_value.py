@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import NO_SNAPSHOT, BindScope
 from olapdb.errors import InternalError
-from olapdb.lazy import LazyModule
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression
@@ -21,26 +19,27 @@ from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_expression
 from olapdb.types import DataType
 
-if TYPE_CHECKING:
-    from olapdb.sql import format as sql_format
-else:
-    sql_format = LazyModule("olapdb.sql.format")
-
 PARTITION_VALUE = "_partition_value"
 
 
 @lru_cache(maxsize=512)
-def partition_value_column(table: Table) -> Column | None:
-    """Return the column as an ALIAS of the partition key.
-
-    Returns None where the table has no PARTITION BY, or a stored column of that name."""
+def has_partition_value(table: Table) -> bool:
+    """Return whether a table has the column: not without PARTITION BY, nor with a stored column of that name."""
     if not table.partition_key or table.column(PARTITION_VALUE) is not None:
-        return None
-    elements = key_elements(parse_expression(table.partition_key))
-    if not elements:
-        return None
-    key = sql.Function("tuple", elements)
-    return Column(0, PARTITION_VALUE, _type_of(key, table), "ALIAS", sql_format.to_sql(key))
+        return False
+    return bool(key_elements(parse_expression(table.partition_key)))
+
+
+@lru_cache(maxsize=512)
+def partition_value_column(table: Table) -> Column:
+    """Return the column, which the table has, as an ALIAS of the partition key."""
+    parsed = parse_expression(table.partition_key)
+    elements = key_elements(parsed)
+    is_tuple = elements != (parsed,)
+    text = table.partition_key if is_tuple else f"tuple({table.partition_key})"
+    return Column(
+        0, PARTITION_VALUE, _type_of(sql.Function("tuple", elements), table), "ALIAS", text
+    )
 
 
 def key_elements(key: sql.Expression) -> tuple[sql.Expression, ...]:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from olapdb.bind.syntax import walk
 from olapdb.errors import BadArguments
+from olapdb.lazy import LazyModule
 from olapdb.sql import nodes as sql
-from olapdb.sql.values.csv_values import parse_value_rows
+
+if TYPE_CHECKING:
+    from olapdb.sql.values import csv_values
+else:
+    csv_values = LazyModule("olapdb.sql.values.csv_values")
 
 
 def positional_count(statements: Iterable[sql.Statement]) -> int:
@@ -36,7 +42,7 @@ def _indexes(statement: sql.Statement) -> Iterator[int]:
         if isinstance(node, sql.Parameter) and node.index is not None:
             yield node.index
         elif isinstance(node, sql.ValuesData) and any(mark in node.text for mark in "?$"):
-            rows = parse_value_rows(node.text, node.position)
+            rows = csv_values.parse_value_rows(node.text, node.position)
             expressions = (e for row in rows for e in row if e is not None)
             marks = (n for e in expressions for n in walk(e) if isinstance(n, sql.Parameter))
             yield from (n.index for n in marks if n.index is not None)

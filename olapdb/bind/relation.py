@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Node
-from olapdb.types import DataType
+from olapdb.records import dataclass
+from olapdb.types import STRING, DataType
 
 Qualifier = tuple[str, ...]
 
@@ -57,6 +58,27 @@ class RelationColumn:
         """Return whether the query shows the column's table by this name: not if an alias hides
         it."""
         return bool(self.qualifiers) and self.qualifiers[0] == qualifier[-1:]
+
+
+class DeferredColumn(RelationColumn):
+    """A column, shown by no `*`, whose type is found when it is first asked for."""
+
+    def __init__(
+        self,
+        name: str,
+        type_of: Callable[[], DataType],
+        make: Callable[[], Expression],
+        qualifiers: tuple[Qualifier, ...],
+    ) -> None:
+        super().__init__(name, STRING, make, qualifiers, starred=False)
+        self._type_of = type_of
+        del self.type
+
+    def __getattr__(self, name: str) -> object:
+        if name != "type":
+            raise AttributeError(name)
+        self.type = self._type_of()
+        return self.type
 
 
 @dataclass(eq=False)

@@ -16,9 +16,9 @@ from olapdb.sql import nodes as sql
 from olapdb.types import STRING
 
 if TYPE_CHECKING:
-    from olapdb.sql import format as sql_format
+    from olapdb.sql import column_names
 else:
-    sql_format = LazyModule("olapdb.sql.format")
+    column_names = LazyModule("olapdb.sql.column_names")
 
 
 def result_name(binder: Binder, node: sql.Expression) -> str:
@@ -46,7 +46,7 @@ def result_name(binder: Binder, node: sql.Expression) -> str:
             return rewrite(_with_combinators(inner), change)
         return None
 
-    return sql_format.column_name(rewrite(node, change))
+    return column_names.column_name(rewrite(node, change))
 
 
 def _with_value(binder: Binder, node: sql.Parameter) -> sql.Expression:

@@ -18,8 +18,8 @@ from olapdb.bind.called_views import bind_called_view, called_view, refuse_uncal
 from olapdb.bind.contracts import BindContext, BoundQuery, CommonTable, QueryBinder
 from olapdb.bind.finished_states import FinishedStates
 from olapdb.bind.names import located, suggestion
-from olapdb.bind.partition_value import partition_value_column
-from olapdb.bind.relation import Qualifier, Relation, RelationColumn
+from olapdb.bind.partition_value import PARTITION_VALUE, has_partition_value, partition_value_column
+from olapdb.bind.relation import DeferredColumn, Qualifier, Relation, RelationColumn
 from olapdb.bind.sampling import SAMPLE_FACTOR, SampleShare, sample_of, sampling_refused
 from olapdb.bind.system_tables import SYSTEM_DATABASES, system_relation
 from olapdb.bind.table_scan import TableScan
@@ -354,10 +354,15 @@ def table_relation(
             columns.append(
                 RelationColumn(virtual.name, virtual.type, make, qualifiers, starred=False)
             )
-    value = partition_value_column(table)
-    if value is not None:
-        make = scan.computed(value)
-        columns.append(RelationColumn(value.name, value.type, make, qualifiers, starred=False))
+    if has_partition_value(table):
+        columns.append(
+            DeferredColumn(
+                PARTITION_VALUE,
+                lambda: partition_value_column(table).type,
+                lambda: scan.computed(partition_value_column(table))(),
+                qualifiers,
+            )
+        )
     if table.engine.is_merge_tree and SAMPLE_FACTOR not in own_names:
         make = scan.constant(
             SAMPLE_FACTOR, (sample or SampleShare(Fraction(0), Fraction(0))).factor

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from olapdb.bind.contracts import QueryBinder
-from olapdb.bind.partition_value import partition_value_column
+from olapdb.bind.partition_value import has_partition_value, partition_value_column
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.model.schema import Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression, NameConstant
+from olapdb.records import dataclass
 from olapdb.types import STRING, UINT64, DataType, LowCardinality
 
 _NAME = LowCardinality(STRING)
@@ -43,8 +42,8 @@ NAME_COLUMNS: tuple[VirtualColumn, ...] = (
 def virtual_columns(table: Table) -> tuple[VirtualColumn, ...]:
     """Return the virtual columns of a stored table, without those that its own columns hide."""
     columns = [v for v in (*PART_COLUMNS, *NAME_COLUMNS) if table.column(v.name) is None]
-    value = partition_value_column(table)
-    if value is not None:
+    if has_partition_value(table):
+        value = partition_value_column(table)
         comment = "Value (a tuple) of a PARTITION BY expression"
         columns.append(VirtualColumn(value.name, value.type, comment))
     return tuple(columns)

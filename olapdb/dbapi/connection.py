@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from olapdb import errors
 from olapdb.dbapi.cursor import Cursor, Parameters
 from olapdb.errors import InterfaceError
+from olapdb.lazy import without_collections
 
 if TYPE_CHECKING:
     from olapdb.database import Database
@@ -43,7 +42,7 @@ def connect(
     connection says otherwise, 0 to keep none.  Raises CannotOpenWarehouse for a folder that is
     no warehouse of a known version.
     """
-    with _without_collections():  # loads the engine, which `import olapdb` does not
+    with without_collections():  # loads the engine, which `import olapdb` does not
         from olapdb.database import Database, set_uncompressed_cache_size
 
     location = MEMORY if path is None else os.fspath(path)
@@ -55,19 +54,6 @@ def connect(
     except BaseException:
         opened.release()
         raise
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Pause the collection of garbage: modules make many objects and hardly any garbage, and looking
-    through them again and again takes a tenth of the time to import the engine."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class Connection:

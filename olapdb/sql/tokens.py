@@ -1,42 +1,36 @@
 """ClickHouse's lexical rules: SQL text to tokens, each with its position in the text.
 
-The scanner is sqlglot's `Tokenizer`, subclassed by its class attributes only, which works where
-sqlglot is compiled (`sqlglotc`) and where it is not.  It finds where tokens begin and end.  This
-module reads their meaning from the text, so that escapes, numbers and operators follow ClickHouse
-and have one home:
-
 * no word is a keyword: the grammar decides by context, so a column may be called `date` or `when`;
 * the number in `t.1.2` is two tuple elements, `.5` one number, `1abc` an identifier;
 * `$1` and `$name` are parameters, `$$…$$` and `$tag$…$tag$` are strings.
 
 Comments are `-- …`, `# …`, `#! …` and `/* … */` (nested), as in ClickHouse.
+
+Most texts are made of words, numbers, quotes without escapes, operators and `--` comments.  One pattern
+finds these.  Any other text is read by `scanner`, which takes ten times as long and imports sqlglot.
 """
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Literal, NamedTuple
-
-from sqlglot.dialects.clickhouse import ClickHouse
-from sqlglot.errors import TokenError
-from sqlglot.tokens import Tokenizer, TokenType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from olapdb.errors import Position, SyntaxError
+from olapdb.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from olapdb.sql import scanner
+else:
+    scanner = LazyModule("olapdb.sql.scanner")
 
 Kind = Literal["word", "name", "string", "number", "operator", "parameter", "end"]
 
-_OPERATORS = ("||", "|>", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>", "~*", "!~", "!~*")
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
-_PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
-_EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
 _TUPLE_ELEMENT = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:\.[A-Za-z0-9_]+)*\Z")
 COMMENT = r"--[^\n]*+|\#[ !][^\n]*+|/\*.*?\*/"
 QUOTED = r"'(?:[^'\\]|\\.|'')*+'|\"(?:[^\"\\]|\\.|\"\")*+\"|`(?:[^`\\]|\\.|``)*+`|" + COMMENT
 HEREDOC = r"(?P<mark>\$\w*\$)(?P<body>.*?)(?P=mark)"
 """Patterns, for DOTALL, of pieces of text inside which nothing else begins."""
 
-_HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
-_QUOTED_OR_OPEN = re.compile(QUOTED + r"|(?P<open>['\"`]|/\*)", re.DOTALL)
 _ESCAPE = {
     quote: re.compile(rf"\\(x[0-9A-Fa-f]{{2}}|.)|{quote}{quote}", re.DOTALL) for quote in "'\"`"
 }
@@ -103,20 +97,6 @@ class SourceText:
         return Position(self._line, offset - self._line_start + 1, offset)
 
 
-class _ClickHouseTokenizer(Tokenizer):
-    """sqlglot's scanner with ClickHouse's quotes and comments; it knows no keyword."""
-
-    COMMANDS: ClassVar[set[TokenType]] = set()
-    KEYWORDS = dict.fromkeys(_OPERATORS, TokenType.UNKNOWN)
-    IDENTIFIERS = ['"', "`"]
-    IDENTIFIER_ESCAPES = ["\\"]
-    STRING_ESCAPES = ["'", "\\"]
-    HEX_STRINGS = [("0x", ""), ("0X", ""), ("x'", "'"), ("X'", "'")]
-    BIT_STRINGS = [("0b", ""), ("b'", "'"), ("B'", "'")]
-    COMMENTS = ["--", "# ", "#!", ("/*", "*/")]
-    COMMENTS_TERMINATE_AT_NEWLINE_ONLY = True
-
-
 def unescape(text: str, quote: str = "'") -> str:
     r"""Return the value of the inside of a text between `quote`s: `\n`, `\x41`, `''` are read.
 
@@ -153,9 +133,19 @@ def _unescape_one(match: re.Match[str]) -> str:
     return _ESCAPED.get(escaped, match[0])
 
 
-# By its name sqlglot would import the dialect at the first statement, in whatever thread runs it; a
-# process that forks meanwhile leaves its child waiting for that import for ever.
-_DIALECT = ClickHouse()
+_PLAIN = re.compile(
+    r"""
+      (?P<space>   [ \t\r\n]++ | --[^\n]*+ )
+    | (?P<word>    [A-Za-z_][A-Za-z0-9_]*+ (?=[\s(),;.+\-*/%<>=|\[\]:] | \Z) )
+    | (?P<number>  [0-9]++ (?:\.[0-9]++)? (?=[\s(),;+\-*/%<>=|\[\]:] | \Z) )
+    | (?P<string>  '[^'\\]*+' (?!') )
+    | (?P<name>    `[^`\\]*+` (?!`) | "[^"\\]*+" (?!") )
+    | (?P<operator> <=> | <= | <> | >= | != | == | -> | \|\| | \|> | ::
+                  | [(),;.+*%<>=\[\]:] | -(?!-) | /(?!\*) )
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""What `scanner` would read in the same way, whatever is around it."""
 
 
 def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list[Token]:
@@ -166,84 +156,37 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
     """
     end = len(source.text) if end is None else end
     piece = source.text if start == 0 and end == len(source.text) else source.text[start:end]
-    heredocs: dict[int, str] = {}
-    scanned = _hide_heredocs(piece, heredocs) if "$" in piece else piece
-    try:
-        raw = _ClickHouseTokenizer(_DIALECT).tokenize(scanned)
-    except TokenError:
-        raise _not_closed(source, piece, start) from None
-    tokens: list[Token] = []
-    for scan in raw:
-        at, after = scan.start, scan.end + 1
-        match scan.token_type:
-            case TokenType.VAR:
-                _word(tokens, source, scan.text, start + at)
-            case TokenType.STRING if at in heredocs:
-                tokens.append(Token("string", heredocs[at], "", start + at, start + after))
-            case TokenType.STRING:
-                value = _unquote(source, piece[at:after], start + at)
-                tokens.append(Token("string", value, "", start + at, start + after))
-            case TokenType.NUMBER:
-                number = _EXPONENT.match(scan.text)
-                stop = len(scan.text) if number is None else number.end()
-                _number(tokens, scan.text[:stop], start + at, start + at + stop)
-                if stop < len(scan.text):  # the scanner takes `1e5+0.5` for one number
-                    tokens.extend(tokenize(source, start + at + stop, start + after)[:-1])
-            case TokenType.HEX_STRING | TokenType.BIT_STRING:
-                base = 16 if scan.token_type == TokenType.HEX_STRING else 2
-                tokens.append(_based(piece[at], scan.text, base, start + at, start + after))
-            case TokenType.IDENTIFIER if piece[at] in '"`':
-                value = _unquote(source, piece[at:after], start + at)
-                tokens.append(Token("name", value, "", start + at, start + after))
-            case TokenType.PARAMETER if piece[at : at + 2] == "@@":
-                tokens.append(Token("operator", "@@", "@@", start + at, start + at + 2))
-            case TokenType.PARAMETER if tokens and tokens[-1].end == start + after:
-                pass  # the second one of @@
-            case TokenType.PARAMETER:
-                raise SyntaxError("Unrecognized token '@'.", position=source.position(start + at))
-            case TokenType.PLACEHOLDER:
-                tokens.append(Token("operator", "?", "?", start + at, start + after))
-            case (
-                TokenType.NATIONAL_STRING
-                | TokenType.IDENTIFIER
-                | TokenType.BACKSLASH
-                | TokenType.HASH
-            ):
-                raise SyntaxError(
-                    f"Unrecognized token {piece[at:after][:20]!r}.",
-                    position=source.position(start + at),
-                )
-            case _:
-                tokens.append(Token("operator", scan.text, scan.text, start + at, start + after))
+    tokens = plain_tokens(piece, start)
+    if tokens is None:
+        tokens = scanner.scanned_tokens(source, piece, start)
     tokens.append(Token("end", "", "", end, end))
     return tokens
 
 
-def _word(tokens: list[Token], source: SourceText, text: str, start: int) -> None:
-    """Append the tokens of what the scanner takes for a word.
+def plain_tokens(piece: str, start: int) -> list[Token] | None:
+    """Return the tokens of a text that begins at the offset `start`; None if it has anything but those that
+    `_PLAIN` finds."""
+    tokens: list[Token] = []
+    stop = 0
+    for match in _PLAIN.finditer(piece):
+        at, after = match.span()
+        if at != stop:
+            return None
+        stop = after
+        text = match[0]
+        match match.lastgroup:
+            case "word":
+                tokens.append(Token("word", text, text.upper(), start + at, start + after))
+            case "operator":
+                tokens.append(Token("operator", text, text, start + at, start + after))
+            case "number":
+                append_number(tokens, text, start + at, start + after)
+            case "string" | "name" as kind:
+                tokens.append(Token(kind, text[1:-1], "", start + at, start + after))
+    return tokens if stop == len(piece) else None
 
-    It is a word, a parameter, elements such as `1.x`, or a number. Raises SyntaxError for any
-    other text."""
-    end = start + len(text)
-    if _PLAIN_WORD.match(text):
-        tokens.append(Token("word", text, text.upper(), start, end))
-    elif _PARAMETER.match(text):
-        tokens.append(Token("parameter", text[1:], "", start, end))
-    elif "." in text and text[0].isdigit() and _after_dot(tokens, start):
-        # `t.1.x`: the scanner took `1.x` for one word
-        _elements(tokens, text, start)
-    elif number := _EXPONENT.match(text):
-        _number(tokens, number.group(), start, start + number.end())
-        tokens.extend(tokenize(source, start + number.end(), end)[:-1])
-    else:
-        raise SyntaxError(
-            f"Unrecognized token {text[:20]!r}.",
-            hint="A name with other characters than letters, digits and _ needs `backquotes`.",
-            position=source.position(start),
-        )
 
-
-def _after_dot(tokens: list[Token], start: int) -> bool:
+def is_after_dot(tokens: list[Token], start: int) -> bool:
     """Return whether the offset `start` is right behind `t.`, `f(x).`, `a[1].` or `"t".`"""
     if len(tokens) < 2 or tokens[-1].key != "." or tokens[-1].end != start:
         return False
@@ -253,10 +196,10 @@ def _after_dot(tokens: list[Token], start: int) -> bool:
     return before.kind in ("word", "name", "number") or before.key in (")", "]", "}")
 
 
-def _number(tokens: list[Token], text: str, start: int, end: int) -> None:
+def append_number(tokens: list[Token], text: str, start: int, end: int) -> None:
     """Append a number: `1.2` behind `t.` as two elements, `5` behind a lone dot as `0.5`."""
-    if _after_dot(tokens, start) and _TUPLE_ELEMENT.match(text):
-        _elements(tokens, text, start)
+    if is_after_dot(tokens, start) and _TUPLE_ELEMENT.match(text):
+        append_elements(tokens, text, start)
     elif tokens and tokens[-1].key == "." and tokens[-1].end == start:
         dot = tokens.pop()
         tokens.append(Token("number", f"0.{text}", "", dot.start, end))
@@ -264,7 +207,7 @@ def _number(tokens: list[Token], text: str, start: int, end: int) -> None:
         tokens.append(Token("number", text, "", start, end))
 
 
-def _elements(tokens: list[Token], text: str, start: int) -> None:
+def append_elements(tokens: list[Token], text: str, start: int) -> None:
     """Append the elements of `1.2.x` and the dots between them."""
     for index, part in enumerate(text.split(".")):
         if index:
@@ -276,19 +219,7 @@ def _elements(tokens: list[Token], text: str, start: int) -> None:
         start += len(part) + 1
 
 
-def _based(first: str, digits: str, base: int, start: int, end: int) -> Token:
-    """Return the token of `0x1F` or `0b101`, numbers, or of `x'41'` or `b'01000001'`, strings.
-
-    Bytes that are not UTF-8 become surrogates."""
-    if first == "0":
-        return Token("number", str(int(digits, base)), "", start, end)
-    width = 2 if base == 16 else 8
-    padded = digits.zfill(-(-len(digits) // width) * width)
-    data = bytes(int(padded[i : i + width], base) for i in range(0, len(padded), width))
-    return Token("string", data.decode("utf-8", "surrogateescape"), "", start, end)
-
-
-def _unquote(source: SourceText, quoted: str, offset: int) -> str:
+def unquote(source: SourceText, quoted: str, offset: int) -> str:
     """Return the value of a quoted string or name, which is at `offset`."""
     inside = quoted[1:-1]
     if "\\" not in inside and quoted[0] not in inside:
@@ -297,30 +228,3 @@ def _unquote(source: SourceText, quoted: str, offset: int) -> str:
         return unescape(inside, quoted[0])
     except SyntaxError as error:
         raise error.at(source.position(offset)) from None
-
-
-def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
-    """Return `piece` with every heredoc as a quoted string of the same length.
-
-    Offsets stay right. Puts the inside of each heredoc into `heredocs`, by offset."""
-
-    def hide(match: re.Match[str]) -> str:
-        """Record a heredoc's inside and return its stand-in; return any other match unchanged."""
-        if match["mark"] is None:
-            return match[0]
-        heredocs[match.start()] = match["body"]
-        return "'" + "." * (len(match[0]) - 2) + "'"
-
-    return _HEREDOC.sub(hide, piece)
-
-
-def _not_closed(source: SourceText, piece: str, start: int) -> SyntaxError:
-    """Return the error for the quote or comment of `piece` that is not closed."""
-    for match in _QUOTED_OR_OPEN.finditer(piece):
-        if match["open"]:
-            what = "comment" if match["open"] == "/*" else f"quote {match['open']}"
-            return SyntaxError(
-                f"The {what} is not closed.", position=source.position(start + match.start())
-            )
-    comment = max(piece.find("/*"), 0)  # a nested one, which the pattern cannot see
-    return SyntaxError("The comment is not closed.", position=source.position(start + comment))

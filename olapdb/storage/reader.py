@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
+from olapdb.records import dataclass
 from olapdb.storage.checksum import (
     indicates_damage,
     mismatch,
@@ -49,6 +49,16 @@ from olapdb.types import Float, String, plain
 
 _FORMS = ((False, False), (True, False), (True, True))
 """`coded` and `shared` of the forms that the cache may have of a column."""
+
+_CODED_ROW_BYTES_MAX = 10
+"""Read texts as dictionaries where the file has at most so many bytes for a row, of codes and dictionary: Arrow hashes
+each text of each dictionary. A first GROUP BY of 3,000,000 texts of 41 bytes, 35,000 in a row group of 65,536, took
+322 ms instead of 483 ms."""
+
+_DECODED_BYTES = 1 << 22
+"""Decode row groups together up to so many bytes, without compression. The buffers of a step are used again for the
+next one; those of all row groups are memory that the process never used, which the system gives out slowly, and which is
+copied to cut it into row groups. A first LIKE over texts of 200 MB took 159 ms instead of 174 ms."""
 
 
 class InlineRows(Protocol):
@@ -323,6 +333,11 @@ class PartReader:
             )
             for names in dictionaries
         )
+        as_dictionaries = frozenset(
+            s.id
+            for _, s in stored
+            if s.id in as_dictionaries and groups and _texts_repeat(footer, s, groups[0])
+        )
         texts = frozenset(c.id for c, _ in stored if isinstance(plain(c.type), String))
         ready = self._shared(may_share & texts, groups)
         keys = {s.id: ChunkKey(s.id, 0, s.id in as_dictionaries) for _, s in stored}
@@ -435,18 +450,19 @@ class PartReader:
                 pre_buffer=False,
                 read_dictionary=[s.name for s in columns if s.id in as_dictionaries],
             )
-            rows = file.reader.read_row_groups(
-                list(groups), column_indices=leaves, use_threads=use_threads
-            )
-        sizes = [footer.metadata.row_group(group).num_rows for group in groups]
-        chunks = {}
-        for column in columns:
-            values = as_named(rows.column(column.name), column.type_name)
-            chunks[column.id] = split_column(compact_form(values), sizes)
-            if self._caches:
-                coded = column.id in as_dictionaries
-                keys = [ChunkKey(column.id, group, coded) for group in groups]
-                self._store.cache.columns.keep(self._cache_path, keys, chunks[column.id])
+            chunks: dict[int, list[pa.Array]] = {column.id: [] for column in columns}
+            for together in _steps(footer, leaves, groups):
+                rows = file.reader.read_row_groups(
+                    list(together), column_indices=leaves, use_threads=use_threads
+                )
+                sizes = [footer.metadata.row_group(group).num_rows for group in together]
+                for column in columns:
+                    values = compact_form(as_named(rows.column(column.name), column.type_name))
+                    chunks[column.id] += split_column(values, sizes)
+        for column in columns if self._caches else ():
+            coded = column.id in as_dictionaries
+            keys = [ChunkKey(column.id, group, coded) for group in groups]
+            self._store.cache.columns.keep(self._cache_path, keys, chunks[column.id])
         return chunks
 
     def _footer(self) -> PartFooter:
@@ -542,6 +558,24 @@ class PartReader:
         if not self._table.past:
             return True
         return all(past_type == type_name for past_type in self._past.types_in(self._part, column))
+
+
+def _texts_repeat(footer: PartFooter, column: FileColumn, group: int) -> bool:
+    """Return whether a text column is worth reading as a dictionary, judged by one row group."""
+    rows = footer.metadata.row_group(group)
+    size = rows.column(column.first_leaf).total_uncompressed_size
+    return bool(size <= _CODED_ROW_BYTES_MAX * rows.num_rows)
+
+
+def _steps(
+    footer: PartFooter, leaves: Sequence[int], groups: Sequence[int]
+) -> Iterator[Sequence[int]]:
+    """Yield the row groups that are decoded together, judged by the first one."""
+    first = footer.metadata.row_group(groups[0])
+    group_bytes = sum(first.column(leaf).total_uncompressed_size for leaf in leaves)
+    step = max(_DECODED_BYTES // max(group_bytes, 1), 1)
+    for start in range(0, len(groups), step):
+        yield groups[start : start + step]
 
 
 class _GroupBounds(Mapping[str, ColumnBounds]):

@@ -17,6 +17,7 @@ from olapdb.functions import parse_type
 from olapdb.model.encoding import FOOTER_KEY
 from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import Column, Engine, KeyItem, Table
+from olapdb.storage import reader
 from olapdb.storage.checksum import verify_file
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.reader import PartReader
@@ -306,3 +307,38 @@ def test_a_point_read_opens_only_what_it_needs(store: LocalStore) -> None:
 def _bytes_read() -> int:
     lines = Path("/proc/self/io").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("rchar")).split()[1])
+
+
+def test_only_texts_that_repeat_are_read_as_dictionaries(store: Store) -> None:
+    columns = (Column(1, "few", parse_type("String")), Column(2, "many", parse_type("String")))
+    table = everything_table(columns=columns, sorting_key=(KeyItem("few"),))
+    count = 3_000
+    values = {
+        "few": [f"a text of some length {at % 5}" for at in range(count)],
+        "many": [f"a text of some length {at}" for at in range(count)],
+    }
+    rows = pa.table({name: sorted(texts) for name, texts in values.items()})
+    part = write(store, table, rows, inline_bytes_max=0).part
+    read = PartReader(store, NoRows(), part, table).read(["few", "many"], coded=["few", "many"])
+    assert pa.types.is_dictionary(read["few"].type)
+    assert read["many"].type == pa.string()
+    assert read["few"].cast(pa.string()).to_pylist() == rows["few"].to_pylist()
+    assert read["many"].to_pylist() == rows["many"].to_pylist()
+
+
+def test_row_groups_come_back_whatever_is_decoded_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = everything_table(settings=(("index_granularity", 100),))
+    rows = everything_rows(table, 750)
+    part = write(store, table, rows, inline_bytes_max=0).part
+    names = [column.name for column in table.columns]
+    groups = [0, 1, 3, 4, 7]
+    read = []
+    for bytes_max in (0, 1 << 12, 1 << 40):
+        monkeypatch.setattr(reader, "_DECODED_BYTES", bytes_max)
+        made = PartReader(store, NoRows(), part, table, caches=False)
+        assert made.read(names).equals(rows)
+        read.append(made.read(names, groups))
+    expected = pa.concat_tables([rows.slice(100 * group, 100) for group in groups])
+    assert all(one.equals(expected) for one in read)
