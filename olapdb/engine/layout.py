@@ -14,6 +14,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.ordering import OrderColumn, is_sorted, sort_indices
+from olapdb.config import tuning
 from olapdb.engine.monotonic_keys import constant_value, key_values
 from olapdb.engine.projections import BoundProjection, bind_projection
 from olapdb.engine.text_preprocessing import preprocessed_values
@@ -26,6 +27,7 @@ from olapdb.sql.parser import parse_expression
 from olapdb.storage.cache import PartCache
 from olapdb.storage.part_plan import NOTHING_DERIVED, Derived
 from olapdb.storage.skip_indexes import indexed_type
+from olapdb.threads import in_threads
 from olapdb.types import (
     DataType,
     Date,
@@ -158,12 +160,17 @@ class TableLayout:
 
     # --- sort
 
-    def sort(self, rows: pa.Table) -> pa.Table:
+    def sort(self, rows: pa.Table, threads: int = 1) -> pa.Table:
         """Return the rows in the order of the sorting key, one chunk a column.
 
-        The sort is stable; NULL and NaN come last."""
+        The sort is stable; NULL and NaN come last. The columns of many rows are copied in some threads."""
         order = self.order(rows)
-        return rows.combine_chunks() if order is None else rows.take(order).combine_chunks()
+        if order is None:
+            return rows.combine_chunks()
+        if threads == 1 or rows.num_rows < tuning.PARALLEL_COLUMNS_ROWS_MIN:
+            return rows.take(order).combine_chunks()
+        columns = in_threads(_taken, [(column, order) for column in rows.columns], threads)
+        return pa.Table.from_arrays(columns, schema=rows.schema)
 
     def order(self, rows: pa.Table) -> pa.Array | None:
         """Return the positions that sort the rows, None if they are already sorted."""
@@ -303,6 +310,11 @@ def layout_of_query(table: Table, cache: PartCache, environment: Environment) ->
         layout = TableLayout(table, Environment(zone=zone))
         cache.layouts.put(key, layout)
     return layout
+
+
+def _taken(column: pa.ChunkedArray, order: pa.Array) -> pa.Array | pa.ChunkedArray:
+    """Return the values of a column at positions, as one chunk where they fit one."""
+    return column.take(order).combine_chunks()
 
 
 _EXACT = (Integer, String, Date, Date32, DateTime, DateTime64, Time, Time64)

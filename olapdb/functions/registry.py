@@ -51,6 +51,8 @@ else:
     variant_calls = LazyModule("olapdb.functions.variants.calls")
     function_settings = LazyModule("olapdb.functions.settings")
 
+_REFUSES_NULL = frozenset({"toLowCardinality"})
+"""Functions that refuse a bare NULL; others answer it with NULL."""
 _KEEPS_LOW_CARDINALITY = frozenset(
     [
         "array",
@@ -216,7 +218,8 @@ def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
     except IllegalTypeOfArgument:
         if any(isinstance(plain(a.type), Boolean) for a in arguments):
             return _of_bytes(definition, name, arguments)
-        if not any(isinstance(plain(a.type), Nothing) for a in arguments):
+        null = any(isinstance(plain(a.type), Nothing) for a in arguments)
+        if not null or definition.name in _REFUSES_NULL:
             raise
         return standard_call(
             name, arguments, NULL_TYPE, None

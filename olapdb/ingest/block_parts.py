@@ -63,7 +63,7 @@ def partition_pieces(
     # partitions of a large block are often sorted already.
     combines = table.engine.combines and settings.boolean("optimize_on_insert")
     if block.num_rows > tuning.SORTED_WHOLE_ROWS_MAX:
-        split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        split = [(i, v, layout.sort(rows, settings.threads)) for i, v, rows in layout.split(block)]
     elif combines and layout.keys_within_partitions:
         split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
         combines = False

@@ -138,6 +138,9 @@ def merge_batch(
         batch = _Batch(origin, staging, table, _staged_pieces(stage, merges))
         committed = retry_commit(services, batch.commit, policy)
     failpoint("merge.committed")
+    # Only queries that began before the merge would read them. Their memory is soon needed for others.
+    for part in (part for piece in batch.pieces for part in piece.parts if part.path):
+        services.store.cache.columns.forget_file(part.path)
     return [piece.result(table, committed.number) for piece in batch.pieces]
 
 
@@ -285,7 +288,7 @@ def _merged_rows(
     tables = [read_part(origin, snapshot, layout, part, environment) for part in parts if part.rows]
     if not tables:
         return _stored_schema(table).empty_table()
-    rows = layout.sort(pa.concat_tables(tables))
+    rows = layout.sort(pa.concat_tables(tables), origin.threads)
     before = rows.num_rows
     merged = combine(table, rows, layout) if table.engine.combines else rows
     if not table.engine.combines and merged.num_rows != sum(p.rows for p in parts):

@@ -92,4 +92,4 @@ class PartCache:
     def forget(self, path: str) -> None:
         """Remove the footer and the columns of the file from the caches."""
         self.footers.forget(path)
-        self.columns.shared.forget_file(self.columns.file(path))
+        self.columns.forget_file(path)

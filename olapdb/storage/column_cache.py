@@ -449,6 +449,10 @@ class StoreColumns:
         self.keep(path, keys, parts)
         self.shared.link(self.file(path), keys, parts)
 
+    def forget_file(self, path: str) -> None:
+        """Remove the entries of a file of the store."""
+        self.shared.forget_file(self.file(path))
+
     def forget(self) -> None:
         """Remove the entries of the store."""
         self.shared.forget_store(self.store)

@@ -207,7 +207,7 @@ class _TypeParser:
                 self._checked(
                     name,
                     plain(inner),
-                    (Array, Map, Tuple, Variant, Decimal, Enum, AggregateFunction, Time64),
+                    (Array, Map, Tuple, Variant, Decimal, Enum, AggregateFunction, Time64, Nothing),
                 )
                 return LowCardinality(inner)
             case "Array":

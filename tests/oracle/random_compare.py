@@ -399,6 +399,11 @@ RULES = (
         statement=r"(?i)sort|min|max|order",
         types=r"Variant\(",
     ),
+    Rule(
+        "min and max of no rows are the default",
+        "different",
+        statement=r"\b(min|max)\(.*( [-+*/] |\b(plus|minus|multiply|divide)\().*WHERE (false|0\b)",
+    ),
     Rule("states of NULL are states", "different", statement=r"State\(.*NULL"),
     Rule("moments of two zones are instants", "different", statement=r"(?i)(date_?diff|age)\("),
     Rule("assumeNotNull of NULL is the default", "different", statement=r"assumeNotNull\("),

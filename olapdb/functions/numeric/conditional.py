@@ -45,6 +45,7 @@ from olapdb.types import (
     Nothing,
     Nullable,
     String,
+    Tuple,
     Variant,
     WideInteger,
     is_nullable,
@@ -127,15 +128,34 @@ def _unified(
 ) -> Column:
     """Cast a branch to the common type in the way of `if`, `ifNull` and `coalesce`.
 
-    A FixedString that becomes a String keeps its zero bytes, which a CAST drops.
+    A FixedString that becomes a String keeps its zero bytes, which a CAST drops, also in a tuple.
     """
     if isinstance(plain(target), Variant):
         return variant_calls.widened(column, source, target, environment)
+    if isinstance(source, Tuple) and isinstance(target, Tuple) and target.elements:
+        if source.goes_by_name(target):
+            return cast_column(column, source, target, environment, strict=False)
+        return _unified_tuple(column, source, target, environment)
     if not (isinstance(plain(source), FixedString) and isinstance(plain(target), String)):
         return cast_column(column, source, target, environment, strict=False)
     if isinstance(column, pa.Scalar):
         return columns.text(columns.single(column))[0]
     return columns.text(column)
+
+
+def _unified_tuple(
+    column: Column, source: Tuple, target: Tuple, environment: Environment
+) -> Column:
+    """Cast each element of tuples to the element of `target` at its place, as `_unified` does."""
+    tuples = columns.single(column)
+    elements = [
+        columns.single(_unified(values, of, wanted, environment))
+        for values, of, wanted in zip(
+            tuples.flatten(), source.elements, target.elements, strict=True
+        )
+    ]
+    unified = pa.StructArray.from_arrays(elements, list(target.field_names))
+    return unified[0] if isinstance(column, pa.Scalar) else unified
 
 
 def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:

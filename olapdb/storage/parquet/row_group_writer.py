@@ -42,6 +42,8 @@ ROW_GROUPS_MAX = 32_767
 """The format numbers row groups with an I16."""
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
+_FOOTER_BYTES = 1 << 20
+"""Bytes that a stretch's footer and page headers hardly exceed."""
 
 
 class OneThreadWriter:
@@ -121,6 +123,7 @@ class RowGroupsWriter:
         self._written: list[_Written] = []
         self._column_indexes: list[bytes] = []
         self._offset_indexes: list[bytes] = []
+        self._memory: deque[pa.Buffer] = deque()  # of stretches that are written
 
     def write_table(self, rows: pa.Table, row_group_size: int) -> None:
         """Encode and append all rows. At most `threads` + 2 encoded stretches are in memory at a
@@ -141,6 +144,7 @@ class RowGroupsWriter:
             finally:
                 for future in waiting:
                     future.cancel()
+                self._memory.clear()
 
     def write(self, data: bytes | pa.Buffer) -> int:
         """Append bytes to the file; return their offset."""
@@ -195,15 +199,36 @@ class RowGroupsWriter:
 
     def _encode(self, rows: pa.Table, row_group_size: int) -> _RowGroupFile:
         """Encode rows as a Parquet file in memory. Runs in a thread of the pool."""
-        sink = pa.BufferOutputStream()
+        memory = self._memory_for(rows)
+        fixed = pa.FixedSizeBufferWriter(memory)
+        try:
+            self._encode_to(fixed, rows, row_group_size)
+        except OSError:  # the file is larger than the rows
+            growing = pa.BufferOutputStream()
+            self._encode_to(growing, rows, row_group_size)
+            return _split_file(growing.getvalue(), memory)
+        return _split_file(memory.slice(0, fixed.tell()), memory)
+
+    def _encode_to(self, sink: pa.NativeFile, rows: pa.Table, row_group_size: int) -> None:
+        """Write rows as a Parquet file."""
         with pq.ParquetWriter(sink, self._schema, **self._options) as writer:
             writer.write_table(rows, row_group_size=row_group_size)
-        return _split_file(sink.getvalue())
+
+    def _memory_for(self, rows: pa.Table) -> pa.Buffer:
+        """Return memory that most probably holds the encoded rows, if possible that of a stretch which is
+        written: new memory costs as much as a tenth of the encoding, since the system clears it."""
+        wanted = rows.nbytes + rows.nbytes // 8 + _FOOTER_BYTES
+        try:
+            memory = self._memory.popleft()
+        except IndexError:
+            return pa.allocate_buffer(wanted)
+        return memory if memory.size >= wanted else pa.allocate_buffer(wanted)
 
     def _append(self, stretch: _RowGroupFile) -> None:
         """Append a stretch's pages to the file. Keep its footer and page indexes, with offsets
         moved to the pages' new place."""
         shift = self.write(stretch.pages) - len(_MAGIC)
+        self._memory.append(stretch.memory)
         self._written.append(_Written(stretch.footer, shift))
         self._column_indexes += stretch.indexes(_COLUMN_INDEX)
         self._offset_indexes += (
@@ -245,13 +270,14 @@ _COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
 
 @dataclass(frozen=True, slots=True)
 class _RowGroupFile:
-    """A Parquet file in memory: its pages, its page indexes (which begin at byte `end`) and its
-    footer."""
+    """A Parquet file in memory: its pages, its page indexes (which begin at byte `end`), its footer, and
+    memory for another file once the pages are written."""
 
     pages: pa.Buffer
     page_indexes: bytes
     end: int
     footer: Footer
+    memory: pa.Buffer
 
     def indexes(self, kind: str) -> Iterator[bytes]:
         """Yield the page indexes of one kind (_COLUMN_INDEX or _OFFSET_INDEX) of all columns, row
@@ -273,8 +299,9 @@ class _Written:
     shift: int
 
 
-def _split_file(file: pa.Buffer) -> _RowGroupFile:
-    """Split a Parquet file in memory into its pages, its page indexes and its parsed footer."""
+def _split_file(file: pa.Buffer, memory: pa.Buffer) -> _RowGroupFile:
+    """Split a Parquet file, which may lie in `memory`, into its pages, its page indexes and its parsed
+    footer."""
     footer_end = file.size - len(_MAGIC) - _LENGTH_BYTES
     length = int.from_bytes(file[footer_end : footer_end + _LENGTH_BYTES], "little")
     start = footer_end - length
@@ -286,7 +313,7 @@ def _split_file(file: pa.Buffer) -> _RowGroupFile:
         if number.field.endswith("index's offset")
     ]
     end = min(indexes, default=start)
-    return _RowGroupFile(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer)
+    return _RowGroupFile(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer, memory)
 
 
 def _encoded(text: str | bytes) -> bytes:

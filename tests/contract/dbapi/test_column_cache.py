@@ -91,6 +91,17 @@ def test_merges_and_changed_columns_are_never_stale(connection: Connection) -> N
     assert connection.execute("SELECT DISTINCT r FROM t").fetchall() == [("new",)]
 
 
+def test_a_merge_drops_the_columns_of_the_parts_that_it_replaces(connection: Connection) -> None:
+    connection.execute(FILL)
+    connection.execute(FILL)
+    connection.execute("OPTIMIZE TABLE t FINAL")
+    (parts,) = connection.execute(
+        "SELECT groupUniqArray(path) FROM system.uncompressed_cache"
+    ).fetchall()
+    assert len(parts[0]) == 1, "those of the merged part alone"
+    assert connection.execute("SELECT count(), sum(a) FROM t").fetchall() == [(2000, 999_000)]
+
+
 def test_its_size_is_an_option(tmp_path: Path) -> None:
     with pytest.raises(BadArguments, match="uncompressed_cache_size"):
         olapdb.connect(uncompressed_cache_size=-1)

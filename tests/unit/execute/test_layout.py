@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout, partition_id
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.types import DATE, DATETIME, INT64, STRING, UINT32, DataType
@@ -76,6 +78,15 @@ def test_sort_by_an_expression_and_downwards(rows: list[tuple[int, str]]) -> Non
     found = table.sort(columns)
     expected = sorted(rows, key=lambda r: (-(r[0] // 2), r[1]))
     assert list(zip(*(c.to_pylist() for c in found.columns), strict=True)) == expected
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_columns_are_sorted_in_threads_as_in_one(chunks: int) -> None:
+    table = layout({"a": INT64, "s": STRING}, [KeyItem("a")])
+    piece = pa.table({"a": [3, 1, None, 2], "s": ["c", "a", None, ""]})
+    rows = pa.concat_tables([piece] * chunks)
+    with patch.object(tuning, "PARALLEL_COLUMNS_ROWS_MIN", 0):
+        assert table.sort(rows, threads=2).equals(table.sort(rows))
 
 
 def test_rows_in_order_are_left_alone() -> None:

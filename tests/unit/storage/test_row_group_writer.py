@@ -137,6 +137,13 @@ def test_small_tables_are_written_on_one_thread() -> None:
             assert writer.close().num_rows == count
 
 
+def test_a_footer_larger_than_the_memory_that_was_asked_for() -> None:
+    """Each row is a row group, whose metadata are larger than its values."""
+    names = [f"{name}{at}{'_' * 200}" for at in range(8) for name in "abcd"]
+    rows = pa.table({name: np.arange(900) for name in names})
+    assert written(rows, 1, OPTIONS, threads=2)[0] == written(rows, 1, OPTIONS, threads=0)[0]
+
+
 class FullDisk(io.RawIOBase):
     def __init__(self, limit: int) -> None:
         self.left = limit
