@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, SizesOfArraysDoNotMatch
+from olapdb.errors import ArgumentOutOfBound, BadArguments, SizesOfArraysDoNotMatch
 from olapdb.functions import scalar
 from olapdb.functions.arrays.type_rules import element_type
 from olapdb.functions.base import Argument, ScalarCall
@@ -69,7 +69,7 @@ def _norm_of(kind: str, parts: Sequence[Term], power: Term | None) -> Term:
 
 
 def _power(name: str, arguments: Sequence[Argument], parts: list[Term]) -> Term | None:
-    """Return the power of an Lp function, its last argument; raise BadArguments below 1."""
+    """Return the power of an Lp function, its last argument; raise ArgumentOutOfBound below 1."""
     if not name.startswith("Lp"):
         return None
     constant = arguments[-1].constant
@@ -77,7 +77,7 @@ def _power(name: str, arguments: Sequence[Argument], parts: list[Term]) -> Term 
     if not isinstance(plain(arguments[-1].type), Integer | Float) or value is None:
         raise scalar.illegal(name, arguments[-1].type, "a constant number")
     if not value >= 1:
-        raise BadArguments(f"The power of {name} is at least 1.")
+        raise ArgumentOutOfBound(f"The power of {name} is at least 1.")
     return parts[-1]
 
 
