@@ -31,6 +31,8 @@ MODULES = (
     "h3_cells",
     "polygons",
     "geometries",
+    "shape_functions",
+    "svg",
     "well_known_binary",
     "well_known_text",
     "samples",
