@@ -123,7 +123,6 @@ def _get(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Exp
 def _has_type(given: types.DataType, wanted: types.DataType) -> bool:
     """Return whether an attribute has the type in a function's name: numbers of the same width, and
     other types with any parameters."""
-    given = types.plain(given)
     if isinstance(given, types.Integer | types.Float):
         return given == wanted
     return type(given) is type(wanted)

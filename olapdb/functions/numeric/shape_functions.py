@@ -16,6 +16,7 @@ from olapdb.functions.numeric.geometries import shape_of
 from olapdb.functions.numeric.shape_relations import Figure
 from olapdb.functions.numeric.shape_rings import Pair, Plane, Ring, Shape
 from olapdb.types import FLOAT64, MULTI_POLYGON, POINT, POLYGON, UINT8, DataType
+from olapdb.types import Shape as NamedShape
 
 _DEPTHS = {"Ring": 1, "Polygon": 2, "MultiPolygon": 3}
 """The arrays around the points of a shape that has an inside."""
@@ -41,9 +42,18 @@ def _any_rule(result: DataType) -> scalar.TypeRule:
     """Return the type rule of two shapes of any kind."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        """Return the result's type. Raises BadArguments."""
+        """Return the result's type. Raises IllegalTypeOfArgument for what is no shape, and for
+        arrays without a name, which may be lines or rings."""
         for data_type in types:
-            shape_of(data_type)
+            try:
+                label = shape_of(data_type)
+            except BadArguments as error:
+                raise IllegalTypeOfArgument(str(error)) from error
+            if label in ("Ring", "Polygon") and not isinstance(data_type, NamedShape):
+                raise IllegalTypeOfArgument(
+                    f"An argument of function {name} may be lines or a polygon: {data_type}.",
+                    hint="Cast it: … :: Ring, … :: LineString or … :: Polygon.",
+                )
         return result
 
     return rule
@@ -57,14 +67,18 @@ def _hull_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def _shapes(call: scalar.Invocation, values: Sequence[object], make: MakePlane) -> list[Shape]:
-    """Return the two values of a row as shapes of one plane."""
+    """Return the two values of a row as shapes of one plane. Raises BadArguments for one that
+    crosses itself."""
     points = [point for value in values for point in shape_rings.nested_points(value)]
     plane = make(points)
     labels = [shape_of(data_type) for data_type in call.types]
-    return [
+    shapes = [
         shape_rings.polygons_of(value, _DEPTHS[label], plane)
         for value, label in zip(values, labels, strict=True)
     ]
+    for shape in shapes:
+        shape_rings.require_simple(shape)
+    return shapes
 
 
 def _figures(call: scalar.Invocation, values: Sequence[object], plane: Plane) -> list[Figure]:

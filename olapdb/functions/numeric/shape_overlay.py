@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 
+from olapdb.errors import BadArguments
 from olapdb.functions.numeric import shape_rings
 from olapdb.functions.numeric.shape_rings import Pair, Ring, Shape
 
@@ -173,7 +174,8 @@ def _traced(by_start: dict[Pair, list[Piece]], cuts: _Cuts) -> list[Ring]:
 
 
 def _trace(first: Piece, by_start: dict[Pair, list[Piece]], turns: set[Pair]) -> Ring | None:
-    """Return the closed ring that begins with a piece, and remove its pieces; None without one."""
+    """Return the closed ring that begins with a piece, and remove its pieces; None for one without
+    an inside. Raises BadArguments if rounding left a gap."""
     ring = [first.start]
     piece = first
     while True:
@@ -183,7 +185,7 @@ def _trace(first: Piece, by_start: dict[Pair, list[Piece]], turns: set[Pair]) ->
             break
         following = _following(piece, by_start)
         if following is None:
-            return None
+            raise BadArguments("The polygons meet in points that are too close to one another.")
         piece = following
     return _without_seam(ring)
 

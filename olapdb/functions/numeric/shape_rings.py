@@ -197,6 +197,21 @@ def sections(ring: Ring, plane: Plane) -> list[int]:
     return numbers
 
 
+def require_simple(shape: Shape) -> None:
+    """Raise BadArguments for a shape whose edges cross one another."""
+    edges = [edge for ring in shape.rings for edge in itertools.pairwise(ring)]
+    for at, (a, b) in enumerate(edges):
+        for c, d in edges[at + 1 :]:
+            if max(a[0], b[0]) < min(c[0], d[0]) or max(c[0], d[0]) < min(a[0], b[0]):
+                continue
+            turns = side(c, d, a), side(c, d, b), side(a, b, c), side(a, b, d)
+            if turns[0] * turns[1] < 0 and turns[2] * turns[3] < 0:
+                raise BadArguments(
+                    "The edges of a polygon cross one another.",
+                    hint="Divide it into polygons that do not cross themselves.",
+                )
+
+
 def meetings(a: Pair, b: Pair, c: Pair, d: Pair) -> list[Pair]:
     """Return the points that the edges a-b and c-d share: none, one, or both ends of what they
     share."""
