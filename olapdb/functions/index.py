@@ -108,6 +108,7 @@ NAMES = {
         "polygonsWithinCartesian polygonsWithinSpherical "
     ),
     "numeric.svg": ("SVG svg "),
+    "numeric.map_grids": ("MGRSToGeo UTMToGeo geoToMGRS geoToUTM "),
     "numeric.well_known_binary": (
         "ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB "
         "ST_PolyFromWKB WKB readWKBLineString readWKBMultiLineString readWKBMultiPoint "

@@ -33,6 +33,7 @@ MODULES = (
     "geometries",
     "shape_functions",
     "svg",
+    "map_grids",
     "well_known_binary",
     "well_known_text",
     "samples",
