@@ -14,15 +14,14 @@ from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.functions.numeric import shape_overlay, shape_relations, shape_rings
 from olapdb.functions.numeric.geometries import shape_of
 from olapdb.functions.numeric.shape_relations import Figure
-from olapdb.functions.numeric.shape_rings import Pair, Plane, Ring, Shape
-from olapdb.types import FLOAT64, MULTI_POLYGON, POINT, POLYGON, UINT8, DataType
-from olapdb.types import Shape as NamedShape
+from olapdb.functions.numeric.shape_rings import Pair, Plane, PlaneShape, Ring
+from olapdb.types import FLOAT64, MULTI_POLYGON, POINT, POLYGON, UINT8, DataType, Shape
 
 _DEPTHS = {"Ring": 1, "Polygon": 2, "MultiPolygon": 3}
 """The arrays around the points of a shape that has an inside."""
 _FIELDS = tuple(POINT.arrow.field(place).name for place in (0, 1))
 MakePlane = Callable[[Sequence[Pair]], Plane]
-Overlay = Callable[[Shape, Shape], Shape]
+Overlay = Callable[[PlaneShape, PlaneShape], PlaneShape]
 
 
 def _areas_rule(result: DataType) -> scalar.TypeRule:
@@ -49,7 +48,7 @@ def _any_rule(result: DataType) -> scalar.TypeRule:
                 label = shape_of(data_type)
             except BadArguments as error:
                 raise IllegalTypeOfArgument(str(error)) from error
-            if label in ("Ring", "Polygon") and not isinstance(data_type, NamedShape):
+            if label in ("Ring", "Polygon") and not isinstance(data_type, Shape):
                 raise IllegalTypeOfArgument(
                     f"An argument of function {name} may be lines or a polygon: {data_type}.",
                     hint="Cast it: … :: Ring, … :: LineString or … :: Polygon.",
@@ -66,7 +65,7 @@ def _hull_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
     return POLYGON
 
 
-def _shapes(call: scalar.Invocation, values: Sequence[object], make: MakePlane) -> list[Shape]:
+def _shapes(call: scalar.Invocation, values: Sequence[object], make: MakePlane) -> list[PlaneShape]:
     """Return the two values of a row as shapes of one plane. Raises BadArguments for one that
     crosses itself."""
     points = [point for value in values for point in shape_rings.nested_points(value)]
@@ -125,7 +124,7 @@ def _with_fields(ring: Ring, plane: Plane) -> list[dict[str, float]]:
     return [dict(zip(_FIELDS, plane.point(place), strict=True)) for place in ring]
 
 
-def _relating(relation: Callable[[Shape, Shape], bool], make: MakePlane) -> scalar.Kernel:
+def _relating(relation: Callable[[PlaneShape, PlaneShape], bool], make: MakePlane) -> scalar.Kernel:
     """Return the kernel of a relation of shapes that have an inside."""
     return _kernel(lambda call, values: int(relation(*_shapes(call, values, make))))
 

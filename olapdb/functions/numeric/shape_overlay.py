@@ -15,14 +15,14 @@ from itertools import pairwise
 
 from olapdb.errors import BadArguments
 from olapdb.functions.numeric import shape_rings
-from olapdb.functions.numeric.shape_rings import Pair, Ring, Shape
+from olapdb.functions.numeric.shape_rings import Pair, PlaneShape, Ring
 
 _CLOSED_MIN = 4
 """Points of the smallest ring."""
 
 
 @dataclass(frozen=True)
-class Piece:
+class EdgePiece:
     """A part of an edge between two turns or corners; `source` is the shape that it is of."""
 
     start: Pair
@@ -42,27 +42,27 @@ class _Cuts:
         return any(key[0] == ring for key in self.on_edges[source])
 
 
-def union(a: Shape, b: Shape) -> Shape:
+def union(a: PlaneShape, b: PlaneShape) -> PlaneShape:
     """Return what is in one of two shapes."""
     return _overlay(a, b, wanted=(-1, -1), reverse=False)
 
 
-def intersection(a: Shape, b: Shape) -> Shape:
+def intersection(a: PlaneShape, b: PlaneShape) -> PlaneShape:
     """Return what is in both shapes."""
     return _overlay(a, b, wanted=(1, 1), reverse=False)
 
 
-def difference(a: Shape, b: Shape) -> Shape:
+def difference(a: PlaneShape, b: PlaneShape) -> PlaneShape:
     """Return what is in the first shape and not in the second."""
     return _overlay(a, b, wanted=(-1, 1), reverse=True)
 
 
-def symmetric_difference(a: Shape, b: Shape) -> Shape:
+def symmetric_difference(a: PlaneShape, b: PlaneShape) -> PlaneShape:
     """Return what is in one of two shapes and not in both."""
     return union(difference(a, b), difference(b, a))
 
 
-def cut_pieces(a: Shape, b: Shape) -> list[Piece]:
+def cut_pieces(a: PlaneShape, b: PlaneShape) -> list[EdgePiece]:
     """Return the edges of two shapes, cut where they meet those of the other one."""
     cuts = _cut((a, b))
     return [
@@ -73,13 +73,13 @@ def cut_pieces(a: Shape, b: Shape) -> list[Piece]:
     ]
 
 
-def _overlay(a: Shape, b: Shape, *, wanted: tuple[int, int], reverse: bool) -> Shape:
+def _overlay(a: PlaneShape, b: PlaneShape, *, wanted: tuple[int, int], reverse: bool) -> PlaneShape:
     """Return the pieces of each shape that lie on its wanted side of the other one (1 inside, -1
     outside) as a shape; `reverse` turns those of the second shape round."""
-    shapes = (a, Shape([[r[::-1] for r in p] for p in b.polygons], b.plane) if reverse else b)
+    shapes = (a, PlaneShape([[r[::-1] for r in p] for p in b.polygons], b.plane) if reverse else b)
     cuts = _cut(shapes)
     whole: list[Ring] = []
-    pieces: list[Piece] = []
+    pieces: list[EdgePiece] = []
     for source, shape in enumerate(shapes):
         others = shapes[1 - source].rings
         for number, ring in enumerate(shape.rings):
@@ -92,7 +92,7 @@ def _overlay(a: Shape, b: Shape, *, wanted: tuple[int, int], reverse: bool) -> S
             pieces += _pieces(ring, number, source, cuts)
     kept = _kept(pieces, shapes, wanted)
     traced = _traced(kept, cuts)
-    return Shape(_as_polygons([*whole, *traced]), a.plane)
+    return PlaneShape(_as_polygons([*whole, *traced]), a.plane)
 
 
 def _inner_point(ring: Ring) -> Pair:
@@ -101,7 +101,7 @@ def _inner_point(ring: Ring) -> Pair:
     return (x1 + x2) / 2, (y1 + y2) / 2
 
 
-def _cut(shapes: tuple[Shape, Shape]) -> _Cuts:
+def _cut(shapes: tuple[PlaneShape, PlaneShape]) -> _Cuts:
     """Return where the edges of two shapes meet. A turn at the start of an edge counts as one at the
     end of the edge before it."""
     edges = []
@@ -126,23 +126,23 @@ def _cut(shapes: tuple[Shape, Shape]) -> _Cuts:
     return _Cuts(on_edges, list(dict.fromkeys(point for _, _, point in sorted(found))))
 
 
-def _pieces(ring: Ring, number: int, source: int, cuts: _Cuts) -> list[Piece]:
+def _pieces(ring: Ring, number: int, source: int, cuts: _Cuts) -> list[EdgePiece]:
     """Return the edges of a ring, cut at turns."""
     pieces = []
     for at, (start, end) in enumerate(pairwise(ring)):
         on_edge = cuts.on_edges[source].get((number, at), [])
         far = sorted(set(on_edge) - {start, end}, key=lambda p: math.dist(p, start))
-        pieces += [Piece(p, q, source) for p, q in pairwise([start, *far, end]) if p != q]
+        pieces += [EdgePiece(p, q, source) for p, q in pairwise([start, *far, end]) if p != q]
     return pieces
 
 
 def _kept(
-    pieces: list[Piece], shapes: tuple[Shape, Shape], wanted: tuple[int, int]
-) -> dict[Pair, list[Piece]]:
+    pieces: list[EdgePiece], shapes: tuple[PlaneShape, PlaneShape], wanted: tuple[int, int]
+) -> dict[Pair, list[EdgePiece]]:
     """Return the pieces that stay, by their starts. Of two pieces that go the same way one stays, of
     two that go opposite ways none."""
     ways = [{(p.start, p.end) for p in pieces if p.source == source} for source in (0, 1)]
-    by_start: dict[Pair, list[Piece]] = defaultdict(list)
+    by_start: dict[Pair, list[EdgePiece]] = defaultdict(list)
     for piece in pieces:
         others = ways[1 - piece.source]
         if (piece.start, piece.end) in others:
@@ -159,7 +159,7 @@ def _kept(
     return by_start
 
 
-def _traced(by_start: dict[Pair, list[Piece]], cuts: _Cuts) -> list[Ring]:
+def _traced(by_start: dict[Pair, list[EdgePiece]], cuts: _Cuts) -> list[Ring]:
     """Return the rings that pieces make, each from its first turn on. At a turn a ring goes on by the
     piece that turns most to the right, where its inside lies."""
     rings = []
@@ -173,7 +173,9 @@ def _traced(by_start: dict[Pair, list[Piece]], cuts: _Cuts) -> list[Ring]:
     return rings
 
 
-def _trace(first: Piece, by_start: dict[Pair, list[Piece]], turns: set[Pair]) -> Ring | None:
+def _trace(
+    first: EdgePiece, by_start: dict[Pair, list[EdgePiece]], turns: set[Pair]
+) -> Ring | None:
     """Return the closed ring that begins with a piece, and remove its pieces; None for one without
     an inside. Raises BadArguments if rounding left a gap."""
     ring = [first.start]
@@ -190,18 +192,18 @@ def _trace(first: Piece, by_start: dict[Pair, list[Piece]], turns: set[Pair]) ->
     return _without_seam(ring)
 
 
-def _goes_on(piece: Piece, first: Piece, by_start: dict[Pair, list[Piece]]) -> bool:
+def _goes_on(piece: EdgePiece, first: EdgePiece, by_start: dict[Pair, list[EdgePiece]]) -> bool:
     """Return whether another piece than the first one is next at the point where a ring began."""
     following = _following(piece, by_start)
     return following is not None and _turn(piece, following) < _turn(piece, first)
 
 
-def _following(piece: Piece, by_start: dict[Pair, list[Piece]]) -> Piece | None:
+def _following(piece: EdgePiece, by_start: dict[Pair, list[EdgePiece]]) -> EdgePiece | None:
     """Return the piece at the end of one that turns most to the right."""
     return min(by_start.get(piece.end, ()), key=lambda p: _turn(piece, p), default=None)
 
 
-def _turn(piece: Piece, following: Piece) -> float:
+def _turn(piece: EdgePiece, following: EdgePiece) -> float:
     """Return the angle from a piece to the next one: least to the right, most to the left."""
     angle = math.atan2(following.end[1] - following.start[1], following.end[0] - following.start[0])
     angle -= math.atan2(piece.end[1] - piece.start[1], piece.end[0] - piece.start[0])

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from olapdb.functions.numeric import shape_rings
 from olapdb.functions.numeric.shape_overlay import cut_pieces
-from olapdb.functions.numeric.shape_rings import Pair, Ring, Shape, side
+from olapdb.functions.numeric.shape_rings import Pair, PlaneShape, Ring, side
 
 _HULL_POINTS_MIN = 4
 
@@ -23,7 +23,7 @@ class Figure:
     rings: list[Ring]
 
 
-def figure_of_shape(shape: Shape) -> Figure:
+def figure_of_shape(shape: PlaneShape) -> Figure:
     """Return the figure of polygons."""
     rings = shape.rings
     return Figure([edge for ring in rings for edge in pairwise(ring)], rings)
@@ -46,7 +46,7 @@ def intersect(a: Figure, b: Figure) -> bool:
     )
 
 
-def within(a: Shape, b: Shape) -> bool:
+def within(a: PlaneShape, b: PlaneShape) -> bool:
     """Return whether all of a shape lies in another one, and it has an inside."""
     pieces = cut_pieces(a, b)
     ways = {(piece.start, piece.end) for piece in pieces if piece.source == 1}
@@ -62,7 +62,7 @@ def within(a: Shape, b: Shape) -> bool:
     return any(shape_rings.area(ring) != 0 for ring in a.rings)
 
 
-def equal(a: Shape, b: Shape) -> bool:
+def equal(a: PlaneShape, b: PlaneShape) -> bool:
     """Return whether two shapes have the same points."""
     if not a.rings or not b.rings:
         return a.rings == b.rings

@@ -44,7 +44,7 @@ class Plane:
 
 
 @dataclass
-class Shape:
+class PlaneShape:
     """The rings of a shape: `polygons` has for each polygon its outer ring, clockwise, and then its
     holes, the other way round."""
 
@@ -127,7 +127,7 @@ def nested_points(value: object) -> list[Pair]:
     return [(x, y)]
 
 
-def polygons_of(value: object, depth: int, plane: Plane) -> Shape:
+def polygons_of(value: object, depth: int, plane: Plane) -> PlaneShape:
     """Return the shape of a ring (`depth` 1), a polygon (2) or several polygons (3): rings are closed
     and go the way that they should; those without points are left out."""
     polygons = value
@@ -141,7 +141,7 @@ def polygons_of(value: object, depth: int, plane: Plane) -> Shape:
             for at, ring in enumerate(polygon)
         ]
         rings.append([ring for ring in placed if ring])
-    return Shape([polygon for polygon in rings if polygon], plane)
+    return PlaneShape([polygon for polygon in rings if polygon], plane)
 
 
 def corrected(ring: Ring, *, hole: bool) -> Ring:
@@ -197,7 +197,7 @@ def sections(ring: Ring, plane: Plane) -> list[int]:
     return numbers
 
 
-def require_simple(shape: Shape) -> None:
+def require_simple(shape: PlaneShape) -> None:
     """Raise BadArguments for a shape whose edges cross one another."""
     edges = [edge for ring in shape.rings for edge in itertools.pairwise(ring)]
     for at, (a, b) in enumerate(edges):
