@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import pairwise
 
 from olapdb.errors import BadArguments
 from olapdb.functions.numeric import shape_rings
 from olapdb.functions.numeric.shape_rings import Pair, PlaneShape, Ring
+from olapdb.records import dataclass
 
 _CLOSED_MIN = 4
 """Points of the smallest ring."""

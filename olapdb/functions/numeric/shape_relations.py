@@ -4,12 +4,12 @@ hull of a shape."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 from olapdb.functions.numeric import shape_rings
 from olapdb.functions.numeric.shape_overlay import cut_pieces
 from olapdb.functions.numeric.shape_rings import Pair, PlaneShape, Ring, side
+from olapdb.records import dataclass
 
 _HULL_POINTS_MIN = 4
 

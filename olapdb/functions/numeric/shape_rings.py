@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.errors import BadArguments, IllegalTypeOfArgument
+from olapdb.records import dataclass
 
 Pair = tuple[float, float]
 """The coordinates of a point."""
