@@ -107,7 +107,7 @@ def _get(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Exp
     defaults = _defaults(binder, node, attributes, default, is_tuple)
     values = []
     for attribute, otherwise in zip(attributes, defaults, strict=True):
-        if wanted is not None and type(wanted) is not type(attribute.type):
+        if wanted is not None and not _has_type(attribute.type, wanted):
             raise errors.TypeMismatch(
                 f"The attribute {attribute.name} of {dictionary.shape.name} is {attribute.type},"
                 f" {name} gives {wanted}."
@@ -118,6 +118,14 @@ def _get(binder: Binder, node: sql.Function, dictionary: BoundDictionary) -> Exp
     packed = binder.call("tuple", tuple(values))
     names = tuple(attribute.name for attribute in attributes)
     return Cast(types.Tuple(tuple(v.type for v in values), names), packed)
+
+
+def _has_type(given: types.DataType, wanted: types.DataType) -> bool:
+    """Return whether an attribute has the type in a function's name: numbers of the same width, and
+    other types with any parameters."""
+    if isinstance(given, types.Integer | types.Float):
+        return given == wanted
+    return type(given) is type(wanted)
 
 
 def _value(

@@ -80,6 +80,7 @@ def _elements(
         and not isinstance(types.plain(argument.type), types.Tuple)
     ):
         right = sql.TupleLiteral(right.elements[0].arguments, position=right.position)
+    right = _without_parentheses(argument, right)
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
         if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
@@ -100,6 +101,21 @@ def _elements(
         values = zip(inner.elements, bound.value.values(), strict=True)
         return tuple(Constant(t, v) for t, v in values)
     return (bound,)
+
+
+def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Expression:
+    """Return the array in `x IN ([1, 2])`, unless x is such an array itself."""
+    if not isinstance(right, sql.TupleLiteral) or len(right.elements) != 1:
+        return right
+    depth, data_type = 0, types.plain(argument.type)
+    while isinstance(data_type, types.Array):
+        depth, data_type = depth + 1, types.plain(data_type.inner)
+    element = right.elements[0]
+    for _ in range(depth):
+        if not isinstance(element, sql.ArrayLiteral) or not element.elements:
+            return right
+        element = element.elements[0]
+    return right.elements[0] if isinstance(element, sql.ArrayLiteral) else right
 
 
 def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:

@@ -50,7 +50,6 @@ from olapdb.types import (
     Date32,
     DateTime,
     DateTime64,
-    Decimal,
     Float,
     Integer,
     make_nullable,
@@ -97,6 +96,12 @@ def bind_window(
         types = casts_of(function.name, [a.type for a in arguments])
         arguments = tuple(binder.cast(a, t) for a, t in zip(arguments, types, strict=True))
     frame = _frame(binder, spec, function, order_by)
+    if (
+        spec.frame_unit == "ROWS"
+        and name.lower() in _RANKS
+        and isinstance(function, WindowFunction)
+    ):
+        function = resolve_window("row_number", ())
     for keys, clause in ((partition_by, "GROUP BY"), (order_by, "ORDER BY")):
         for key in keys:
             refuse_variant_key(key, clause, binder.context)
@@ -235,6 +240,8 @@ def _frame(
 
     Without a frame it is RANGE from the partition's start to the current row. A frame that is
     written is checked, even where it is ignored."""
+    if isinstance(function, WindowFunction) and function.name == "ntile" and not order_by:
+        raise BadArguments("ntile needs the rows in an order.", hint="Add ORDER BY to its window.")
     if spec.frame_unit is None:
         if isinstance(function, WindowFunction) and function.whole_partition:
             return WHOLE_PARTITION
@@ -255,6 +262,8 @@ def _frame(
 
 _FRAMELESS = frozenset({"lag", "lead"})
 _WHOLE = frozenset({"ntile", "percent_rank", "cume_dist"})
+_RANKS = frozenset({"rank", "dense_rank", "denserank"})
+"""Ranks of peers: in a ROWS frame each row is its only peer, so that they number the rows."""
 
 
 def _refuse_frame(name: str, frame: WindowFrame) -> None:
@@ -278,9 +287,8 @@ def _bound(binder: Binder, unit: str, node: sql.FrameBound, end: str) -> FrameBo
         return FrameBound(kind)
     with located(node.position):
         offset = binder.bind(node.offset)
-        numbers = Integer | Float | Decimal if unit == "RANGE" else Integer
-        if not isinstance(offset, Constant) or not isinstance(plain(offset.type), numbers):
-            raise BadArguments(f"The frame's {end} must be a constant number of a window's {unit}.")
+        if not isinstance(offset, Constant) or not isinstance(plain(offset.type), Integer):
+            raise BadArguments(f"The frame's {end} of {unit} must be a constant integer.")
         value = offset.value.as_py()
         if value is None or value < 0 or (unit != "RANGE" and value > _OFFSET_MAX):
             raise BadArguments(

@@ -99,6 +99,16 @@ NAMES = {
         "polygonAreaCartesian polygonAreaSpherical polygonPerimeterCartesian "
         "polygonPerimeterSpherical "
     ),
+    "numeric.shape_functions": (
+        "geometryIntersectCartesian geometryIntersectSpherical polygonConvexHullCartesian "
+        "polygonsDistanceCartesian polygonsDistanceSpherical polygonsEqualsCartesian "
+        "polygonsIntersectCartesian polygonsIntersectSpherical polygonsIntersectionCartesian "
+        "polygonsIntersectionSpherical polygonsSymDifferenceCartesian "
+        "polygonsSymDifferenceSpherical polygonsUnionCartesian polygonsUnionSpherical "
+        "polygonsWithinCartesian polygonsWithinSpherical "
+    ),
+    "numeric.svg": ("SVG svg "),
+    "numeric.map_grids": ("MGRSToGeo UTMToGeo geoToMGRS geoToUTM "),
     "numeric.well_known_binary": (
         "ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB "
         "ST_PolyFromWKB WKB readWKBLineString readWKBMultiLineString readWKBMultiPoint "

@@ -13,14 +13,7 @@ _REASONS = {
         naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs
         naiveBayesNgrams assignCentroid""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
-    "this function of shapes is not there yet": """geometryIntersectCartesian
-        geometryIntersectSpherical polygonConvexHullCartesian polygonsDistanceCartesian polygonsDistanceSpherical polygonsEqualsCartesian
-        polygonsIntersectCartesian polygonsIntersectSpherical polygonsIntersectionCartesian
-        polygonsIntersectionSpherical polygonsSymDifferenceCartesian
-        polygonsSymDifferenceSpherical polygonsUnionCartesian polygonsUnionSpherical
-        polygonsWithinCartesian polygonsWithinSpherical readWKB readWKT readWkb readWkt svg
-        SVG MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom geoToMGRS
-        MGRSToGeo geoToUTM UTMToGeo""",
+    "this function of shapes is not there yet": """readWKB readWKT readWkb readWkt MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
     "there are no columns of the types JSON and Dynamic": """dynamicElement dynamicType
         isDynamicElementInSharedData JSONAllPaths JSONAllPathsWithTypes JSONAllValues
         JSONDynamicPaths JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes""",

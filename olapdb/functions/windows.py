@@ -14,6 +14,7 @@ from olapdb.errors import (
     NumberOfArgumentsDoesntMatch,
     ProgrammingError,
     TooFewArguments,
+    TooManyArguments,
 )
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
@@ -36,7 +37,7 @@ def resolve_window(
 ) -> WindowFunction:
     """Return the function for these arguments and parameters; the name must be known.
 
-    Raises NumberOfArgumentsDoesntMatch, or the definition's error for arguments that do not fit:
+    Raises NumberOfArgumentsDoesntMatch and TooManyArguments, or the definition's error for arguments that do not fit:
     IllegalTypeOfArgument, BadArguments, NoCommonType.
     """
     definition = find_window(name)
@@ -48,6 +49,8 @@ def resolve_window(
         error: type[ProgrammingError] = NumberOfArgumentsDoesntMatch
         if not arguments and definition.maximum > definition.minimum:
             error = TooFewArguments
+        elif len(arguments) > definition.maximum > definition.minimum:
+            error = TooManyArguments
         raise error(f"Window function {name} takes {expected} argument(s), {len(arguments)} given.")
     if definition.parameters:
         if len(parameters) != definition.parameters:

@@ -133,6 +133,7 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("anyHeavy", (), ("String",)),
     ("sequenceMatch", ("(?1)(?t>2)(?2)",), ("UInt8", "Bool", "Bool")),
     ("sequenceCount", ("(?1).*(?2)",), ("UInt8", "Bool", "Bool")),
+    ("sequenceMatchEvents", ("(?1).*(?2).(?1)",), ("UInt8", "Bool", "Bool")),
     ("anyHeavy", (), ("Nullable(Int64)",)),
     ("singleValueOrNull", (), ("Nullable(Int64)",)),
     ("boundingRatio", (), ("Float64", "UInt8")),

@@ -81,6 +81,7 @@ PARAMETERS = {
     "quantilesDD": "(0.01, 0.5, 0.9)",
     "quantilesGK": "(10, 0.5, 0.9)",
     "sequenceCount": "('(?1)(?2)')",
+    "sequenceMatchEvents": "('(?1)(?2)')",
     "sequenceMatch": "('(?1)(?2)')",
     "sequenceNextNode": "('forward', 'first_match')",
     "sparkBar": "(5)",

@@ -20,7 +20,7 @@ from olapdb.functions.aggregates.signatures import ResolveAggregate, illegal_arg
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.records import dataclass
-from olapdb.types import Array, DataType, Date, DateTime, Integer, plain
+from olapdb.types import Array, DataType, Date, DateTime, Integer, is_nullable, plain
 
 _BUCKETS_MAX = 1 << 20
 
@@ -235,7 +235,9 @@ def resolve_resample_combinator(
         raise ArgumentOutOfBound(
             f"The start, end and step of {full_name} are numbers from {lowest} to {highest}, as its key."
         )
-    inner = resolve(name, tuple(inner_parameters), types[:-1])
+    # Rows with a NULL are skipped, so that the inner aggregate sees none.
+    values = tuple(plain(t) if is_nullable(t) else t for t in types[:-1])
+    inner = resolve(name, tuple(inner_parameters), values)
     state = state_type_of(f"{inner.name}Resample", parameters, types, Array(inner.state_type.state))
     return Resample(
         f"{inner.name}Resample",

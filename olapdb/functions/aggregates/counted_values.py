@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    CannotConvertType,
+    NumberOfArgumentsDoesntMatch,
+    TooManyArguments,
+)
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
@@ -166,11 +172,13 @@ def top_k(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 
 def _top_k_parameters(name: str, parameters: tuple[object, ...]) -> tuple[int, bool]:
     """Return k and whether counts are part of the result. The load factor changes nothing, since
-    the counts are exact. Raises ArgumentOutOfBound, NumberOfArgumentsDoesntMatch, BadArguments.
+    the counts are exact. Raises ArgumentOutOfBound, CannotConvertType, TooManyArguments, BadArguments.
     """
     if len(parameters) > 3:
-        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes up to 3 parameters.")
+        raise TooManyArguments(f"Aggregate function {name} takes up to 3 parameters.")
     for parameter in parameters[:2]:
+        if isinstance(parameter, str):
+            raise CannotConvertType(f"The parameters of {name} are integers, not {parameter!r}.")
         if not isinstance(parameter, int) or isinstance(parameter, bool) or parameter <= 0:
             raise ArgumentOutOfBound(
                 f"Parameter {parameter!r} is illegal for aggregate function {name}: a positive "

@@ -1,4 +1,4 @@
-"""sequenceMatch and sequenceCount: patterns of events in time.
+"""sequenceMatch, sequenceCount and sequenceMatchEvents: patterns of events in time.
 
 What may follow an event across a gap of the pattern lies in one range of positions, so a search goes
 over the events of the pattern, from the last one to the first, each in one pass of vector
@@ -102,10 +102,10 @@ class Events:
     def __init__(self, offsets: np.ndarray, times: np.ndarray, held: np.ndarray) -> None:
         self._codes = columns.parents_of(offsets)
         order = np.lexsort((times, self._codes))
-        self._times, self._held = times[order], held[order]
+        self.times, self._held = times[order], held[order]
         self.count = len(order)
         self.limits = offsets[1:][self._codes]
-        self._distinct, ranks = np.unique(self._times, return_inverse=True)
+        self._distinct, ranks = np.unique(self.times, return_inverse=True)
         self._keys = self._codes * (len(self._distinct) + 1) + ranks.reshape(-1)
 
     def matching(self, event: int) -> np.ndarray:
@@ -151,7 +151,7 @@ class Events:
         self, bases: np.ndarray, seconds: int, side: Literal["left", "right"]
     ) -> np.ndarray:
         """Return where events `seconds` after those at `bases` would be sorted in their groups."""
-        wanted = np.searchsorted(self._distinct, self._times[bases] + np.uint64(seconds), side)
+        wanted = np.searchsorted(self._distinct, self.times[bases] + np.uint64(seconds), side)
         return np.asarray(
             np.searchsorted(self._keys, self._codes[bases] * (len(self._distinct) + 1) + wanted)
         )
@@ -160,7 +160,7 @@ class Events:
         """Return at which positions a group has an event exactly so many seconds before."""
         places = self._places(np.arange(self.count), seconds, "left")
         inside = np.minimum(places, max(self.count - 1, 0))
-        exact = (places < self.limits) & (self._times[inside] == self._times + np.uint64(seconds))
+        exact = (places < self.limits) & (self.times[inside] == self.times + np.uint64(seconds))
         later = np.isin(self._keys, self._keys[inside[exact]])
         return np.asarray(later)
 
@@ -176,6 +176,13 @@ def _nearest(mask: np.ndarray) -> np.ndarray:
 def next_searches(pattern: Pattern, events: Events) -> np.ndarray:
     """Return for each event where the search goes on after the first match from it on; -1 if there
     is none. A match that consumes nothing goes on one event later."""
+    return search(pattern, events)[0]
+
+
+def search(pattern: Pattern, events: Events) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return what `next_searches` does, and for each event of the pattern where it is found: by the
+    position of the event before it, and for the first one by that at which the search begins."""
+    found_at: list[np.ndarray] = []
     positions = np.arange(events.count)
     *gaps, last = pattern.gaps
     firsts = positions + 1 if pattern.events else positions
@@ -197,7 +204,38 @@ def next_searches(pattern: Pattern, events: Events) -> np.ndarray:
         reached = _nearest(matches & mask)[lows]
         valid = reached < highs
         ends = np.append(ends, 0)[reached]
-    return np.where(valid, np.maximum(ends, positions + 1), -1)
+        found_at.append(reached)
+    return np.where(valid, np.maximum(ends, positions + 1), -1), found_at[::-1]
+
+
+def longest_chains(
+    pattern: Pattern, events: Events, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of the events of the first match from each start on, one start behind the
+    other, and how many each has; any events, `.`, are left out. Without a match it is that of as many of the pattern's first
+    events as match."""
+    sizes = np.zeros(len(starts), np.int64)
+    chains = np.zeros((len(starts), max(len(pattern.events), 1)), np.int64)
+    open_ = np.ones(len(starts), bool)
+    prefixes = [
+        Pattern(pattern.events[:count], (*pattern.gaps[:count], ()))
+        for count in range(len(pattern.events), 0, -1)
+    ]
+    for part in (pattern, *prefixes):
+        if not part.events or not open_.any():
+            continue
+        searches, found_at = search(part, events)
+        matched = np.flatnonzero(open_ & (searches[starts] >= 0))
+        places = starts[matched]
+        for at, reached in enumerate(found_at):
+            places = reached[places]
+            chains[matched, at] = places
+        sizes[matched] = len(part.events)
+        open_[matched] = False
+    named = np.zeros(chains.shape[1], bool)
+    named[: len(pattern.events)] = [event > 0 for event in pattern.events]
+    shown = (np.arange(chains.shape[1]) < sizes[:, None]) & named
+    return chains[shown], shown.sum(axis=1)
 
 
 def count_matches(searches: np.ndarray, limits: np.ndarray) -> np.ndarray:
@@ -244,9 +282,11 @@ class SequenceMatch(Aggregate):
         offsets, pairs = columns.elements_of(states)
         times, held = (columns.numpy_values(field) for field in columns.struct_fields(pairs))
         events = Events(offsets, times, held)
-        searches = next_searches(self.pattern, events)
         filled = np.flatnonzero(np.diff(offsets) > 0)
         starts = offsets[:-1][filled]
+        if self.name.startswith("sequenceMatchEvents"):
+            return self._chains(events, starts, filled, len(states))
+        searches = next_searches(self.pattern, events)
         found = np.zeros(len(states), np.int64)
         if self.name.startswith("sequenceCount"):
             found[filled] = count_matches(searches, events.limits)[starts]
@@ -254,6 +294,23 @@ class SequenceMatch(Aggregate):
             found[:] = not self.pattern.events and self.pattern.may_end
             found[filled] = searches[starts] >= 0
         return columns.from_values(found, self.result_type.arrow)
+
+    def _chains(
+        self, events: Events, starts: np.ndarray, filled: np.ndarray, count: int
+    ) -> pa.Array:
+        """Return the times of the longest chain of each of `count` groups; `filled` are those with
+        events, and `starts` the positions of their first ones."""
+        places, chain_sizes = longest_chains(self.pattern, events, starts)
+        sizes = np.zeros(count, np.int64)
+        sizes[filled] = chain_sizes
+        inner = self.result_type.arrow.value_type
+        times = events.times[places]
+        if pa.types.is_temporal(inner):
+            ticks = pa.int64() if inner.bit_width == 64 else pa.int32()
+            values = columns.from_values(times.astype(np.int64), ticks).view(inner)
+        else:
+            values = columns.from_values(times, inner)
+        return columns.lists_from(columns.offsets_from_counts(sizes), values)
 
     def _state(self, times: np.ndarray, held: np.ndarray, groups: Groups) -> pa.Array:
         """Return the states of events in row order."""
@@ -269,7 +326,7 @@ class SequenceMatch(Aggregate):
 def sequence_match(
     name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 ) -> Aggregate:
-    """Resolve sequenceMatch or sequenceCount(pattern)(time, c1, c2, …).
+    """Resolve sequenceMatch, sequenceCount or sequenceMatchEvents(pattern)(time, c1, c2, …).
 
     Raises NumberOfArgumentsDoesntMatch, TooFewArguments, TooManyArguments,
     IllegalTypeOfArgument and BadGet."""
@@ -295,7 +352,9 @@ def sequence_match(
         raise BadGet(f"The pattern of {name} is a String, not {parameters[0]!r}.")
     pattern = parse_pattern(name, parameters[0], len(types) - 1)
     state = Array(Tuple((UINT64, UINT32), ("time", "held")))
-    result = UINT8 if name == "sequenceMatch" else UINT64
+    result: DataType = UINT8 if name == "sequenceMatch" else UINT64
+    if name == "sequenceMatchEvents":
+        result = Array(time)
     made = state_type_of(name, parameters, types, state)
     return SequenceMatch(
         name, parameters, types, result, made, merge_class="ordered", pattern=pattern

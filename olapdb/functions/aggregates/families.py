@@ -65,7 +65,7 @@ FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         "anyHeavy": _any_heavy,
         **dict.fromkeys(("groupBitmapAnd", "groupBitmapOr", "groupBitmapXor"), _bitmap_operation),
         "groupArrayIntersect": _array_intersection,
-        **dict.fromkeys(("sequenceMatch", "sequenceCount"), _sequence_match),
+        **dict.fromkeys(("sequenceMatch", "sequenceCount", "sequenceMatchEvents"), _sequence_match),
         "sequenceNextNode": _sequence_next_node,
         **dict.fromkeys(("argAndMin", "argAndMax"), _arg_and_extreme),
         "groupArrayInsertAt": _insert_at,

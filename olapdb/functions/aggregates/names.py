@@ -147,8 +147,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
             "there are no columns of the types JSON and Dynamic",
         ),
         **dict.fromkeys(
-            ("hierarchicalKMeans", "MVTEncode", "ST_AsMVT", "groupFormat", "sequenceMatchEvents"),
-            "it is not there yet",
+            ("hierarchicalKMeans", "MVTEncode", "ST_AsMVT", "groupFormat"), "it is not there yet"
         ),
         **{
             f"timeSeries{kind}": "ClickHouse has it in private preview"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.errors import (
     BadArguments,
+    IllegalAggregation,
     IllegalTypeOfArgument,
     NotSupportedError,
     NumberOfArgumentsDoesntMatch,
@@ -123,6 +124,21 @@ def resolve_aggregate(
     return _resolve(name, tuple(parameters), inside)
 
 
+_REPEATABLE = frozenset({"Array", "OrNull", "OrDefault"})
+
+
+def _refuse_repeated(inner_name: str, suffix: str) -> None:
+    """Raise IllegalAggregation for a combinator directly behind itself, as in sumIfIf."""
+    if suffix in _REPEATABLE or canonical_name(inner_name) is not None:
+        return
+    inner = split_combinator(inner_name)
+    if inner is not None and inner[1] == suffix:
+        raise IllegalAggregation(
+            f"The combinator {suffix} cannot be applied twice in a row to {inner[0]}.",
+            hint="Join the two conditions by AND." if suffix == "If" else "",
+        )
+
+
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Return the aggregate of a known name; resolve its last combinator, then the rest by
     recursion. SimpleAggregateFunction types must be unwrapped already.
@@ -135,6 +151,7 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     split = split_combinator(name)
     assert split is not None
     inner_name, suffix = split
+    _refuse_repeated(inner_name, suffix)
     if suffix in ("Merge", "MergeState"):
         return _merge(inner_name, parameters, types, keep_state=suffix == "MergeState")
     if suffix == "If":

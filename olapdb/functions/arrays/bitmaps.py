@@ -155,9 +155,11 @@ def _extreme(*, largest: bool) -> scalar.Kernel:
     """Return the kernel of bitmapMax, or without `largest` of bitmapMin."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return the extreme member; of an empty bitmap 0 (bitmapMax), or the largest UInt64."""
-        offsets, _, numbers = _members(arrays[0])
-        out = np.full(len(arrays[0]), 0 if largest else 2**64 - 1, np.uint64)
+        """Return the extreme member; of an empty bitmap 0 (bitmapMax), or the largest number of
+        the 32 or 64 bits that it has."""
+        offsets, elements, numbers = _members(arrays[0])
+        highest = 2**64 - 1 if elements.type.bit_width == 64 else 2**32 - 1
+        out = np.full(len(arrays[0]), 0 if largest else highest, np.uint64)
         (np.maximum if largest else np.minimum).at(out, columns.parents_of(offsets), numbers)
         return columns.from_values(out, pa.uint64())
 

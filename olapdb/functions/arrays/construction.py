@@ -132,9 +132,9 @@ def resolve_concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCal
     """
     if any(isinstance(plain(a.type), Nothing) for a in arguments):
         return scalar.standard_call(name, arguments, NULL_TYPE, None)
+    scalar.require(name, [plain(a.type) for a in arguments], Array, "an Array")
     result = common_type([plain(a.type) for a in arguments])
-    if not isinstance(result, Array):
-        raise scalar.illegal(name, arguments[0].type, "an Array")
+    assert isinstance(result, Array)
 
     def build(cast_arguments: list[pa.Array], rows: int) -> pa.Array:
         """Join the arrays of each row in argument order."""

@@ -22,8 +22,10 @@ from olapdb.types import (
     Integer,
     Map,
     Nothing,
+    String,
     Tuple,
     is_nullable,
+    is_number,
     make_nullable,
     plain,
 )
@@ -110,9 +112,18 @@ def take_or_default(elements: pa.Array, positions: np.ndarray, inner: DataType) 
     return padded.take(from_numpy(np.where(positions < 0, len(elements), positions)))
 
 
+def _check_key(name: str, container: Map, given: DataType) -> None:
+    """Raise IllegalTypeOfArgument for a number as the key of a map of texts, or the reverse."""
+    key, given = plain(container.key), plain(given)
+    texts = isinstance(key, String)
+    if is_number(given if texts else key) and isinstance(key if texts else given, String):
+        raise scalar.illegal(name, given, f"a key of {container}")
+
+
 def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> ScalarCall:
     """Resolve m[key]: the value of the first equal key, or the value type's default."""
     key_type, inner = container.key, container.value
+    _check_key(name, container, arguments[1].type)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Take the value of each row's first equal key; the value type's default if no key is

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.arrays.lambda_conditions import (
     ListKernel,
     all_true,
@@ -81,10 +81,10 @@ def _map_condition_type(name: str, body: DataType, container: Map) -> DataType:
 def _map_apply_type(name: str, body: DataType) -> Map:
     """Return the map type of mapApply, whose lambda must give tuples of a key and a value.
 
-    Raises IllegalTypeOfArgument."""
+    Raises BadArguments."""
     pair = plain(body)
     if not isinstance(pair, Tuple) or len(pair.elements) != 2 or is_nullable(pair.elements[0]):
-        raise IllegalTypeOfArgument(
+        raise BadArguments(
             f"The lambda of function {name} must give a tuple of a key and a value, not {body}.",
             hint=f"{name}((k, v) -> (k, v), m) keeps the map as it is.",
         )

@@ -298,6 +298,14 @@ def _sets(
     return lambda name, arguments: _shared_arrays(name, arguments, result, combine)
 
 
+def _difference(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve arrayExcept, of arrays whose elements have one type. Raises IllegalTypeOfArgument."""
+    inners = [plain(element_type(name, a.type)) for a in arguments]
+    if inners[0] != inners[1] and not any(isinstance(inner, Nothing) for inner in inners):
+        raise scalar.illegal(name, arguments[1].type, f"an Array({inners[0]})")
+    return _shared_arrays(name, arguments, _array_of, _except)
+
+
 def _remove(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve arrayRemove(array, value): the array without elements equal to the value; NULL equals
     NULL."""
@@ -358,7 +366,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
         "arraySymmetricDifference", _sets(_array_of, _symmetric_difference), count=(1, None)
     ),
-    scalar.custom("arrayExcept", _sets(_array_of, _except), count=2),
+    scalar.custom("arrayExcept", _difference, count=2),
     scalar.custom("hasSubstr", _sets(lambda inner: UINT8, _has_substr), count=2),
     scalar.custom("arrayJaccardIndex", _sets(lambda inner: FLOAT64, _jaccard), count=2),
     scalar.custom("arrayRemove", _remove, count=2, aliases=("array_remove", "ARRAY_REMOVE")),

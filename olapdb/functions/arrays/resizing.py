@@ -75,6 +75,9 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call: the value becomes an array of one element that is joined to the other."""
+        container = plain(arguments[0].type)
+        if not isinstance(container, Array | Nothing):
+            raise scalar.illegal(name, container, "an Array")
         single_type = Array(plain_lc(arguments[1].type))
         order = (
             [arguments[0], Argument(single_type)] if back else [Argument(single_type), arguments[0]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, SizesOfArraysDoNotMatch
+from olapdb.errors import ArgumentOutOfBound, BadArguments, SizesOfArraysDoNotMatch
 from olapdb.functions import scalar
 from olapdb.functions.arrays.type_rules import element_type
 from olapdb.functions.base import Argument, ScalarCall
@@ -22,7 +22,6 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
-    Decimal,
     Float,
     Integer,
     Tuple,
@@ -69,7 +68,7 @@ def _norm_of(kind: str, parts: Sequence[Term], power: Term | None) -> Term:
 
 
 def _power(name: str, arguments: Sequence[Argument], parts: list[Term]) -> Term | None:
-    """Return the power of an Lp function, its last argument; raise BadArguments below 1."""
+    """Return the power of an Lp function, its last argument; raise ArgumentOutOfBound below 1."""
     if not name.startswith("Lp"):
         return None
     constant = arguments[-1].constant
@@ -77,7 +76,7 @@ def _power(name: str, arguments: Sequence[Argument], parts: list[Term]) -> Term 
     if not isinstance(plain(arguments[-1].type), Integer | Float) or value is None:
         raise scalar.illegal(name, arguments[-1].type, "a constant number")
     if not value >= 1:
-        raise BadArguments(f"The power of {name} is at least 1.")
+        raise ArgumentOutOfBound(f"The power of {name} is at least 1.")
     return parts[-1]
 
 
@@ -119,12 +118,14 @@ def _pairs(name: str, parts: Sequence[Term]) -> list[tuple[Term, Term]]:
 
 
 def _normalize(kind: str) -> scalar.Resolver:
-    """Return the resolver of a tuple divided by its norm."""
+    """Return the resolver of a tuple, or an array, divided by its norm."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the division of each element."""
         parts = parts_of(arguments)
         power = _power(name, arguments, parts)
+        if isinstance(plain(arguments[0].type), Array):
+            return _normal_array(name, arguments, kind)
         elements = _elements(name, parts[0])
         norm = _norm_of(kind, elements, power)
         return as_call(name, call("tuple", *(call("divide", e, norm) for e in elements)))
@@ -157,7 +158,9 @@ def _cosine(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _array_result(name: str, kind: str, inners: Sequence[DataType]) -> DataType:
     """Return Float32 or Float64, or for a product of integers an integer."""
     numbers = [plain(inner) for inner in inners]
-    scalar.require(name, numbers, (Integer, Float, Boolean, Decimal), "an Array of numbers")
+    scalar.require(
+        name, inners, (Integer, Float, Boolean), "an Array of numbers of 64 bits at most"
+    )
     if kind == "dot" and all(isinstance(n, Integer | Boolean) for n in numbers):
         return _product_type(numbers)
     small = all(
@@ -193,6 +196,23 @@ def _array_call(name: str, arguments: Sequence[Argument], kind: str, vectors: in
             return columns.from_values(_reduced(kind, offsets, values, power), result.arrow)
 
     return scalar.standard_call(name, arguments, result, kernel)
+
+
+def _normal_array(name: str, arguments: Sequence[Argument], kind: str) -> ScalarCall:
+    """Return the call that divides the numbers of arrays by the norms of these."""
+    result = _array_result(name, kind, [element_type(name, arguments[0].type)])
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Divide each array by its norm."""
+        offsets, elements = columns.elements_of(arrays[0])
+        values = floats(elements)
+        power = float(arrays[-1][0].as_py()) if name.startswith("Lp") and call.rows else 1.0
+        with np.errstate(all="ignore"):
+            norms = _reduced(kind, offsets, [values], power)
+            divided = values / norms[columns.parents_of(offsets)]
+            return columns.lists_from(offsets, columns.from_values(divided, result.arrow))
+
+    return scalar.standard_call(name, arguments, Array(result), kernel)
 
 
 def _reduced(kind: str, offsets: np.ndarray, values: list[np.ndarray], power: float) -> np.ndarray:

@@ -185,7 +185,7 @@ def _elementwise(function: Callable[[float], float]) -> scalar.Kernel:
         try:
             return function(value)
         except (OverflowError, ValueError):
-            return math.nan if value < 0 and not value.is_integer() else math.inf
+            return math.nan if value < 0 else math.inf
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return the function's value for each number as Float64; compute each distinct one once."""
