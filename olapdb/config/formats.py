@@ -322,6 +322,11 @@ _COUNTS: tuple[tuple[str, int, str], ...] = (
     ),
     ("output_format_sql_insert_max_batch_size", 65_409, "Rows of a statement of SQLInsert."),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
+    (
+        "input_format_msgpack_number_of_columns",
+        0,
+        "The columns of MsgPack data without a structure.",
+    ),
     ("input_format_csv_skip_first_lines", 0, "Lines that are skipped at the start of CSV."),
     (
         "input_format_tsv_skip_first_lines",
@@ -347,6 +352,12 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         "Raw",
         ("Raw", "Escaped", "Quoted", "CSV", "JSON"),
         "How values of Regexp are written: as TSVRaw, TabSeparated, Values, CSV or JSON.",
+    ),
+    (
+        "output_format_msgpack_uuid_representation",
+        "ext",
+        ("ext", "bin", "str"),
+        "How MsgPack has UUIDs: as an extension, as 16 bytes, or as text.",
     ),
     ("output_format_pretty_color", "auto", ("auto", "0"), "Pretty formats write no colors."),
     (

@@ -41,6 +41,10 @@ class TooManyColumns(OperationalError, name="TOO_MANY_COLUMNS", code=161):
     """A query that reads more columns of a table than a limit allows."""
 
 
+class LimitExceeded(OperationalError, name="LIMIT_EXCEEDED", code=290):
+    """A value with more parts than a setting allows."""
+
+
 class SetSizeLimitExceeded(OperationalError, name="SET_SIZE_LIMIT_EXCEEDED", code=191):
     """A set, a DISTINCT or a join's right side with more rows than a limit allows."""
 

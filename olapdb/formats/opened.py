@@ -18,6 +18,7 @@ BINARY = ("Parquet", "Arrow", "ArrowStream", "ORC")
 
 BYTES = (
     *BINARY,
+    "MsgPack",
     "Native",
     "Npy",
     "RawBLOB",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +90,30 @@ def basic_timestamps_or_null(array: pa.Array, target: DateTime | DateTime64, zon
     return pc.coalesce(
         from_dates, columns.scatter(_parse_unix(array.filter(from_numpy(is_unix)), target), is_unix)
     )
+
+
+def basic_timestamps(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
+    """Parse as `basic_timestamps_or_null`. Raise CannotParse with its row for a text with more behind a
+    timestamp, CannotParseDateTime for any other text."""
+    found = basic_timestamps_or_null(array, target, zone)
+    if not found.null_count:
+        return found
+    row = int(np.argmin(to_numpy(found.is_valid())))
+    text = array[row].as_py()
+    begins = re.match(rf"{_BASIC_BEGIN}|\d", text) is not None
+    kind = (
+        CannotParse
+        if begins and not re.fullmatch(r"[-0-9]+ [0-9:]*", text)
+        else CannotParseDateTime
+    )
+    raise kind(
+        f"Cannot parse {text!r} as {target}.",
+        hint="It is written YYYY-MM-DD hh:mm:ss; other forms need"
+        " cast_string_to_date_time_mode = 'best_effort'.",
+    ).at_row(row)
+
+
+_BASIC_BEGIN = r"\d{4}-\d{1,2}-\d{1,2}"
 
 
 def _parse_unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
