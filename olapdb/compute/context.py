@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import dataclass, field
@@ -227,8 +227,9 @@ class ExecutionContext:
         if block_rows < int(SESSION_SETTINGS["max_block_size"].default):
             self.batch_rows = min(self.batch_rows, block_rows)
         self._time_limit_seconds = settings.number("max_execution_time")
-        self._rows_to_read_max = settings.integer("max_rows_to_read")
-        self._bytes_to_read_max = settings.integer("max_bytes_to_read")
+        self._rows_to_read_max = _least(settings, "max_rows_to_read")
+        self._bytes_to_read_max = _least(settings, "max_bytes_to_read")
+        self._partitions_to_read_max = settings.integer("max_partitions_to_read")
         self.threads = settings.threads
 
     def count_read(self, rows: int, read_bytes: int) -> None:
@@ -246,6 +247,16 @@ class ExecutionContext:
             raise errors.TooManyBytes(
                 f"The query read more than max_bytes_to_read = {limit} bytes.",
                 hint="Name fewer columns, or raise the setting.",
+            )
+
+    def count_partitions(self, partition_ids: Collection[str]) -> None:
+        """Raise TooManyPartitions for more partitions of a table than max_partitions_to_read."""
+        limit = self._partitions_to_read_max
+        if 0 < limit < len(partition_ids):
+            raise errors.TooManyPartitions(
+                f"The query reads {len(partition_ids)} partitions of a table, more than"
+                f" max_partitions_to_read = {limit}.",
+                hint="Narrow it by the partition key, or raise the setting.",
             )
 
     def count_selection(
@@ -446,3 +457,9 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
+
+
+def _least(settings: Settings, name: str) -> int:
+    """Return the smaller of a limit and its form for the servers that hold the data; 0 means no limit."""
+    limits = (settings.integer(name), settings.integer(f"{name}_leaf"))
+    return min((limit for limit in limits if limit), default=0)

@@ -20,6 +20,26 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         False,
         "A FixedString is written without the zero bytes at its end.",
     ),
+    (
+        "output_format_always_write_decimal_point_in_float_and_decimal",
+        False,
+        "Whole floats and decimals end with a point.",
+    ),
+    (
+        "date_time_64_output_format_cut_trailing_zeros_align_to_groups_of_thousands",
+        False,
+        "A DateTime64 has 0, 3, 6 or 9 digits behind the point, as few as it needs.",
+    ),
+    (
+        "output_format_csv_header_serialize_tuple_into_separate_columns",
+        True,
+        "The names of CSV are those of the elements of a Tuple.",
+    ),
+    (
+        "output_format_bson_string_as_string",
+        False,
+        "BSONEachRow has texts as strings, not as binaries.",
+    ),
     ("output_format_tsv_crlf_end_of_line", False, "Lines of TabSeparated end with CR LF."),
     ("output_format_csv_crlf_end_of_line", False, "Lines of CSV end with CR LF."),
     (
@@ -320,6 +340,11 @@ _COUNTS: tuple[tuple[str, int, str], ...] = (
         4,
         "A name that is wider by no more than this is not cut.",
     ),
+    (
+        "output_format_float_precision",
+        0,
+        "Digits of floats behind the point, at most; 0: as many as they need.",
+    ),
     ("output_format_sql_insert_max_batch_size", 65_409, "Rows of a statement of SQLInsert."),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
     (
@@ -365,6 +390,12 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         "UTF-8",
         ("UTF-8", "ASCII"),
         "Pretty formats draw their lines by characters of Unicode, or of ASCII.",
+    ),
+    (
+        "interval_output_format",
+        "numeric",
+        ("numeric", "kusto"),
+        "Formats write intervals as numbers, or as spans of time: 1.02:03:04.",
     ),
     (
         "date_time_output_format",

@@ -152,6 +152,8 @@ def _limits() -> tuple[SettingDefinition, ...]:
     texts = {
         "max_result_bytes": "Bytes of a result.",
         "max_bytes_to_read": "Bytes that a query reads.",
+        "max_rows_to_read_leaf": "Rows that a query reads.",
+        "max_bytes_to_read_leaf": "Bytes that a query reads.",
         "max_columns_to_read": "Columns of a table that a query reads.",
         "max_rows_in_set": "Rows of the set of an IN.",
         "max_rows_in_distinct": "Distinct rows of a DISTINCT.",

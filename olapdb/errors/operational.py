@@ -29,6 +29,10 @@ class TooManyRows(OperationalError, name="TOO_MANY_ROWS", code=158):
     """A statement that reads, or a result that has, more rows than a limit allows."""
 
 
+class TooManyPartitions(OperationalError, name="TOO_MANY_PARTITIONS", code=565):
+    """A query that reads more partitions than a limit allows."""
+
+
 class TooManyRowsOrBytes(OperationalError, name="TOO_MANY_ROWS_OR_BYTES", code=396):
     """A query with a larger result, or more temporary data on disk, than a limit allows."""
 

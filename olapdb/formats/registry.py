@@ -10,6 +10,7 @@ from types import MappingProxyType
 from olapdb.errors import FormatNotForInput, FormatNotForOutput, UnknownFormat
 from olapdb.formats import (
     arrow,
+    bson,
     csv,
     custom,
     form,
@@ -26,6 +27,7 @@ from olapdb.formats import (
     null,
     one,
     pretty,
+    prometheus,
     raw,
     row_binary,
     tab_separated,
@@ -55,6 +57,8 @@ _MODULES = (
     row_binary,
     native,
     message_pack,
+    bson,
+    prometheus,
     npy,
     form,
     hive_text,
