@@ -40,6 +40,11 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         False,
         "BSONEachRow has texts as strings, not as binaries.",
     ),
+    (
+        "input_format_avro_allow_missing_fields",
+        False,
+        "Columns that the fields of Avro data lack have their default; else they are an error.",
+    ),
     ("output_format_tsv_crlf_end_of_line", False, "Lines of TabSeparated end with CR LF."),
     ("output_format_csv_crlf_end_of_line", False, "Lines of CSV end with CR LF."),
     (
@@ -345,6 +350,11 @@ _COUNTS: tuple[tuple[str, int, str], ...] = (
         0,
         "Digits of floats behind the point, at most; 0: as many as they need.",
     ),
+    (
+        "output_format_avro_sync_interval",
+        16_384,
+        "Bytes of a block of Avro, about, before compression.",
+    ),
     ("output_format_sql_insert_max_batch_size", 65_409, "Rows of a statement of SQLInsert."),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
     (
@@ -390,6 +400,12 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         "UTF-8",
         ("UTF-8", "ASCII"),
         "Pretty formats draw their lines by characters of Unicode, or of ASCII.",
+    ),
+    (
+        "output_format_avro_codec",
+        "",
+        ("", "null", "deflate", "snappy", "zstd"),
+        "The compression of Avro; '' is snappy.",
     ),
     (
         "interval_output_format",

@@ -18,6 +18,7 @@ BINARY = ("Parquet", "Arrow", "ArrowStream", "ORC")
 
 BYTES = (
     *BINARY,
+    "Avro",
     "BSONEachRow",
     "MsgPack",
     "Native",

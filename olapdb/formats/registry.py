@@ -10,6 +10,7 @@ from types import MappingProxyType
 from olapdb.errors import FormatNotForInput, FormatNotForOutput, UnknownFormat
 from olapdb.formats import (
     arrow,
+    avro,
     bson,
     csv,
     custom,
@@ -58,6 +59,7 @@ _MODULES = (
     native,
     message_pack,
     bson,
+    avro,
     prometheus,
     npy,
     form,
