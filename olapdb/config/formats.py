@@ -45,6 +45,76 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         False,
         "Columns that the fields of Avro data lack have their default; else they are an error.",
     ),
+    (
+        "input_format_defaults_for_omitted_fields",
+        True,
+        "Columns that the data lack have their DEFAULT, else the default of their type.",
+    ),
+    (
+        "input_format_force_null_for_omitted_fields",
+        False,
+        "Columns that the data lack are NULL; those that cannot be are an error.",
+    ),
+    (
+        "input_format_allow_errors_ratio",
+        0.0,
+        "As input_format_allow_errors_num, as a fraction of the rows so far.",
+    ),
+    (
+        "input_format_csv_use_default_on_bad_values",
+        False,
+        "Values of CSV that their column cannot hold are its type's default.",
+    ),
+    (
+        "input_format_csv_enum_as_number",
+        False,
+        "Enums of CSV are written as the numbers of their elements.",
+    ),
+    (
+        "input_format_tsv_enum_as_number",
+        False,
+        "Enums of TabSeparated are written as the numbers of their elements.",
+    ),
+    (
+        "input_format_ipv4_default_on_conversion_error",
+        False,
+        "Texts that are no address of IPv4 are 0.0.0.0, not an error.",
+    ),
+    (
+        "input_format_ipv6_default_on_conversion_error",
+        False,
+        "Texts that are no address of IPv6 are ::, not an error.",
+    ),
+    (
+        "input_format_json_read_numbers_as_strings",
+        True,
+        "Numbers of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_read_bools_as_strings",
+        True,
+        "true and false of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_read_objects_as_strings",
+        True,
+        "Objects of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_read_arrays_as_strings",
+        True,
+        "Arrays of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_ignore_unknown_keys_in_named_tuple",
+        True,
+        "Members of an object of JSON that a tuple lacks are skipped; else an error.",
+    ),
+    (
+        "input_format_json_defaults_for_missing_elements_in_named_tuple",
+        True,
+        "Elements of a tuple that an object of JSON lacks have their default; else they are an error.",
+    ),
     ("output_format_tsv_crlf_end_of_line", False, "Lines of TabSeparated end with CR LF."),
     ("output_format_csv_crlf_end_of_line", False, "Lines of CSV end with CR LF."),
     (
@@ -358,6 +428,11 @@ _COUNTS: tuple[tuple[str, int, str], ...] = (
     ("output_format_sql_insert_max_batch_size", 65_409, "Rows of a statement of SQLInsert."),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
     (
+        "input_format_allow_errors_num",
+        0,
+        "Rows with values that their columns cannot hold which an INSERT leaves out.",
+    ),
+    (
         "input_format_msgpack_number_of_columns",
         0,
         "The columns of MsgPack data without a structure.",
@@ -442,14 +517,6 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         "auto",
         ("auto", "match_case", "ignore_case"),
         "Names in data mean the columns that are written alike; auto: else those that differ in case.",
-    ),
-    ("input_format_allow_errors_num", 0, (0,), "An INSERT stores all rows of the data, or none."),
-    ("input_format_allow_errors_ratio", 0.0, (0.0,), "An INSERT stores all rows, or none."),
-    (
-        "input_format_defaults_for_omitted_fields",
-        True,
-        (True,),
-        "Columns that the data lack have their DEFAULT.",
     ),
 )
 

@@ -770,8 +770,9 @@ _DEFINED = (
     SettingDefinition(
         "date_time_input_format",
         "best_effort",
-        "Texts of times are read in every format that parseDateTimeBestEffort knows.",
-        only=("best_effort",),
+        "How data have times: as parseDateTimeBestEffort reads them, …BestEffortUS, or YYYY-MM-DD hh:mm:ss"
+        " and Unix seconds alone (basic).",
+        only=("best_effort", "best_effort_us", "basic"),
     ),
 )
 

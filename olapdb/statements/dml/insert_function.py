@@ -179,7 +179,9 @@ class _File:
         file = NewFile(path, mode, self.compression)
         file.check(self.format)
         written = _Counted()
-        file.write(self._pieces(table, written.through(blocks), _has_bytes(path) and mode != ""))
+        file.write(
+            self._pieces(table, written.through(blocks), mode == "APPEND" and _has_bytes(path))
+        )
         return written.rows
 
     def _pieces(
