@@ -229,6 +229,7 @@ class ExecutionContext:
         self._time_limit_seconds = settings.number("max_execution_time")
         self._rows_to_read_max = _least(settings, "max_rows_to_read")
         self._bytes_to_read_max = _least(settings, "max_bytes_to_read")
+        self._limits_speed = any(settings.integer(name) for name in _SPEEDS)
         self._partitions_to_read_max = settings.integer("max_partitions_to_read")
         self.threads = settings.threads
 
@@ -236,6 +237,8 @@ class ExecutionContext:
         """Add to the statistics; raise TooManyRows past max_rows_to_read, TooManyBytes past
         max_bytes_to_read."""
         self.statistics.add_read(rows, read_bytes)
+        if self._limits_speed:
+            self._check_speed()
         limit = self._rows_to_read_max
         if limit and self.statistics.rows_read > limit:
             raise errors.TooManyRows(
@@ -248,6 +251,25 @@ class ExecutionContext:
                 f"The query read more than max_bytes_to_read = {limit} bytes.",
                 hint="Name fewer columns, or raise the setting.",
             )
+
+    def _check_speed(self) -> None:
+        """Wait so that the query reads no faster than max_execution_speed…; raise TooSlow if it reads less a second
+        than min_execution_speed…, once timeout_before_checking_execution_speed seconds have passed."""
+        settings = Settings.of(self.settings)
+        elapsed = self.clock() - self._started
+        read = (self.statistics.rows_read, self.statistics.bytes_read)
+        least = [settings.integer(name) for name in _SPEEDS[:2]]
+        after = settings.number("timeout_before_checking_execution_speed")
+        for count, speed in zip(read, least, strict=True):
+            if speed and elapsed > after and count < speed * elapsed:
+                raise errors.TooSlow(
+                    f"The query reads {count / elapsed:.0f} a second, less than {speed}.",
+                    hint="The settings min_execution_speed and …_bytes say how many it must.",
+                )
+        most = [settings.integer(name) for name in _SPEEDS[2:]]
+        waits = [count / speed - elapsed for count, speed in zip(read, most, strict=True) if speed]
+        if (wait := max(waits, default=0.0)) > 0:
+            self.cancelled.wait(wait)
 
     def count_partitions(self, partition_ids: Collection[str]) -> None:
         """Raise TooManyPartitions for more partitions of a table than max_partitions_to_read."""
@@ -457,6 +479,12 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
+
+
+_SPEEDS = (
+    *("min_execution_speed", "min_execution_speed_bytes"),
+    *("max_execution_speed", "max_execution_speed_bytes"),
+)
 
 
 def _least(settings: Settings, name: str) -> int:

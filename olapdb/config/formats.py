@@ -193,6 +193,11 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         "FROM INFILE, file(). Only connect() sets it; empty: none.",
     ),
     (
+        "engine_file_empty_if_not_exists",
+        False,
+        "file() of a file that does not exist has no rows; else it is an error.",
+    ),
+    (
         "engine_file_truncate_on_insert",
         False,
         "INSERT INTO FUNCTION file() replaces a file that exists.",
@@ -329,6 +334,11 @@ _INFERRED: tuple[tuple[str, SettingValue, str], ...] = (
     ("input_format_try_infer_integers", True, "Whole numbers in texts are Int64, not Float64."),
     ("input_format_try_infer_dates", True, "Texts of days are dates."),
     ("input_format_try_infer_datetimes", True, "Texts of days and times are times."),
+    (
+        "input_format_try_infer_datetimes_only_datetime64",
+        False,
+        "Texts of times are DateTime64, never DateTime.",
+    ),
     ("input_format_try_infer_exponent_floats", False, "Texts such as 1e5 are numbers."),
     ("input_format_json_try_infer_numbers_from_strings", False, "Strings of JSON may be numbers."),
     (

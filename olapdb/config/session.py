@@ -359,6 +359,16 @@ _DEFINED = (
         " has them.",
         check=_check_version,
     ),
+    *(
+        SettingDefinition(
+            f"{bound}_execution_speed{suffix}",
+            0,
+            f"{what} that a query reads a second: {said}. 0 means no limit.",
+            minimum=0,
+        )
+        for bound, said in (("min", "fewer are an error"), ("max", "more make it wait"))
+        for suffix, what in (("", "Rows"), ("_bytes", "Bytes"))
+    ),
     SettingDefinition(
         "max_partitions_to_read",
         -1,
@@ -424,7 +434,7 @@ _DEFINED = (
         "count_distinct_implementation",
         "uniqExact",
         "What count(DISTINCT x) is.",
-        only=("uniqExact", "uniq"),
+        only=("uniqExact", "uniq", "uniqCombined", "uniqCombined64", "uniqHLL12"),
     ),
     SettingDefinition(
         "group_by_use_nulls",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -102,6 +103,9 @@ class _Columns:
 
     def _virtual(self, name: str, kind: DataType) -> pa.Array:
         """Return a column that says where the rows are from."""
+        if name == "_row_number":
+            numbers = np.arange(self._first_row, self._first_row + self._rows.rows)
+            return pa.array(numbers, kind.arrow)
         value = self._facts[name]
         if isinstance(value, int):
             scalar = pa.scalar(value, pa.int64())
