@@ -96,6 +96,16 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         "true and false of JSON are texts of String columns; else an error.",
     ),
     (
+        "input_format_json_read_bools_as_numbers",
+        True,
+        "A column of JSON with numbers, true and false has numbers; else its type is an error.",
+    ),
+    (
+        "input_format_json_infer_incomplete_types_as_strings",
+        True,
+        "A column of JSON with null or empty arrays alone has texts; else its type is an error.",
+    ),
+    (
         "input_format_json_read_objects_as_strings",
         True,
         "Objects of JSON are texts of String columns; else an error.",

@@ -320,7 +320,9 @@ def _read(source: Input) -> Iterator[Rows]:
 
 
 def _type_of(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> types.DataType | None:
-    """Return the type of values of these kinds, None if all are null. Raises TypeMismatch."""
+    """Return the type of values of these kinds, None if all are null.
+
+    Raises CannotExtractTableStructure."""
     present = kinds != _NULL
     kinds, at = kinds[present], at[present]
     known = set(kinds.tolist())
@@ -338,10 +340,7 @@ def _type_of(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> types.
         return None if inner is None else types.Array(types.make_nullable(inner))
     if known == {_DOCUMENT}:
         return _type_of_documents(documents, at)
-    raise errors.TypeMismatch(
-        f"Values of BSON are of several kinds: {', '.join(_NAMES[kind] for kind in sorted(known))}.",
-        hint="Give the structure: file('path', 'BSONEachRow', 'a UInt8, b String').",
-    )
+    raise no_structure(f"values are {', '.join(_NAMES[kind] for kind in sorted(known))}")
 
 
 def _type_of_documents(documents: _Documents, at: np.ndarray) -> types.DataType | None:

@@ -385,10 +385,55 @@ def infer_object_texts(source: Input, texts: pa.Array | None) -> Structure:
 
 
 def inferred_type(index: JsonIndex, tokens: np.ndarray, source: Input) -> types.DataType:
-    """Return the type of a column's values, Nullable where it can be; String where all are null."""
-    return types.make_nullable(
-        type_of_tokens(index, tokens, Guess.of(source.settings, json=True)) or types.STRING
-    )
+    """Return the type of a column's values, Nullable where it can be; String where all are null.
+
+    Raises CannotExtractTableStructure for rows whose values have no type in common, and for null alone where
+    the settings say so."""
+    guess = Guess.of(source.settings, json=True)
+    _require_one_type(index, tokens, guess, source)
+    found = type_of_tokens(index, tokens, guess)
+    as_text = source.settings.boolean("input_format_json_infer_incomplete_types_as_strings")
+    if not as_text and (found is None or _has_no_elements(index, tokens, found)):
+        raise no_structure("a column has nothing but null or empty arrays")
+    return types.make_nullable(found or types.STRING)
+
+
+def _has_no_elements(index: JsonIndex, tokens: np.ndarray, found: types.DataType) -> bool:
+    """Return whether the values are arrays of which none has an element that is not null."""
+    while isinstance(found, types.Array):
+        arrays = tokens[index.kind_of(tokens) == ARRAY]
+        tokens = paths.members_of(index, arrays)[1]
+        if not len(tokens) or bool(_is_null(index, tokens).all()):
+            return True
+        found = types.plain(found.inner)
+    return False
+
+
+def _require_one_type(index: JsonIndex, tokens: np.ndarray, guess: Guess, source: Input) -> None:
+    """Raise CannotExtractTableStructure for arrays or objects among other values, numbers among strings and
+    Bools among numbers where the settings do not allow these."""
+    kinds = index.kind_of(tokens)
+    kinds = np.where(_is_null(index, tokens), -1, kinds)
+    words = index.data[index.start[tokens[kinds == SCALAR]]]
+    bools = np.isin(words, list(b"tf"))
+    found = {
+        "arrays": bool((kinds == ARRAY).any()),
+        "objects": guess.named_tuples and bool((kinds == OBJECT).any()),
+        "strings": bool((kinds == STRING).any()),
+        "numbers": bool((~bools).any()),
+        "bools": bool(bools.any()),
+    }
+    present = {name for name, is_there in found.items() if is_there}
+    settings, prefix = source.settings, "input_format_json_read_"
+    one_type = len(present) < 2 or not present & {"arrays", "objects"}
+    if present >= {"strings", "numbers"}:
+        one_type &= settings.boolean(f"{prefix}numbers_as_strings")
+    if present >= {"strings", "bools"}:
+        one_type &= settings.boolean(f"{prefix}bools_as_strings")
+    if present >= {"numbers", "bools"} and "strings" not in present:
+        one_type &= settings.boolean(f"{prefix}bools_as_numbers")
+    if not one_type:
+        raise no_structure(f"rows of a column have {', '.join(sorted(present))}")
 
 
 def object_reader() -> Reader:

@@ -347,13 +347,10 @@ def _guessed_list(
 
 
 def _common(kinds: Sequence[types.DataType | None]) -> types.DataType | None:
-    """Return the one type of values that are not nil, None for none. Raises TypeMismatch."""
+    """Return the one type of values that are not nil, None for none. Raises CannotExtractTableStructure."""
     known = {kind for kind in kinds if kind is not None}
     if len(known) > 1:
-        raise errors.TypeMismatch(
-            f"Values have the types {', '.join(sorted(k.name for k in known))}.",
-            hint="Give the structure: file('path', 'MsgPack', 'a UInt8, b String').",
-        )
+        raise no_structure(f"values are {', '.join(sorted(k.name for k in known))}")
     return known.pop() if known else None
 
 

@@ -100,20 +100,14 @@ def basic_timestamps(array: pa.Array, target: DateTime | DateTime64, zone: str) 
         return found
     row = int(np.argmin(to_numpy(found.is_valid())))
     text = array[row].as_py()
-    begins = re.match(rf"{_BASIC_BEGIN}|\d", text) is not None
-    kind = (
-        CannotParse
-        if begins and not re.fullmatch(r"[-0-9]+ [0-9:]*", text)
-        else CannotParseDateTime
-    )
+    incomplete = re.fullmatch(r"\d{4}\D\d\d\D\d\d[ T].{0,7}", text) is not None
+    begins = re.match(r"\d{4}-\d", text) is not None
+    kind = CannotParse if begins and not incomplete else CannotParseDateTime
     raise kind(
         f"Cannot parse {text!r} as {target}.",
         hint="It is written YYYY-MM-DD hh:mm:ss; other forms need"
         " cast_string_to_date_time_mode = 'best_effort'.",
     ).at_row(row)
-
-
-_BASIC_BEGIN = r"\d{4}-\d{1,2}-\d{1,2}"
 
 
 def _parse_unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
