@@ -92,7 +92,7 @@ class _Chunks:
         while True:
             further = step[at]
             if (further == at).all():
-                return self._starts[at]
+                return np.asarray(self._starts[at])
             at, step = further, step[step]
 
     def elements(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,6 @@ from olapdb.functions.casts import (
     lossless,
     nested_texts,
     numbers,
-    overflow,
     parse_dates,
     parse_timestamps,
     parsing,
@@ -35,8 +34,10 @@ from olapdb.lazy import LazyModule
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 if TYPE_CHECKING:
+    from olapdb.functions.casts import overflow
     from olapdb.functions.variants import casts as variant_casts
 else:
+    overflow = LazyModule("olapdb.functions.casts.overflow")
     variant_casts = LazyModule("olapdb.functions.variants.casts")
 
 
@@ -482,8 +483,8 @@ def _under_settings(
     return None
 
 
-_SATURATES = f"{overflow.SETTING}=saturate"
-_THROWS = f"{overflow.SETTING}=throw"
+_SATURATES = "date_time_overflow_behavior=saturate"
+_THROWS = "date_time_overflow_behavior=throw"
 
 
 def _has_enum_conversion(source: types.DataType) -> bool:
