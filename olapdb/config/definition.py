@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.config.setting_choices import check_choice
@@ -17,6 +16,7 @@ from olapdb.errors import (
     ProgrammingError,
     SettingOutOfRange,
 )
+from olapdb.records import dataclass
 
 SettingValue = bool | int | float | str
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from olapdb import errors, types
 from olapdb.functions import parse_type
+from olapdb.records import dataclass
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _LOGICAL: Mapping[str, types.DataType] = {

@@ -6,7 +6,6 @@ found by powers of two of them."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +20,7 @@ from olapdb.formats.heads import no_structure, unknown_field
 from olapdb.formats.row_binary_read import byte_width, scalars_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
+from olapdb.records import dataclass
 
 _DOUBLE, _STRING, _DOCUMENT, _ARRAY, _BINARY, _OBJECT_ID, _BOOL = 1, 2, 3, 4, 5, 7, 8
 _TIME, _NULL, _CODE, _SYMBOL, _INT32, _INT64 = 9, 10, 13, 14, 16, 18

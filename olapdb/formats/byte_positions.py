@@ -7,11 +7,11 @@ mapped to arrays of positions. A position behind the data is `ByteBlock.beyond`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from olapdb import errors
+from olapdb.records import dataclass
 
 BLOCK_BYTES = 1 << 18
 """Bytes whose rows are found at once: each has several positions of 8 bytes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 
@@ -33,6 +33,7 @@ from olapdb.formats.texts import (
 )
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
+from olapdb.records import dataclass
 
 _UNQUOTED = types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
 _QUOTE, _NEWLINE = ord('"'), ord("\n")

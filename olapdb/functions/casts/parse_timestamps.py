@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from olapdb.functions.kernels.calendar import (
     utc_of_text,
     zone_of,
 )
+from olapdb.records import dataclass
 from olapdb.types import DateTime, DateTime64
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
