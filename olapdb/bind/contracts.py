@@ -114,6 +114,10 @@ class BindContext:
         """Return a setting as a truth value, its default where it was not changed."""
         return Settings.of(self.settings).boolean(name)
 
+    def setting(self, name: str) -> SettingValue:
+        """Return a setting, its default where it was not changed."""
+        return Settings.of(self.settings)[name]
+
     def text(self, name: str) -> str:
         """Return a setting as text, its default where it was not changed."""
         return Settings.of(self.settings).text(name)

@@ -185,7 +185,7 @@ class ExpressionBinder:
         """Return a call of a scalar function, folded where all arguments are constant."""
         if self.context.refuses_columns:
             require_constants(name, arguments)
-        called = function_settings.name_with_settings(name, self.context.flag)
+        called = function_settings.name_with_settings(name, self.context.setting)
         bound = constants.call(called, arguments, self.environment)
         if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):
             refuse_new_variant(bound, arguments)
@@ -598,7 +598,11 @@ class ExpressionBinder:
             bound = constants.cast_literal(expression, bound)
         if self.context.flag("cast_keep_nullable") and types.is_nullable(bound.type):
             target = types.make_nullable(target)
-        return self.cast(bound, functions.with_zone_of(bound.type, target))
+        target = functions.with_zone_of(bound.type, target)
+        called = function_settings.name_with_settings("CAST", self.context.setting)
+        if called == "CAST" or bound.type == target:
+            return self.cast(bound, target)
+        return constants.call(called, (bound, constants.string(target.name)), self.environment)
 
     def _cast_function(self, node: sql.Function) -> expressions.Expression:
         """Bind `CAST(x, 'Type')`. Raises BadArguments."""

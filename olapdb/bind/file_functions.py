@@ -24,6 +24,7 @@ from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant
 from olapdb.sql import nodes as sql
 from olapdb.types import (
+    INT64,
     STRING,
     UINT64,
     Array,
@@ -41,6 +42,7 @@ VIRTUAL: Structure = (
     ("_file", LowCardinality(STRING)),
     ("_size", Nullable(UINT64)),
     ("_time", Nullable(DateTime(None))),
+    ("_row_number", Nullable(INT64)),
 )
 """The columns of file() that say where a row is from; `*` does not show them."""
 MOMENTARY = "files, which change without an INSERT"
@@ -104,6 +106,8 @@ def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
         )
     if structure.strip().lower() != "auto":
         reader_of(chosen.name)
+    if settings.boolean("engine_file_empty_if_not_exists") and structure.strip().lower() != "auto":
+        paths = tuple(one for one in paths if os.path.isfile(one))
     for missing in (one for one in paths if not os.path.isfile(one)):
         kind = errors.CannotStat if structure.strip().lower() == "auto" else errors.FileDoesntExist
         raise kind(f"There is no file {missing}.")

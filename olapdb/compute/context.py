@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import field
@@ -228,14 +228,18 @@ class ExecutionContext:
         if block_rows < int(SESSION_SETTINGS["max_block_size"].default):
             self.batch_rows = min(self.batch_rows, block_rows)
         self._time_limit_seconds = settings.number("max_execution_time")
-        self._rows_to_read_max = settings.integer("max_rows_to_read")
-        self._bytes_to_read_max = settings.integer("max_bytes_to_read")
+        self._rows_to_read_max = _least(settings, "max_rows_to_read")
+        self._bytes_to_read_max = _least(settings, "max_bytes_to_read")
+        self._limits_speed = any(settings.integer(name) for name in _SPEEDS)
+        self._partitions_to_read_max = settings.integer("max_partitions_to_read")
         self.threads = settings.threads
 
     def count_read(self, rows: int, read_bytes: int) -> None:
         """Add to the statistics; raise TooManyRows past max_rows_to_read, TooManyBytes past
         max_bytes_to_read."""
         self.statistics.add_read(rows, read_bytes)
+        if self._limits_speed:
+            self._check_speed()
         limit = self._rows_to_read_max
         if limit and self.statistics.rows_read > limit:
             raise errors.TooManyRows(
@@ -247,6 +251,35 @@ class ExecutionContext:
             raise errors.TooManyBytes(
                 f"The query read more than max_bytes_to_read = {limit} bytes.",
                 hint="Name fewer columns, or raise the setting.",
+            )
+
+    def _check_speed(self) -> None:
+        """Wait so that the query reads no faster than max_execution_speed…; raise TooSlow if it reads less a second
+        than min_execution_speed…, once timeout_before_checking_execution_speed seconds have passed."""
+        settings = Settings.of(self.settings)
+        elapsed = self.clock() - self._started
+        read = (self.statistics.rows_read, self.statistics.bytes_read)
+        least = [settings.integer(name) for name in _SPEEDS[:2]]
+        after = settings.number("timeout_before_checking_execution_speed")
+        for count, speed in zip(read, least, strict=True):
+            if speed and elapsed > after and count < speed * elapsed:
+                raise errors.TooSlow(
+                    f"The query reads {count / elapsed:.0f} a second, less than {speed}.",
+                    hint="The settings min_execution_speed and …_bytes say how many it must.",
+                )
+        most = [settings.integer(name) for name in _SPEEDS[2:]]
+        waits = [count / speed - elapsed for count, speed in zip(read, most, strict=True) if speed]
+        if (wait := max(waits, default=0.0)) > 0:
+            self.cancelled.wait(wait)
+
+    def count_partitions(self, partition_ids: Collection[str]) -> None:
+        """Raise TooManyPartitions for more partitions of a table than max_partitions_to_read."""
+        limit = self._partitions_to_read_max
+        if 0 < limit < len(partition_ids):
+            raise errors.TooManyPartitions(
+                f"The query reads {len(partition_ids)} partitions of a table, more than"
+                f" max_partitions_to_read = {limit}.",
+                hint="Narrow it by the partition key, or raise the setting.",
             )
 
     def count_selection(
@@ -447,3 +480,15 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
+
+
+_SPEEDS = (
+    *("min_execution_speed", "min_execution_speed_bytes"),
+    *("max_execution_speed", "max_execution_speed_bytes"),
+)
+
+
+def _least(settings: Settings, name: str) -> int:
+    """Return the smaller of a limit and its form for the servers that hold the data; 0 means no limit."""
+    limits = (settings.integer(name), settings.integer(f"{name}_leaf"))
+    return min((limit for limit in limits if limit), default=0)

@@ -8,7 +8,14 @@ from typing import Literal
 
 from olapdb.config.setting_choices import check_choice
 from olapdb.config.setting_types import SESSION_TYPES
-from olapdb.errors import BadArguments, CannotParseSetting, NotSupportedError, SettingOutOfRange
+from olapdb.errors import (
+    BadArguments,
+    CannotParseBoolSetting,
+    CannotParseSetting,
+    NotSupportedError,
+    ProgrammingError,
+    SettingOutOfRange,
+)
 from olapdb.records import dataclass
 
 SettingValue = bool | int | float | str
@@ -63,7 +70,8 @@ class SettingDefinition:
     def _convert(self, value: object) -> SettingValue:
         """Return the value in the type of the default.
 
-        Raise CannotParseSetting if it has no such form.
+        Raise CannotParseSetting if it has no such form, of a Bool CannotParseBoolSetting for a text and
+        SettingOutOfRange for a number.
         """
         expected = type(self.default)
         try:
@@ -77,7 +85,10 @@ class SettingDefinition:
                 return int(bool(value))
             return str(value)
         except (TypeError, ValueError):
-            raise CannotParseSetting(
+            kind: type[ProgrammingError] = CannotParseSetting
+            if expected is bool:
+                kind = CannotParseBoolSetting if isinstance(value, str) else SettingOutOfRange
+            raise kind(
                 f"Setting {self.name} takes a value of type {self.type}, not {value!r}."
             ) from None
 

@@ -20,6 +20,111 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         False,
         "A FixedString is written without the zero bytes at its end.",
     ),
+    (
+        "output_format_always_write_decimal_point_in_float_and_decimal",
+        False,
+        "Whole floats and decimals end with a point.",
+    ),
+    (
+        "date_time_64_output_format_cut_trailing_zeros_align_to_groups_of_thousands",
+        False,
+        "A DateTime64 has 0, 3, 6 or 9 digits behind the point, as few as it needs.",
+    ),
+    (
+        "output_format_csv_header_serialize_tuple_into_separate_columns",
+        True,
+        "The names of CSV are those of the elements of a Tuple.",
+    ),
+    (
+        "output_format_bson_string_as_string",
+        False,
+        "BSONEachRow has texts as strings, not as binaries.",
+    ),
+    (
+        "input_format_avro_allow_missing_fields",
+        False,
+        "Columns that the fields of Avro data lack have their default; else they are an error.",
+    ),
+    (
+        "input_format_defaults_for_omitted_fields",
+        True,
+        "Columns that the data lack have their DEFAULT, else the default of their type.",
+    ),
+    (
+        "input_format_force_null_for_omitted_fields",
+        False,
+        "Columns that the data lack are NULL; those that cannot be are an error.",
+    ),
+    (
+        "input_format_allow_errors_ratio",
+        0.0,
+        "As input_format_allow_errors_num, as a fraction of the rows so far.",
+    ),
+    (
+        "input_format_csv_use_default_on_bad_values",
+        False,
+        "Values of CSV that their column cannot hold are its type's default.",
+    ),
+    (
+        "input_format_csv_enum_as_number",
+        False,
+        "Enums of CSV are written as the numbers of their elements.",
+    ),
+    (
+        "input_format_tsv_enum_as_number",
+        False,
+        "Enums of TabSeparated are written as the numbers of their elements.",
+    ),
+    (
+        "input_format_ipv4_default_on_conversion_error",
+        False,
+        "Texts that are no address of IPv4 are 0.0.0.0, not an error.",
+    ),
+    (
+        "input_format_ipv6_default_on_conversion_error",
+        False,
+        "Texts that are no address of IPv6 are ::, not an error.",
+    ),
+    (
+        "input_format_json_read_numbers_as_strings",
+        True,
+        "Numbers of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_read_bools_as_strings",
+        True,
+        "true and false of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_read_bools_as_numbers",
+        True,
+        "A column of JSON with numbers, true and false has numbers; else its type is an error.",
+    ),
+    (
+        "input_format_json_infer_incomplete_types_as_strings",
+        True,
+        "A column of JSON with null or empty arrays alone has texts; else its type is an error.",
+    ),
+    (
+        "input_format_json_read_objects_as_strings",
+        True,
+        "Objects of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_read_arrays_as_strings",
+        True,
+        "Arrays of JSON are texts of String columns; else an error.",
+    ),
+    (
+        "input_format_json_ignore_unknown_keys_in_named_tuple",
+        True,
+        "Members of an object of JSON that a tuple lacks are skipped; else an error.",
+    ),
+    (
+        "input_format_json_defaults_for_missing_elements_in_named_tuple",
+        True,
+        "Elements of a tuple that an object of JSON lacks have their default; else they are an error.",
+    ),
     ("output_format_tsv_crlf_end_of_line", False, "Lines of TabSeparated end with CR LF."),
     ("output_format_csv_crlf_end_of_line", False, "Lines of CSV end with CR LF."),
     (
@@ -96,6 +201,11 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
         "",
         "Folders, separated as in PATH, whose files statements may read and write: INTO OUTFILE, "
         "FROM INFILE, file(). Only connect() sets it; empty: none.",
+    ),
+    (
+        "engine_file_empty_if_not_exists",
+        False,
+        "file() of a file that does not exist has no rows; else it is an error.",
     ),
     (
         "engine_file_truncate_on_insert",
@@ -234,6 +344,11 @@ _INFERRED: tuple[tuple[str, SettingValue, str], ...] = (
     ("input_format_try_infer_integers", True, "Whole numbers in texts are Int64, not Float64."),
     ("input_format_try_infer_dates", True, "Texts of days are dates."),
     ("input_format_try_infer_datetimes", True, "Texts of days and times are times."),
+    (
+        "input_format_try_infer_datetimes_only_datetime64",
+        False,
+        "Texts of times are DateTime64, never DateTime.",
+    ),
     ("input_format_try_infer_exponent_floats", False, "Texts such as 1e5 are numbers."),
     ("input_format_json_try_infer_numbers_from_strings", False, "Strings of JSON may be numbers."),
     (
@@ -320,8 +435,28 @@ _COUNTS: tuple[tuple[str, int, str], ...] = (
         4,
         "A name that is wider by no more than this is not cut.",
     ),
+    (
+        "output_format_float_precision",
+        0,
+        "Digits of floats behind the point, at most; 0: as many as they need.",
+    ),
+    (
+        "output_format_avro_sync_interval",
+        16_384,
+        "Bytes of a block of Avro, about, before compression.",
+    ),
     ("output_format_sql_insert_max_batch_size", 65_409, "Rows of a statement of SQLInsert."),
     ("output_format_parquet_row_group_size", 1_000_000, "Rows of a row group of Parquet."),
+    (
+        "input_format_allow_errors_num",
+        0,
+        "Rows with values that their columns cannot hold which an INSERT leaves out.",
+    ),
+    (
+        "input_format_msgpack_number_of_columns",
+        0,
+        "The columns of MsgPack data without a structure.",
+    ),
     ("input_format_csv_skip_first_lines", 0, "Lines that are skipped at the start of CSV."),
     (
         "input_format_tsv_skip_first_lines",
@@ -348,12 +483,30 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         ("Raw", "Escaped", "Quoted", "CSV", "JSON"),
         "How values of Regexp are written: as TSVRaw, TabSeparated, Values, CSV or JSON.",
     ),
+    (
+        "output_format_msgpack_uuid_representation",
+        "ext",
+        ("ext", "bin", "str"),
+        "How MsgPack has UUIDs: as an extension, as 16 bytes, or as text.",
+    ),
     ("output_format_pretty_color", "auto", ("auto", "0"), "Pretty formats write no colors."),
     (
         "output_format_pretty_grid_charset",
         "UTF-8",
         ("UTF-8", "ASCII"),
         "Pretty formats draw their lines by characters of Unicode, or of ASCII.",
+    ),
+    (
+        "output_format_avro_codec",
+        "",
+        ("", "null", "deflate", "snappy", "zstd"),
+        "The compression of Avro; '' is snappy.",
+    ),
+    (
+        "interval_output_format",
+        "numeric",
+        ("numeric", "kusto"),
+        "Formats write intervals as numbers, or as spans of time: 1.02:03:04.",
     ),
     (
         "date_time_output_format",
@@ -384,14 +537,6 @@ _CHOICES: tuple[tuple[str, SettingValue, tuple[SettingValue, ...], str], ...] = 
         "auto",
         ("auto", "match_case", "ignore_case"),
         "Names in data mean the columns that are written alike; auto: else those that differ in case.",
-    ),
-    ("input_format_allow_errors_num", 0, (0,), "An INSERT stores all rows of the data, or none."),
-    ("input_format_allow_errors_ratio", 0.0, (0.0,), "An INSERT stores all rows, or none."),
-    (
-        "input_format_defaults_for_omitted_fields",
-        True,
-        (True,),
-        "Columns that the data lack have their DEFAULT.",
     ),
 )
 

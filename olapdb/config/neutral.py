@@ -21,6 +21,15 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("allow_experimental_lightweight_delete", True),
     ("enable_lightweight_delete", True),
     ("lightweight_deletes_sync", 2),
+    # Names of columns come from the text, as ClickHouse's analyzer makes them.
+    ("legacy_column_name_of_tuple_literal", False),
+    # There are no users, no other servers, and no sessions of a server.
+    ("max_memory_usage_for_user", 0),
+    ("max_concurrent_queries_for_user", 0),
+    ("max_temporary_data_on_disk_size_for_user", 0),
+    ("max_network_bandwidth_for_user", 0),
+    ("max_rows_to_transfer", 0),
+    ("max_bytes_to_transfer", 0),
     ("use_query_cache", False),
     ("send_progress_in_http_headers", False),
     ("deduplicate_blocks_in_dependent_materialized_views", True),

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from olapdb.config.definition import SettingDefinition, known_settings
 from olapdb.config.fixed_settings import FIXED_AT_DEFAULT
 from olapdb.config.formats import FORMAT_SETTINGS
 from olapdb.config.neutral import NEUTRAL_SETTINGS
 from olapdb.config.server_settings import SERVER_SETTINGS
+from olapdb.lazy import LazyModule
 from olapdb.types import known_zone_or_none
+
+if TYPE_CHECKING:
+    from olapdb.config import compatibility
+else:
+    compatibility = LazyModule("olapdb.config.compatibility")
 
 _OF_FUNCTIONS = (
     SettingDefinition(
@@ -46,6 +53,76 @@ _OF_FUNCTIONS = (
         True,
         "%c, %k and %l of parseDateTime take one digit too.",
     ),
+    SettingDefinition(
+        "date_time_overflow_behavior",
+        "ignore",
+        "What a day or time beyond Date, DateTime or DateTime64 becomes: another one (ignore), the"
+        " nearest one (saturate), or an error (throw).",
+        only=("ignore", "saturate", "throw"),
+    ),
+    SettingDefinition(
+        "cast_string_to_date_time_mode",
+        "best_effort",
+        "How CAST and toDateTime read texts: as parseDateTimeBestEffort, …BestEffortUS, or YYYY-MM-DD"
+        " hh:mm:ss and Unix seconds alone (basic).",
+        only=("best_effort", "best_effort_us", "basic"),
+    ),
+    SettingDefinition(
+        "cast_ipv4_ipv6_default_on_conversion_error",
+        False,
+        "Texts that are no address are 0.0.0.0 and ::, not an error, in CAST, toIPv4 and toIPv6.",
+    ),
+    SettingDefinition(
+        "enable_extended_results_for_datetime_functions",
+        False,
+        "toStartOfYear and its kin give Date32 for Date32 and DateTime64, toStartOfDay, toStartOfHour"
+        " and theirs DateTime64.",
+    ),
+    SettingDefinition(
+        "function_json_value_return_type_allow_nullable",
+        False,
+        "JSON_VALUE is NULL, not '', where there is no value.",
+    ),
+    SettingDefinition(
+        "function_json_value_return_type_allow_complex",
+        False,
+        "JSON_VALUE returns objects and arrays as texts.",
+    ),
+    SettingDefinition(
+        "splitby_max_substrings_includes_remaining_string",
+        False,
+        "The last of the pieces that splitBy… may return has all that remains.",
+    ),
+    SettingDefinition(
+        "count_matches_stop_at_empty_match", False, "countMatches ends at the first empty match."
+    ),
+    SettingDefinition(
+        "function_visible_width_behavior",
+        1,
+        "0: visibleWidth counts characters; 1: those of East Asia have two columns.",
+        only=(0, 1),
+    ),
+    SettingDefinition(
+        "function_range_max_elements_in_block",
+        500_000_000,
+        "More elements of the arrays of range in a block are an error.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "extract_key_value_pairs_max_pairs_per_row",
+        1000,
+        "More pairs of a row in extractKeyValuePairs are an error; 0 means no limit.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "function_sleep_max_microseconds_per_block",
+        3_000_000,
+        "A longer wait of sleep and sleepEachRow for a block is an error; 0 means no limit.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "use_legacy_to_time", False, "toTime is toTimeWithFixedDate: the time on 1970-01-02."
+    ),
 )
 FUNCTION_SETTINGS = frozenset(definition.name for definition in _OF_FUNCTIONS)
 """The settings that change what a scalar function means; see functions/settings.py."""
@@ -75,6 +152,8 @@ def _limits() -> tuple[SettingDefinition, ...]:
     texts = {
         "max_result_bytes": "Bytes of a result.",
         "max_bytes_to_read": "Bytes that a query reads.",
+        "max_rows_to_read_leaf": "Rows that a query reads.",
+        "max_bytes_to_read_leaf": "Bytes that a query reads.",
         "max_columns_to_read": "Columns of a table that a query reads.",
         "max_rows_in_set": "Rows of the set of an IN.",
         "max_rows_in_distinct": "Distinct rows of a DISTINCT.",
@@ -105,6 +184,11 @@ def _overflow_modes() -> tuple[SettingDefinition, ...]:
         )
         for name in (*(f"{name}_overflow_mode" for name in names), "read_overflow_mode_leaf")
     )
+
+
+def _check_version(text: str) -> None:
+    """Raise BadArguments for a text that is no version of ClickHouse."""
+    compatibility.known_version(text)
 
 
 _DEFAULT_ENGINES = ("MergeTree", "ReplacingMergeTree", "Log", "StripeLog", "Memory", "None")
@@ -268,6 +352,33 @@ _DEFINED = (
         " batch that passes it.",
         only=("throw", "break"),
     ),
+    SettingDefinition(
+        "compatibility",
+        "",
+        "A version of ClickHouse, 24.8: settings that are not set have its defaults, as far as olapdb"
+        " has them.",
+        check=_check_version,
+    ),
+    *(
+        SettingDefinition(
+            f"{bound}_execution_speed{suffix}",
+            0,
+            f"{what} that a query reads a second: {said}. 0 means no limit.",
+            minimum=0,
+        )
+        for bound, said in (("min", "fewer are an error"), ("max", "more make it wait"))
+        for suffix, what in (("", "Rows"), ("_bytes", "Bytes"))
+    ),
+    SettingDefinition(
+        "max_partitions_to_read",
+        -1,
+        "Partitions of a table that a query reads; more are an error. Below 1: no limit.",
+    ),
+    SettingDefinition(
+        "throw_on_max_partitions_per_insert_block",
+        True,
+        "Whether more than max_partitions_per_insert_block is an error.",
+    ),
     *_limits(),
     *_overflow_modes(),
     SettingDefinition(
@@ -323,7 +434,7 @@ _DEFINED = (
         "count_distinct_implementation",
         "uniqExact",
         "What count(DISTINCT x) is.",
-        only=("uniqExact", "uniq"),
+        only=("uniqExact", "uniq", "uniqCombined", "uniqCombined64", "uniqHLL12"),
     ),
     SettingDefinition(
         "group_by_use_nulls",
@@ -669,8 +780,9 @@ _DEFINED = (
     SettingDefinition(
         "date_time_input_format",
         "best_effort",
-        "Texts of times are read in every format that parseDateTimeBestEffort knows.",
-        only=("best_effort",),
+        "How data have times: as parseDateTimeBestEffort reads them, …BestEffortUS, or YYYY-MM-DD hh:mm:ss"
+        " and Unix seconds alone (basic).",
+        only=("best_effort", "best_effort_us", "basic"),
     ),
 )
 

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from olapdb.config.definition import SettingDefinition, SettingValue
 from olapdb.config.formats import AT_CONNECT_ONLY
 from olapdb.config.session import SESSION_SETTINGS
 from olapdb.config.table import MEMORY_SETTINGS, TABLE_SETTINGS
 from olapdb.errors import NotSupportedError, ReadOnly, ReadonlySetting, UnknownSetting
+from olapdb.lazy import LazyModule
 from olapdb.threads import cores
+
+if TYPE_CHECKING:
+    from olapdb.config import compatibility
+else:
+    compatibility = LazyModule("olapdb.config.compatibility")
 
 
 class Settings(Mapping[str, SettingValue]):
     """The settings of a statement or session: every known name has a value, its default unless it was
     changed. Immutable."""
 
-    __slots__ = ("_changed",)
+    __slots__ = ("_changed", "_earlier")
 
     def __init__(self, changed: Mapping[str, object] | None = None) -> None:
         self._changed = {n: lookup(n).parse(v) for n, v in (changed or {}).items()}
+        version = self._changed.get("compatibility")
+        self._earlier = _earlier_values(str(version)) if version else {}
 
     @classmethod
     def of(cls, settings: Mapping[str, object] | None) -> Settings:
@@ -31,6 +42,8 @@ class Settings(Mapping[str, SettingValue]):
     def __getitem__(self, name: str) -> SettingValue:
         if name in self._changed:
             return self._changed[name]
+        if name in self._earlier:
+            return self._earlier[name]
         return SESSION_SETTINGS[name].default
 
     def __iter__(self) -> Iterator[str]:
@@ -117,6 +130,16 @@ class Settings(Mapping[str, SettingValue]):
     def threads(self) -> int:
         """Return the threads of a statement: max_threads, one for each core where it is 0."""
         return self.integer("max_threads") or cores()
+
+
+@lru_cache(maxsize=64)
+def _earlier_values(version: str) -> Mapping[str, SettingValue]:
+    """Return the defaults of a version of ClickHouse that are others now, as far as olapdb has them."""
+    found: dict[str, SettingValue] = {}
+    for name, text in compatibility.earlier_defaults(version).items():
+        with suppress(NotSupportedError):
+            found[name] = SESSION_SETTINGS[name].parse(text)
+    return found
 
 
 def setting_text(value: SettingValue) -> str:

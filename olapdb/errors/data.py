@@ -41,6 +41,10 @@ class CannotParseIPv6(DataError, name="CANNOT_PARSE_IPV6", code=676):
     """A text that is not an IPv6 address."""
 
 
+class OutOfRange(DataError, name="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE", code=321):
+    """A value beyond the range of its type."""
+
+
 class CannotParseBool(DataError, name="CANNOT_PARSE_BOOL", code=467):
     """A text that is not a Bool."""
 

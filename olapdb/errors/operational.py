@@ -29,6 +29,10 @@ class TooManyRows(OperationalError, name="TOO_MANY_ROWS", code=158):
     """A statement that reads, or a result that has, more rows than a limit allows."""
 
 
+class TooManyPartitions(OperationalError, name="TOO_MANY_PARTITIONS", code=565):
+    """A query that reads more partitions than a limit allows."""
+
+
 class TooManyRowsOrBytes(OperationalError, name="TOO_MANY_ROWS_OR_BYTES", code=396):
     """A query with a larger result, or more temporary data on disk, than a limit allows."""
 
@@ -39,6 +43,10 @@ class TooManyBytes(OperationalError, name="TOO_MANY_BYTES", code=307):
 
 class TooManyColumns(OperationalError, name="TOO_MANY_COLUMNS", code=161):
     """A query that reads more columns of a table than a limit allows."""
+
+
+class LimitExceeded(OperationalError, name="LIMIT_EXCEEDED", code=290):
+    """A value with more parts than a setting allows."""
 
 
 class SetSizeLimitExceeded(OperationalError, name="SET_SIZE_LIMIT_EXCEEDED", code=191):

@@ -413,6 +413,10 @@ class CannotParseSetting(ProgrammingError, name="CANNOT_PARSE_INPUT_ASSERTION_FA
     """A setting whose text is not a value of its type."""
 
 
+class CannotParseBoolSetting(ProgrammingError, name="CANNOT_PARSE_BOOL", code=467):
+    """A setting whose text is no Bool."""
+
+
 class SettingOutOfRange(ProgrammingError, name="CANNOT_CONVERT_TYPE", code=70):
     """A setting's value that its type cannot represent."""
 

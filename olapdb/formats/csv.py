@@ -22,7 +22,15 @@ from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tup
 from olapdb.formats.delimited import infer_texts
 from olapdb.formats.header_detection import read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
-from olapdb.formats.texts import body, is_text, joined_rows, shown, with_null, zero_for_empty
+from olapdb.formats.texts import (
+    body,
+    is_text,
+    joined_rows,
+    shown,
+    style_of,
+    with_null,
+    zero_for_empty,
+)
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
 from olapdb.records import dataclass
@@ -47,11 +55,11 @@ class CsvWriter(Writer):
 
     def start(self) -> bytes:
         """Return the lines of names and of types that the format has."""
-        leaves = [
-            leaf
-            for name, data_type in zip(self.header.names, self.header.types, strict=True)
-            for leaf in self._leaves(name, data_type)
-        ]
+        columns = tuple(zip(self.header.names, self.header.types, strict=True))
+        splits = self.header.settings.boolean(
+            "output_format_csv_header_serialize_tuple_into_separate_columns"
+        )
+        leaves = columns if not splits else [leaf for one in columns for leaf in self._leaves(*one)]
         lines = ([name for name, _ in leaves], [t.name for _, t in leaves])[: self._head_lines]
         quoted = [[f'"{text.replace(chr(34), chr(34) * 2)}"' for text in line] for line in lines]
         return "".join(self._delimiter.join(line) + self._end for line in quoted).encode()
@@ -82,7 +90,8 @@ class CsvWriter(Writer):
         if isinstance(plain, types.Variant):
             return gathered(column, plain, self._quoted, pa.string())
         texts = shown(column, data_type, self.header)
-        if isinstance(plain, _UNQUOTED):
+        is_span = isinstance(plain, types.Interval) and style_of(self.header).spans
+        if isinstance(plain, _UNQUOTED) and not is_span:
             return texts
         doubled = pc.replace_substring(texts, '"', '""')
         return pc.binary_join_element_wise('"', doubled, '"', "")

@@ -27,7 +27,8 @@ class Guess:
 
     `exponents`: also 1e5 is a number. `long_numbers`: integers beyond UInt64 are Float64. `numbers`:
     a text in quotes may be a number. `named_tuples`: objects of JSON are tuples. `mixed_arrays`: arrays of JSON are
-    arrays also if their elements have no type in common, else tuples."""
+    arrays also if their elements have no type in common, else tuples. `finest_times`: all times are
+    DateTime64."""
 
     integers: bool = True
     dates: bool = True
@@ -37,6 +38,7 @@ class Guess:
     numbers: bool = False
     named_tuples: bool = True
     mixed_arrays: bool = True
+    finest_times: bool = False
 
     @classmethod
     def of(cls, settings: Settings, *, json: bool = False) -> Guess:
@@ -49,6 +51,7 @@ class Guess:
             exponents=json or settings.boolean(f"{prefix}exponent_floats"),
             long_numbers=not json,
             numbers=json and settings.boolean("input_format_json_try_infer_numbers_from_strings"),
+            finest_times=settings.boolean("input_format_try_infer_datetimes_only_datetime64"),
             mixed_arrays=settings.boolean(
                 "input_format_json_infer_array_of_dynamic_from_array_of_different_types"
             ),
@@ -96,7 +99,9 @@ def _day_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
     if guess.dates and all_match(texts, _DATE):
         return types.DATE
     if guess.times and (all_match(texts, _TIME + r"(\.[0-9]{1,9})?" + _ZONE) or _all_times(texts)):
-        whole = all_match(texts, _TIME + _ZONE) or all_match(texts, _DATE + "|" + _TIME + _ZONE)
+        whole = not guess.finest_times and (
+            all_match(texts, _TIME + _ZONE) or all_match(texts, _DATE + "|" + _TIME + _ZONE)
+        )
         return types.DateTime(None) if whole else types.DateTime64(_NANOSECONDS, None)
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import errors, types
+from olapdb.config import Settings
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.heads import no_structure, unknown_field
 from olapdb.formats.inference import Guess
@@ -35,6 +36,9 @@ from olapdb.records import dataclass
 class _StrictReader(ValueReader):
     """A reader of nested values to which a value that does not convert is an error."""
 
+    settings: Settings = field(default_factory=Settings)
+    """The settings of the data, which say whether objects may lack elements of a tuple, or have others."""
+
     def values(self, tokens: np.ndarray, data_type: types.DataType) -> pa.Array:
         """Return the values of tokens; null is NULL, or the default. Raise CannotParse for others
         that do not convert."""
@@ -49,7 +53,9 @@ class _StrictReader(ValueReader):
         return super().values(tokens, data_type)
 
     def _tuples(self, tokens: np.ndarray, data_type: types.Tuple) -> tuple[pa.Array, np.ndarray]:
-        """Return tuples; raise CannotParseInput for an array of another size."""
+        """Return tuples; raise CannotParseInput for an array of another size, IncorrectData for an object with
+        other members where the settings say so."""
+        self._check_members(tokens, data_type)
         is_array = self.index.kind_of(tokens) == ARRAY
         offsets, _ = paths.members_of(self.index, np.where(is_array, tokens, -1))
         sizes = np.diff(offsets)
@@ -60,6 +66,30 @@ class _StrictReader(ValueReader):
                 f"Cannot read an array of {int(sizes[wrong[0]])} values as {data_type}."
             ).at_row(int(self.index.row[token]))
         return super()._tuples(tokens, data_type)
+
+    def _check_members(self, tokens: np.ndarray, data_type: types.Tuple) -> None:
+        """Raise IncorrectData for an object that lacks an element, or has another member, where the settings
+        do not allow it."""
+        suffix = "_in_named_tuple"
+        missing = f"input_format_json_defaults_for_missing_elements{suffix}"
+        unknown = f"input_format_json_ignore_unknown_keys{suffix}"
+        both = self.settings.boolean(missing) and self.settings.boolean(unknown)
+        if both or not data_type.names:
+            return
+        objects = tokens[self.index.kind_of(tokens) == OBJECT]
+        offsets, values = paths.members_of(self.index, objects)
+        known = pc.is_in(paths.keys_of(self.index, values - 2), pa.array(data_type.names))
+        sums = np.concatenate(([0], np.cumsum(columns.numpy_values(known.cast(pa.int64())))))
+        found = sums[offsets[1:]] - sums[offsets[:-1]]
+        for name, wrong, said in (
+            (missing, found < len(data_type.names), "lacks an element"),
+            (unknown, np.diff(offsets) > found, "has a member that is no element"),
+        ):
+            if wrong.any() and not self.settings.boolean(name):
+                token = int(objects[int(np.argmax(wrong))])
+                raise errors.IncorrectData(
+                    f"A JSON object {said} of {data_type}.", hint=f"SETTINGS {name} = 1 allows it."
+                ).at_row(int(self.index.row[token]))
 
     def _clocks(
         self, texts: pa.Array, data_type: types.Time | types.Time64
@@ -117,7 +147,7 @@ def column_of_tokens(
             ).at_row(int(index.row[token]))
         return values, plain
     if isinstance(plain, types.Array | types.Map | types.Tuple | types.Time | types.Time64):
-        reader = _StrictReader(index, source.environment)
+        reader = _StrictReader(index, source.environment, settings=source.settings)
         missing = (tokens < 0) | _is_null(index, tokens)
         if source.settings.boolean("input_format_json_empty_as_default"):
             missing |= _is_empty(index, tokens)
@@ -126,6 +156,7 @@ def column_of_tokens(
             values = pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
         return values, plain
     if is_text(plain) and not isinstance(plain, types.Enum):
+        _refuse_other_kinds(index, tokens, source)
         texts, present = _raw_texts(index, tokens)
     else:
         texts, present = ValueReader(index, source.environment).strings(tokens)
@@ -140,6 +171,30 @@ def column_of_tokens(
     if not present.all():
         texts = pc.if_else(pa.array(present), texts, pa.scalar(None, pa.string()))
     return texts, types.Nullable(types.STRING)
+
+
+def _refuse_other_kinds(index: JsonIndex, tokens: np.ndarray, source: Input) -> None:
+    """Raise an error for the first value that is no string, where settings say that those of its kind are
+    no texts: CannotParseQuotedString for a number or a Bool, else IncorrectData."""
+    prefix = "input_format_json_read_"
+    kinds = index.kind_of(tokens)
+    is_bool = np.zeros(len(tokens), bool)
+    scalars = np.flatnonzero((kinds == SCALAR) & ~_is_null(index, tokens))
+    is_bool[scalars] = np.isin(index.data[index.start[tokens[scalars]]], list(b"tf"))
+    is_number = np.zeros(len(tokens), bool)
+    is_number[scalars] = ~is_bool[scalars]
+    for name, found, kind in (
+        ("numbers", is_number, errors.CannotParseQuotedString),
+        ("bools", is_bool, errors.CannotParseQuotedString),
+        ("objects", kinds == OBJECT, errors.IncorrectData),
+        ("arrays", kinds == ARRAY, errors.IncorrectData),
+    ):
+        if found.any() and not source.settings.boolean(f"{prefix}{name}_as_strings"):
+            token = int(tokens[int(np.argmax(found))])
+            raise kind(
+                f"Cannot parse JSON String value here: {_token_text(index, token)}.",
+                hint=f"SETTINGS {prefix}{name}_as_strings = 1 reads it as text.",
+            ).at_row(int(index.row[token]))
 
 
 def _with_days(index: JsonIndex, tokens: np.ndarray, texts: pa.Array) -> pa.Array:
@@ -331,10 +386,55 @@ def infer_object_texts(source: Input, texts: pa.Array | None) -> Structure:
 
 
 def inferred_type(index: JsonIndex, tokens: np.ndarray, source: Input) -> types.DataType:
-    """Return the type of a column's values, Nullable where it can be; String where all are null."""
-    return types.make_nullable(
-        type_of_tokens(index, tokens, Guess.of(source.settings, json=True)) or types.STRING
-    )
+    """Return the type of a column's values, Nullable where it can be; String where all are null.
+
+    Raises CannotExtractTableStructure for rows whose values have no type in common, and for null alone where
+    the settings say so."""
+    guess = Guess.of(source.settings, json=True)
+    _require_one_type(index, tokens, guess, source)
+    found = type_of_tokens(index, tokens, guess)
+    as_text = source.settings.boolean("input_format_json_infer_incomplete_types_as_strings")
+    if not as_text and (found is None or _has_no_elements(index, tokens, found)):
+        raise no_structure("a column has nothing but null or empty arrays")
+    return types.make_nullable(found or types.STRING)
+
+
+def _has_no_elements(index: JsonIndex, tokens: np.ndarray, found: types.DataType) -> bool:
+    """Return whether the values are arrays of which none has an element that is not null."""
+    while isinstance(found, types.Array):
+        arrays = tokens[index.kind_of(tokens) == ARRAY]
+        tokens = paths.members_of(index, arrays)[1]
+        if not len(tokens) or bool(_is_null(index, tokens).all()):
+            return True
+        found = types.plain(found.inner)
+    return False
+
+
+def _require_one_type(index: JsonIndex, tokens: np.ndarray, guess: Guess, source: Input) -> None:
+    """Raise CannotExtractTableStructure for arrays or objects among other values, numbers among strings and
+    Bools among numbers where the settings do not allow these."""
+    kinds = index.kind_of(tokens)
+    kinds = np.where(_is_null(index, tokens), -1, kinds)
+    words = index.data[index.start[tokens[kinds == SCALAR]]]
+    bools = np.isin(words, list(b"tf"))
+    found = {
+        "arrays": bool((kinds == ARRAY).any()),
+        "objects": guess.named_tuples and bool((kinds == OBJECT).any()),
+        "strings": bool((kinds == STRING).any()),
+        "numbers": bool((~bools).any()),
+        "bools": bool(bools.any()),
+    }
+    present = {name for name, is_there in found.items() if is_there}
+    settings, prefix = source.settings, "input_format_json_read_"
+    one_type = len(present) < 2 or not present & {"arrays", "objects"}
+    if present >= {"strings", "numbers"}:
+        one_type &= settings.boolean(f"{prefix}numbers_as_strings")
+    if present >= {"strings", "bools"}:
+        one_type &= settings.boolean(f"{prefix}bools_as_strings")
+    if present >= {"numbers", "bools"} and "strings" not in present:
+        one_type &= settings.boolean(f"{prefix}bools_as_numbers")
+    if not one_type:
+        raise no_structure(f"rows of a column have {', '.join(sorted(present))}")
 
 
 def object_reader() -> Reader:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.formats.base import Header
-from olapdb.formats.texts import body, joined_rows, shown
+from olapdb.formats.texts import body, joined_rows, shown, style_of
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
@@ -101,9 +101,11 @@ def _valid(texts: pa.Array) -> pa.Array:
 
 def _numbers(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> pa.Array:
     """Return numbers as JSON; those that the settings name are strings, nan and inf null."""
-    texts = shown(array, data_type, style.header)
+    texts = pc.utf8_rtrim(shown(array, data_type, style.header), ".")  # no number of JSON ends so
     quoted = False
-    if isinstance(data_type, types.Integer):
+    if isinstance(data_type, types.Interval):
+        quoted = style_of(style.header).spans
+    elif isinstance(data_type, types.Integer):
         quoted = data_type.bits == _INTEGER_BITS and style.flag("quote_64bit_integers")
     elif isinstance(data_type, types.WideNumber):
         quoted = style.flag("quote_64bit_integers")

@@ -18,6 +18,9 @@ BINARY = ("Parquet", "Arrow", "ArrowStream", "ORC")
 
 BYTES = (
     *BINARY,
+    "Avro",
+    "BSONEachRow",
+    "MsgPack",
     "Native",
     "Npy",
     "RawBLOB",

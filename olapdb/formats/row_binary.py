@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
+from olapdb.formats.byte_texts import binaries, fixed_bytes, joined, number_bytes
 from olapdb.formats.row_binary_read import binary_reader
 from olapdb.formats.texts import body
 from olapdb.functions.kernels import columns
@@ -45,12 +45,7 @@ class RowBinaryWriter(Writer):
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the bytes of each row. Raise NotSupportedError for a type without such."""
         pairs = zip(batch.columns, self.header.types, strict=True)
-        return _joined([encoded(column, data_type) for column, data_type in pairs])
-
-
-def _joined(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return the bytes of each row, one part behind the other."""
-    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, b"")
+        return joined([encoded(column, data_type) for column, data_type in pairs])
 
 
 def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
@@ -63,19 +58,19 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
         case types.String():
             texts = columns.binary(array)
             lengths = np.diff(columns.bytes_of(texts)[0])
-            return _joined([varints(lengths), texts])
+            return joined([varints(lengths), texts])
         case types.Array(inner):
             offsets, elements = columns.elements_of(array)
             return _lists(offsets, encoded(elements, inner))
         case types.Map(key, value):
             offsets, entries = columns.elements_of(array)
             keys, values = columns.struct_fields(entries)
-            return _lists(offsets, _joined([encoded(keys, key), encoded(values, value)]))
+            return _lists(offsets, joined([encoded(keys, key), encoded(values, value)]))
         case types.Tuple(elements=kinds):
             fields = columns.struct_fields(array)
             if not fields:
-                return _fixed(np.zeros((len(array), 0), np.uint8))
-            return _joined([encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
+                return fixed_bytes(np.zeros((len(array), 0), np.uint8))
+            return joined([encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
         case types.Variant():
             return _variants(array, data_type)
         case types.AggregateFunction():
@@ -84,7 +79,7 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
                 hint="finalizeAggregation gives the value.",
             )
         case _:
-            return _fixed(scalar_bytes(array, data_type))
+            return fixed_bytes(scalar_bytes(array, data_type))
 
 
 def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
@@ -118,7 +113,7 @@ def _lists(offsets: np.ndarray, elements: pa.Array) -> pa.Array:
     starts, data = columns.bytes_of(elements)
     first = offsets[0] if len(offsets) else 0
     bounds = starts[offsets - first] if len(elements) else np.zeros(len(offsets), np.int64)
-    return _joined([varints(np.diff(offsets)), _binary(bounds, data)])
+    return joined([varints(np.diff(offsets)), binaries(bounds, data)])
 
 
 def varints(numbers: np.ndarray) -> pa.Array:
@@ -130,19 +125,7 @@ def varints(numbers: np.ndarray) -> pa.Array:
     more = np.zeros_like(used)
     more[:, :-1] = used[:, 1:]
     values = ((groups & np.uint64(0x7F)) | (more * np.uint64(0x80))).astype(np.uint8)
-    return _binary(columns.offsets_from_counts(used.sum(axis=1)), values[used])
-
-
-def _fixed(values: np.ndarray) -> pa.Array:
-    """Return rows of bytes, shape (rows, width), as binaries."""
-    rows, width = values.shape
-    return _binary(np.arange(rows + 1) * width, np.ascontiguousarray(values).ravel())
-
-
-def _binary(offsets: np.ndarray, data: np.ndarray) -> pa.Array:
-    """Return binaries of these offsets into the data."""
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+    return binaries(columns.offsets_from_counts(used.sum(axis=1)), values[used])
 
 
 def _bytes_of_values(array: pa.Array, width: int) -> np.ndarray:
@@ -152,24 +135,19 @@ def _bytes_of_values(array: pa.Array, width: int) -> np.ndarray:
     return data[start : start + len(array) * width].reshape(len(array), width)
 
 
-def _of(numbers: np.ndarray) -> np.ndarray:
-    """Return the bytes of numbers, shape (rows, width)."""
-    return np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), numbers.itemsize)
-
-
 def scalar_bytes(array: pa.Array, data_type: types.DataType) -> np.ndarray:
     """Return the bytes of values of a type of fixed width, shape (rows, width)."""
     match data_type:
         case types.Boolean():
-            return _of(array.cast(pa.uint8()).to_numpy())
+            return number_bytes(array.cast(pa.uint8()).to_numpy())
         case types.Date():
-            return _of(array.cast(pa.int32()).to_numpy().astype(np.uint16))
+            return number_bytes(array.cast(pa.int32()).to_numpy().astype(np.uint16))
         case types.DateTime():
-            return _of(array.cast(pa.int64()).to_numpy().astype(np.uint32))
+            return number_bytes(array.cast(pa.int64()).to_numpy().astype(np.uint32))
         case types.DateTime64(precision=precision):
             ticks = array.cast(pa.int64()).to_numpy()
             unit = {"s": 0, "ms": 3, "us": 6, "ns": 9}[data_type.unit]
-            return _of(ticks // 10 ** (unit - precision))
+            return number_bytes(ticks // 10 ** (unit - precision))
         case types.WideNumber():
             width = array.type.byte_width
             return _bytes_of_values(array, width)[:, : data_type.bits // 8]

@@ -1,8 +1,4 @@
-"""Reads RowBinary: where each row ends is found for all bytes of a block at once, without a loop.
-
-The end of a value that began at a byte is a function of that byte, so that arrays of positions are
-mapped to arrays of positions. A position behind the data is `_Block.beyond`.
-"""
+"""Reads RowBinary: values as bytes, row by row."""
 
 from __future__ import annotations
 
@@ -17,58 +13,22 @@ from olapdb import errors, types
 from olapdb.formats.absent import apart
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.blocks import blocks_of
+from olapdb.formats.byte_positions import BLOCK_BYTES, ByteBlock, repeated, row_starts
 from olapdb.formats.heads import Head, checked_head
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
 from olapdb.functions.variants.values import NO_ALTERNATIVE, assembled
 from olapdb.records import dataclass
 
-_BLOCK_BYTES = 1 << 18
-"""Bytes whose rows are found at once: each has several positions of 8 bytes."""
 _VARINT_BYTES = 5
 _DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))
 """The bytes of a decimal of at most so many digits."""
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Bytes of rows. `data` has zeros behind its `size` bytes, so that values may be read there."""
-
-    data: np.ndarray
-    size: int
-
-    @staticmethod
-    def of(data: bytes) -> _Block:
-        """Return the bytes as a block."""
-        return _Block(np.frombuffer(data + bytes(64), np.uint8), len(data))
-
-    @property
-    def beyond(self) -> int:
-        """Return the position that stands for all behind the data."""
-        return self.size + 1
-
-    def moved(self, positions: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
-        """Return positions moved by so many bytes."""
-        ends = positions + counts
-        return np.where((ends > self.size) | (positions > self.size), self.beyond, ends)
-
-    def numbers(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of 7 bits a byte that begin at the positions, and the positions behind."""
-        result = np.zeros(len(positions), np.int64)
-        length = np.zeros(len(positions), np.int64)
-        goes_on = np.ones(len(positions), bool)
-        for at in range(_VARINT_BYTES):
-            byte = self.data[positions + at].astype(np.int64)
-            result += np.where(goes_on, (byte & 0x7F) << (7 * at), 0)
-            length += goes_on
-            goes_on &= byte >= 0x80
-        return result, self.moved(positions, length)
-
-
 # --- ends
 
 
-def _ends(block: _Block, at: np.ndarray, data_type: types.DataType) -> np.ndarray:
+def _ends(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> np.ndarray:
     """Return the position behind the value that begins at each position."""
     match data_type:
         case types.Nullable(inner):
@@ -83,7 +43,7 @@ def _ends(block: _Block, at: np.ndarray, data_type: types.DataType) -> np.ndarra
         case types.Array() | types.Map():
             counts, behind = block.numbers(at)
             counts = np.minimum(counts, block.beyond)
-            return _repeated(block, behind, counts, _element(data_type))
+            return repeated(block, behind, counts, partial(_ends, data_type=_element(data_type)))
         case types.Tuple(elements=elements):
             for element in elements:
                 at = _ends(block, at, element)
@@ -105,38 +65,16 @@ def _element(data_type: types.Array | types.Map) -> types.DataType:
     return data_type.inner
 
 
-def _repeated(
-    block: _Block, at: np.ndarray, counts: np.ndarray, element: types.DataType
-) -> np.ndarray:
-    """Return the positions behind so many values of a type, by powers of two of them."""
-    step = _ends(block, np.arange(block.beyond + 1), element)
-    left = counts.copy()
-    while True:
-        at = np.where(left & 1, step[at], at)
-        left >>= 1
-        if not left.any():
-            return at
-        step = step[step]
-
-
-def _row_starts(block: _Block, kinds: Sequence[types.DataType]) -> tuple[np.ndarray, int]:
+def _row_starts(block: ByteBlock, kinds: Sequence[types.DataType]) -> tuple[np.ndarray, int]:
     """Return where each whole row of the block begins, and where the last one ends."""
     row = types.Tuple(tuple(kinds))
-    step = _ends(block, np.arange(block.beyond + 1), row)
-    starts = np.zeros(1, np.int64)
-    while starts[-1] < block.size:
-        starts = np.concatenate((starts, step[starts]))
-        step = step[step]
-        if len(starts) > 2 * (block.size + 1):
-            raise errors.IncorrectData("The rows of RowBinary have no bytes.")
-    whole = starts[starts <= block.size]
-    return whole[: np.searchsorted(whole, whole[-1])], int(whole[-1])
+    return row_starts(block, partial(_ends, data_type=row), "RowBinary")
 
 
 def texts_at_start(data: bytes, count: int) -> tuple[pa.Array, int]:
     """Return the first texts of the data, at most `count`, and how many bytes they have: whole ones
     alone."""
-    block = _Block.of(data)
+    block = ByteBlock.of(data)
     at, end = _row_starts(block, (types.STRING,))
     if len(at) > count:
         at, end = at[:count], int(at[count])
@@ -168,7 +106,7 @@ def byte_width(data_type: types.DataType, format_name: str = "RowBinary") -> int
 # --- values
 
 
-def _values(block: _Block, at: np.ndarray, data_type: types.DataType) -> pa.Array:
+def _values(block: ByteBlock, at: np.ndarray, data_type: types.DataType) -> pa.Array:
     """Return the values that begin at the positions."""
     match data_type:
         case types.Nullable(inner):
@@ -211,14 +149,14 @@ def _values(block: _Block, at: np.ndarray, data_type: types.DataType) -> pa.Arra
 
 
 def _elements(
-    block: _Block, at: np.ndarray, data_type: types.Array | types.Map
+    block: ByteBlock, at: np.ndarray, data_type: types.Array | types.Map
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets of lists, and where each of their elements begins."""
     counts, behind = block.numbers(at)
     offsets = columns.offsets_from_counts(counts)
     parents = columns.parents_of(offsets)
     places = np.arange(len(parents)) - offsets[parents]
-    starts = _repeated(block, behind[parents], places, _element(data_type))
+    starts = repeated(block, behind[parents], places, partial(_ends, data_type=_element(data_type)))
     return offsets, starts
 
 
@@ -323,8 +261,8 @@ def _read(source: Input, head_lines: int, has_flags: bool) -> Iterator[Rows]:
     else:
         kinds = tuple(_known(wanted, name) for name in names)
     laid = tuple(types.Nullable(kind) for kind in kinds) if has_flags else kinds
-    for data in blocks_of(source.stream, partial(_end_of_rows, kinds=laid), _BLOCK_BYTES):
-        block = _Block.of(data)
+    for data in blocks_of(source.stream, partial(_end_of_rows, kinds=laid), BLOCK_BYTES):
+        block = ByteBlock.of(data)
         at, end = _row_starts(block, laid)
         if end < block.size:
             raise errors.CannotReadAllData("The data end within a row.")
@@ -354,7 +292,7 @@ def _known(wanted: dict[str, types.DataType], name: str) -> types.DataType:
 
 def _end_of_rows(data: bytes, kinds: Sequence[types.DataType]) -> int:
     """Return the number of bytes of whole rows."""
-    return _row_starts(_Block.of(data), kinds)[1]
+    return _row_starts(ByteBlock.of(data), kinds)[1]
 
 
 def binary_reader(head_lines: int, *, has_flags: bool = False) -> Reader:

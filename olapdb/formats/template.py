@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Never
 
 import pyarrow as pa
 
 from olapdb import errors
-from olapdb.formats.base import Ending, Format, Header, Writer
+from olapdb.formats.base import Ending, Format, Header, Input, Reader, Writer
 from olapdb.formats.custom import column_values
 from olapdb.formats.texts import body, joined_rows
 from olapdb.records import dataclass
@@ -147,6 +148,19 @@ def _checked_rule(name: str, rule: str) -> str:
     return rule
 
 
+def _refuse_input(source: Input) -> Never:
+    """Raise BadArguments: ClickHouse reads Template by files alone, which olapdb does not."""
+    raise errors.BadArguments(
+        "The format Template requires a schema, a file that format_template_row names.",
+        hint="olapdb writes Template. Regexp and CustomSeparated read such data.",
+    )
+
+
 FORMATS = (
-    Format("Template", "Rows as the setting format_template_row_format says.", TemplateWriter),
+    Format(
+        "Template",
+        "Rows as the setting format_template_row_format says.",
+        TemplateWriter,
+        Reader(_refuse_input, _refuse_input),
+    ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb import types
+from olapdb import errors, types
 from olapdb.formats.base import Header
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings.rendering import TEXT_ESCAPES, Style, display_array, display_nested
@@ -48,14 +48,27 @@ def quoted(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Arr
     return display_nested(array, data_type, header.environment.zone, style_of(header))
 
 
+_DIGITS_MAX = 100
+
+
 def style_of(header: Header) -> Style:
-    """Return how the settings say that times, decimals and quotes are written."""
+    """Return how the settings say that times, numbers and quotes are written. Raises BadArguments."""
     settings = header.settings
+    if (digits := settings.integer("output_format_float_precision")) > _DIGITS_MAX:
+        raise errors.BadArguments(
+            f"output_format_float_precision is at most {_DIGITS_MAX}, not {digits}."
+        )
     return Style(
         times=settings.text("date_time_output_format"),
         zeros=settings.boolean("output_format_decimal_trailing_zeros"),
         trimmed=settings.boolean("output_format_trim_fixed_string"),
         doubled_quotes=settings.boolean("output_format_values_escape_quote_with_quote"),
+        digits=digits,
+        points=settings.boolean("output_format_always_write_decimal_point_in_float_and_decimal"),
+        short_times=settings.boolean(
+            "date_time_64_output_format_cut_trailing_zeros_align_to_groups_of_thousands"
+        ),
+        spans=settings.text("interval_output_format") == "kusto",
     )
 
 

@@ -40,6 +40,16 @@ class Environment:
     stored_zone: str | None = None
     """The warehouse's zone where `zone` is another one, that of the setting session_timezone."""
 
+    changed: frozenset[str] = frozenset()
+    """The settings of the called function that are not at their defaults: `name`, or `name=value`."""
+
+    def setting(self, name: str, default: str) -> str:
+        """Return the value of a setting of the called function."""
+        for one in self.changed:
+            if one.startswith(f"{name}="):
+                return one[len(name) + 1 :]
+        return default
+
     @property
     def of_warehouse(self) -> Environment:
         """The same values in the warehouse's zone, in which keys, indexes and defaults are computed."""

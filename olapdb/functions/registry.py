@@ -231,9 +231,22 @@ def _under_settings(name: str) -> ScalarDefinition:
     them. Raises UnknownFunction."""
     function, changed = function_settings.settings_in_name(name)
     definition = find(function)
-    if definition is None or definition.by_settings is None or not changed:
+    if definition is None or not changed:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
-    return replace(definition, resolver=definition.by_settings(changed))
+    if definition.by_settings is not None:
+        return replace(definition, resolver=definition.by_settings(changed))
+    if "splitby_max_substrings_includes_remaining_string" in changed:
+        raise NotSupportedError(
+            f"splitby_max_substrings_includes_remaining_string is not supported for {function}.",
+            hint="splitByChar and splitByString know it.",
+        )
+    resolver = definition.resolver
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the function; its kernel finds the settings in its environment."""
+        return function_settings.under_settings(resolver(spelt, arguments), name, changed)
+
+    return replace(definition, resolver=resolve)
 
 
 def _of_variant(definition: ScalarDefinition, arguments: Sequence[Argument]) -> ScalarCall:

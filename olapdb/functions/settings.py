@@ -5,10 +5,12 @@ names, and a call that is resolved again keeps its meaning."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from olapdb.config import FUNCTION_SETTINGS, SESSION_SETTINGS
+from olapdb.config import FUNCTION_SETTINGS, SESSION_SETTINGS, SettingValue
+from olapdb.functions.base import Column, Environment, ScalarCall
 
 _OF_FORMATTING = (
     "formatdatetime_e_with_space_padding",
@@ -22,36 +24,103 @@ _OF_PARSING = (
     "parsedatetime_e_requires_space_padding",
     "parsedatetime_parse_without_leading_zeros",
 )
-_READ_BY = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("formatdatetime", "date_format", "fromunixtimestamp", "from_unixtime"), _OF_FORMATTING
-        ),
-        **dict.fromkeys(
+_OF_CASTS = (
+    "date_time_overflow_behavior",
+    "cast_string_to_date_time_mode",
+    "cast_ipv4_ipv6_default_on_conversion_error",
+)
+_ROUNDED = ("enable_extended_results_for_datetime_functions",)
+_PIECES = ("splitby_max_substrings_includes_remaining_string",)
+
+
+def _read_by() -> Mapping[str, tuple[str, ...]]:
+    """Return the settings that each function reads, by its name in lower case."""
+    suffixes = ("", "ornull", "orzero", "ordefault")
+    groups: tuple[tuple[tuple[str, ...], Iterable[str]], ...] = (
+        (_OF_FORMATTING, ("formatdatetime", "date_format", "fromunixtimestamp", "from_unixtime")),
+        (
+            _OF_PARSING,
             (
                 *("parsedatetime", "parsedatetimeornull", "parsedatetimeorzero", "str_to_date"),
                 *("parsedatetime64", "parsedatetime64ornull", "parsedatetime64orzero"),
             ),
-            _OF_PARSING,
         ),
-    }
-)
-"""The settings that a function reads, by its name in lower case; all are Bools."""
+        (
+            _OF_CASTS,
+            (
+                "cast",
+                *(f"todate{suffix}" for suffix in suffixes),
+                *(f"todatetime{suffix}" for suffix in suffixes),
+                *(f"todatetime64{suffix}" for suffix in suffixes),
+                *("todate32", "toipv4", "toipv6"),
+            ),
+        ),
+        (
+            _ROUNDED,
+            (
+                *("tostartofyear", "tostartofquarter", "tostartofmonth", "tostartofisoyear"),
+                *("tomonday", "tolastdayofmonth", "last_day", "tostartofweek", "tolastdayofweek"),
+                *("tostartofday", "tostartofhour", "tostartofminute", "tostartoffiveminutes"),
+                *("tostartoffiveminute", "tostartoftenminutes", "tostartoffifteenminutes"),
+                "timeslot",
+            ),
+        ),
+        (
+            (
+                "function_json_value_return_type_allow_nullable",
+                "function_json_value_return_type_allow_complex",
+            ),
+            ("json_value",),
+        ),
+        (
+            _PIECES,
+            (
+                *("splitbychar", "splitbystring", "splitbyregexp", "splitbywhitespace"),
+                *("splitbynonalpha", "alphatokens", "splitbyalpha"),
+            ),
+        ),
+        (("count_matches_stop_at_empty_match",), ("countmatches", "countmatchescaseinsensitive")),
+        (("function_visible_width_behavior",), ("visiblewidth",)),
+        (("function_range_max_elements_in_block",), ("range",)),
+        (
+            ("extract_key_value_pairs_max_pairs_per_row",),
+            ("extractkeyvaluepairs", "extractkeyvaluepairswithescaping"),
+        ),
+        (("function_sleep_max_microseconds_per_block",), ("sleep", "sleepeachrow")),
+    )
+    return MappingProxyType({name: read for read, names in groups for name in names})
 
 
-def name_with_settings(function: str, flag: Callable[[str], bool]) -> str:
-    """Return the name of a call under settings, whose values `flag` returns."""
+_READ_BY = _read_by()
+
+
+def name_with_settings(function: str, value: Callable[[str], SettingValue]) -> str:
+    """Return the name of a call under settings, whose values `value` returns: a Bool stands by its name,
+    another one as `name=value`."""
     read = _READ_BY.get(function.lower())
     if read is None:
-        return function
+        is_legacy = function == "toTime" and value("use_legacy_to_time")
+        return "toTimeWithFixedDate" if is_legacy else function
+    given = [(name, value(name)) for name in read]
+    changed = [(name, one) for name, one in given if one != SESSION_SETTINGS[name].default]
     return " ".join(
-        (function, *(name for name in read if flag(name) != SESSION_SETTINGS[name].default))
+        (function, *(name if isinstance(one, bool) else f"{name}={one}" for name, one in changed))
     )
 
 
 def settings_in_name(name: str) -> tuple[str, frozenset[str]]:
     """Return the function's name in a call's, and the settings that are not at their defaults."""
     function, *changed = name.split(" ")
-    if changed and FUNCTION_SETTINGS.issuperset(changed):
+    if changed and FUNCTION_SETTINGS.issuperset(one.partition("=")[0] for one in changed):
         return function, frozenset(changed)
     return name, frozenset()
+
+
+def under_settings(call: ScalarCall, name: str, changed: frozenset[str]) -> ScalarCall:
+    """Return the call with its name, whose kernel finds the settings in its environment."""
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Run the kernel under the settings."""
+        return call.kernel(values, rows, replace(environment, changed=changed))
+
+    return replace(call, name=name, kernel=kernel, monotonic=False)

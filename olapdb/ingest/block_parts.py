@@ -70,7 +70,8 @@ def partition_pieces(
     else:
         split = layout.split(layout.sort(block))
     limit = settings.integer("max_partitions_per_insert_block")
-    if limit and len(split) > limit:
+    throws = settings.boolean("throw_on_max_partitions_per_insert_block")
+    if limit and len(split) > limit and throws:
         raise TooManyParts(
             f"One block of {table.database}.{table.name} has rows of {len(split)} partitions,"
             f" max_partitions_per_insert_block is {limit}.",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,8 +18,9 @@ from olapdb.config import Settings
 from olapdb.formats.base import Input, Rows
 from olapdb.formats.conversion import store_with_nulls
 from olapdb.formats.opened import decoding, open_data
+from olapdb.formats.prepared import read_rows
 from olapdb.formats.refusals import refusal_of
-from olapdb.formats.registry import reader_of
+from olapdb.formats.registry import find_format, reader_of
 from olapdb.functions.kernels.constants import default_value
 from olapdb.plan.nodes import FileScan
 from olapdb.types import DataType, is_nullable
@@ -40,7 +42,8 @@ def file_batches(node: FileScan, context: ExecutionContext) -> Iterator[pa.Recor
             source = Input(
                 stream, settings, context.environment, node.structure, needed=_needed(node)
             )
-            for rows in reader_of(node.format).read(source):
+            reader_of(node.format)
+            for rows in read_rows(find_format(node.format), source):
                 context.check()
                 arrays = _Columns(node, rows, facts, context, path, first_row).arrays()
                 first_row += rows.rows
@@ -100,6 +103,9 @@ class _Columns:
 
     def _virtual(self, name: str, kind: DataType) -> pa.Array:
         """Return a column that says where the rows are from."""
+        if name == "_row_number":
+            numbers = np.arange(self._first_row, self._first_row + self._rows.rows)
+            return pa.array(numbers, kind.arrow)
         value = self._facts[name]
         if isinstance(value, int):
             scalar = pa.scalar(value, pa.int64())

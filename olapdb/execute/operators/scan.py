@@ -160,6 +160,7 @@ def scan_tasks(
         node, all_of_any(conditions), selection.parts, names - {TASK_ROW}, context
     )
     granules = sum(p.granules for p in chosen)
+    context.count_partitions({one.part.partition_id for one in chosen})
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
     row_bytes = _row_bytes(node, sources, compact, context)
     return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain)

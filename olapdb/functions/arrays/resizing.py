@@ -157,7 +157,14 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)
         if (step == 0).any():
             raise ArgumentOutOfBound("The step of range must not be 0.")
-        require_list_size(name, np.ceil((end.astype(np.float64) - start) / step))
+        counts = np.ceil((end.astype(np.float64) - start) / step)
+        most = int(call.environment.setting("function_range_max_elements_in_block", "0"))
+        if most and (total := int(np.maximum(counts, 0).sum())) > most:
+            raise ArgumentOutOfBound(
+                f"A call of {name} would make {total} elements, more than {most}.",
+                hint="The setting function_range_max_elements_in_block says how many it may make.",
+            )
+        require_list_size(name, counts)
         forth = np.where(step > 0, end > start, end < start)  # else the difference may overflow
         start, end = np.where(forth, start, 0), np.where(forth, end, 0)
         counts = np.maximum(-((start - end) // step), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,10 @@ from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 if TYPE_CHECKING:
+    from olapdb.functions.casts import overflow
     from olapdb.functions.variants import casts as variant_casts
 else:
+    overflow = LazyModule("olapdb.functions.casts.overflow")
     variant_casts = LazyModule("olapdb.functions.variants.casts")
 
 
@@ -251,9 +254,13 @@ def _cast_or_null(
         target, types.DateTime | types.DateTime64
     ):
         texts = columns.unpadded(array)
-        if basic:
+        mode = environment.setting("cast_string_to_date_time_mode", "")
+        if basic or mode == "basic":
             return parse_timestamps.basic_timestamps_or_null(texts, target, environment.zone)
-        return parse_timestamps.timestamps_or_null(texts, target, environment.zone)
+        american = mode == "best_effort_us"
+        return parse_timestamps.timestamps_or_null(
+            texts, target, environment.zone, american=american
+        )
     if isinstance(source, types.String | types.FixedString) and isinstance(
         target, types.Time | types.Time64
     ):
@@ -362,6 +369,10 @@ def _converted(
     if isinstance(source, types.WideNumber) and not isinstance(target, types.String):
         return wide_numbers.from_wide(array, source, target, environment.zone)
     number = types.is_number(source)
+    if environment.changed:
+        found = _under_settings(array, source, target, environment, rule)
+        if found is not None:
+            return found
     match target:
         case types.String():
             shown = rendering.display_array(array, source, environment.zone)
@@ -436,6 +447,45 @@ def _converted(
             return _cast_state(array, source, target)
         case _:
             raise _no_conversion(source, target)
+
+
+def _under_settings(
+    array: pa.Array,
+    source: types.DataType,
+    target: types.DataType,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array | None:
+    """Convert a column without nulls as settings of the cast say; None where they say nothing of it."""
+    plain = replace(environment, changed=environment.changed - {_SATURATES, _THROWS})
+    if plain.changed != environment.changed:
+
+        def ignoring(values: pa.Array, inner: types.DataType, outer: types.DataType) -> pa.Array:
+            """Convert as the mode `ignore` does."""
+            return _converted(values, inner, outer, plain, rule)
+
+        throws = _THROWS in environment.changed
+        return overflow.converted(array, source, target, throws, ignoring, environment.zone)
+    if not isinstance(source, types.String | types.FixedString):
+        return None
+    texts = columns.unpadded(array)
+    if isinstance(target, types.DateTime | types.DateTime64):
+        mode = environment.setting("cast_string_to_date_time_mode", "best_effort")
+        if mode == "basic":
+            return parse_timestamps.basic_timestamps(texts, target, environment.zone)
+        american = mode == "best_effort_us"
+        return parse_timestamps.parse_datetimes(texts, target, environment.zone, american=american)
+    if (
+        isinstance(target, types.IPv4 | types.IPv6)
+        and "cast_ipv4_ipv6_default_on_conversion_error" in environment.changed
+    ):
+        found = _cast_or_null(array, source, target, replace(environment, changed=frozenset()))
+        return pc.fill_null(found, default_value(target))
+    return None
+
+
+_SATURATES = "date_time_overflow_behavior=saturate"
+_THROWS = "date_time_overflow_behavior=throw"
 
 
 def _has_enum_conversion(source: types.DataType) -> bool:

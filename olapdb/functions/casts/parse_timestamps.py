@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -88,6 +90,24 @@ def basic_timestamps_or_null(array: pa.Array, target: DateTime | DateTime64, zon
     return pc.coalesce(
         from_dates, columns.scatter(_parse_unix(array.filter(from_numpy(is_unix)), target), is_unix)
     )
+
+
+def basic_timestamps(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
+    """Parse as `basic_timestamps_or_null`. Raise CannotParse with its row for a text with more behind a
+    timestamp, CannotParseDateTime for any other text."""
+    found = basic_timestamps_or_null(array, target, zone)
+    if not found.null_count:
+        return found
+    row = int(np.argmin(to_numpy(found.is_valid())))
+    text = array[row].as_py()
+    incomplete = re.fullmatch(r"\d{4}\D\d\d\D\d\d[ T].{0,7}", text) is not None
+    begins = re.match(r"\d{4}-\d", text) is not None
+    kind = CannotParse if begins and not incomplete else CannotParseDateTime
+    raise kind(
+        f"Cannot parse {text!r} as {target}.",
+        hint="It is written YYYY-MM-DD hh:mm:ss; other forms need"
+        " cast_string_to_date_time_mode = 'best_effort'.",
+    ).at_row(row)
 
 
 def _parse_unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +66,7 @@ def _to_date(
     `move` takes and returns days since 1970-01-01.
     """
 
-    return scalar.define(
+    definition = scalar.define(
         name,
         date_rule(DATE),
         days_kernel(move),
@@ -73,6 +75,27 @@ def _to_date(
         insensitive=insensitive,
         monotonic=monotonic,
     )
+    return _extending(definition, (1, 2), days_kernel(move, calendar.DATE32_RANGE))
+
+
+def _extending(
+    definition: scalar.ScalarDefinition, count: tuple[int, int], kernel: scalar.Kernel
+) -> scalar.ScalarDefinition:
+    """Return the definition of a function to Date, which under enable_extended_results_for_datetime_functions
+    gives a Date32, of the kernel, for a Date32 or DateTime64."""
+    wide = scalar.define(definition.name, date_rule(DATE32), kernel, count=count, monotonic=True)
+
+    def by_settings(changed: frozenset[str]) -> scalar.Resolver:
+        """Return the resolver under the setting."""
+
+        def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+            """Resolve the call by the type of the first argument."""
+            is_wide = isinstance(plain(arguments[0].type), Date32 | DateTime64)
+            return (wide if is_wide else definition).resolver(name, arguments)
+
+        return resolve
+
+    return replace(definition, by_settings=by_settings)
 
 
 def _week(name: str, *, last: bool) -> scalar.ScalarDefinition:
@@ -81,14 +104,21 @@ def _week(name: str, *, last: bool) -> scalar.ScalarDefinition:
     Weeks of mode 0 begin on Sunday, those of odd modes on Monday.
     """
 
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Return the first or last day of each week as a Date; the second argument is the mode."""
-        mode = call.constant(1)
-        first = monday if isinstance(mode, int) and mode & 1 else sunday
-        days = first(days_of(arrays[0], call)) + (6 if last else 0)
-        return columns.from_values(np.clip(days, 0, calendar.DATE_MAX), pa.date32())
+    def kernel_within(limits: tuple[int, int]) -> scalar.Kernel:
+        """Return the kernel whose days are clamped to the limits."""
 
-    return scalar.define(name, date_rule(DATE), kernel, count=(1, 3), monotonic=True)
+        def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+            """Return the first or last day of each week; the second argument is the mode."""
+            mode = call.constant(1)
+            first = monday if isinstance(mode, int) and mode & 1 else sunday
+            days = first(days_of(arrays[0], call)) + (6 if last else 0)
+            return columns.from_values(np.clip(days, *limits), pa.date32())
+
+        return kernel
+
+    short = kernel_within((0, calendar.DATE_MAX))
+    definition = scalar.define(name, date_rule(DATE), short, count=(1, 3), monotonic=True)
+    return _extending(definition, (1, 3), kernel_within(calendar.DATE32_RANGE))
 
 
 def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
@@ -97,13 +127,18 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
     The result is a DateTime.
     """
 
-    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        """Resolve the call for a time, or a date too if `step` is a day, and an optional zone."""
+    def resolve(spelt: str, arguments: Sequence[Argument], extended: bool = False) -> ScalarCall:
+        """Resolve the call for a time, or a date too if `step` is a day, and an optional zone.
+
+        `extended`: a DateTime64 stays one, and a Date32 becomes one."""
         zone = scalar.constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
         source = plain(arguments[0].type)
         kinds = DATES if step == DAY else CLOCKS
         scalar.require(spelt, [source], kinds, "a DateTime")
-        result = DateTime(zone or own_zone(source))
+        own = zone or own_zone(source)
+        result: DateTime | DateTime64 = DateTime(own)
+        if extended and isinstance(source, DateTime64 | Date32):
+            result = DateTime64(source.precision if isinstance(source, DateTime64) else 3, own)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             """Round the times down to multiples of `step` seconds."""
@@ -111,7 +146,8 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
 
         return scalar.standard_call(spelt, arguments, result, kernel, monotonic=True)
 
-    return scalar.custom(name, resolve, count=(1, 2))
+    definition = scalar.custom(name, resolve, count=(1, 2))
+    return replace(definition, by_settings=lambda changed: partial(resolve, extended=True))
 
 
 def _rounded_clock(
@@ -163,13 +199,13 @@ def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.standard_call(name, arguments, result, kernel, monotonic=True)
 
 
-def days_kernel(move: Days) -> scalar.Kernel:
-    """Return a kernel that rounds the first argument's days by `move` and clamps them to Date."""
+def days_kernel(move: Days, limits: tuple[int, int] = (0, calendar.DATE_MAX)) -> scalar.Kernel:
+    """Return a kernel that rounds the first argument's days by `move` and clamps them to the limits."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Round the first argument's days by `move` and clamp them to Date."""
+        """Round the first argument's days by `move` and clamp them."""
         moved = calendar.moved_days(move, days_of(arrays[0], call))
-        return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
+        return columns.from_values(np.clip(moved, *limits), pa.date32())
 
     return kernel
 

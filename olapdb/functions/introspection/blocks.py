@@ -92,9 +92,11 @@ def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
             Raises TooSlow."""
             seconds = number * (rows if each_row else 1) if rows else 0
-            if not 0 <= seconds <= SLEEP_SECONDS_MAX:
+            given = environment.setting("function_sleep_max_microseconds_per_block", "")
+            most = int(given) / 1_000_000 if given else SLEEP_SECONDS_MAX
+            if seconds < 0 or (most and seconds > most):
                 raise TooSlow(
-                    f"{name} waits at most {SLEEP_SECONDS_MAX} seconds a block, not {seconds}.",
+                    f"{name} waits at most {most:g} seconds a block, not {seconds}.",
                     hint="Read fewer rows, or wait less.",
                 )
             time.sleep(seconds)

@@ -103,7 +103,7 @@ def _initialize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("toTypeName", _type_name),
-    custom("throwIf", _throw_if, count=(1, 3)),
+    custom("throwIf", _throw_if, count=(1, 2)),
     custom("ignore", _ignore, count=(0, None)),
     custom("identity", _identity),
     custom("materialize", _materialize),

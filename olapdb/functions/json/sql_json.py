@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.json.sql_paths import Segment, Selector, parse_path
 from olapdb.functions.kernels import columns
 from olapdb.functions.registry import resolve_scalar
-from olapdb.types import INT64, STRING, UINT8, DataType, String, plain
+from olapdb.types import INT64, STRING, UINT8, DataType, Nullable, String, plain
 
 
 class _Path:
@@ -85,12 +86,21 @@ def _query(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
     return pc.if_else(pa.array(path.reaches(text, _TEXT, environment)), raw, None)
 
 
-def _value(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
-    """Return the text of a string, number, truth value or null."""
+def _value(
+    path: _Path, text: pa.Array, environment: Environment, complex_too: bool = False
+) -> pa.Array:
+    """Return the text of a string, number, truth value or null; `complex_too`: of objects and arrays."""
     raw = _query(path, text, environment)
     strings = path.run(path.call("JSONExtractString", _TEXT), text, environment)
     shown = pc.if_else(pc.starts_with(raw, '"'), strings, raw)
-    return pc.if_else(pc.match_substring_regex(raw, r"^[\[{]"), None, shown)
+    return (
+        shown if complex_too else pc.if_else(pc.match_substring_regex(raw, r"^[\[{]"), None, shown)
+    )
+
+
+def _any_value(path: _Path, text: pa.Array, environment: Environment) -> pa.Array:
+    """Return values as `_value` does, and objects and arrays as texts."""
+    return _value(path, text, environment, complex_too=True)
 
 
 def _any(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
@@ -126,10 +136,34 @@ def _follow(
     return owners, text
 
 
+def _first_or_null(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
+    """Return the first value of each row; NULL for none."""
+    present, first = np.unique(owners, return_index=True)
+    places = np.full(rows, -1)
+    places[present] = first
+    return values.take(pa.array(places, mask=places < 0))
+
+
 def _definition(
     name: str, result: DataType, extract: Extract, gather: Gather
 ) -> scalar.ScalarDefinition:
     """Define a function (text, path)."""
+    return scalar.custom(name, _resolver(result, extract, gather), count=2)
+
+
+def _value_by_settings(changed: frozenset[str]) -> scalar.Resolver:
+    """Return the resolver of JSON_VALUE under the settings function_json_value_return_type_allow_…."""
+    prefix = "function_json_value_return_type_allow_"
+    nullable = f"{prefix}nullable" in changed
+    return _resolver(
+        Nullable(STRING) if nullable else STRING,
+        _any_value if f"{prefix}complex" in changed else _value,
+        _first_or_null if nullable else _first,
+    )
+
+
+def _resolver(result: DataType, extract: Extract, gather: Gather) -> scalar.Resolver:
+    """Return the resolver of a function (text, path)."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; the path is a constant."""
@@ -147,14 +181,14 @@ def _definition(
 
         return scalar.standard_call(spelt, arguments, result, kernel)
 
-    return scalar.custom(name, resolve, count=2)
+    return resolve
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = scalar.with_count_errors(
     (
         _definition("JSON_EXISTS", UINT8, _query, _any),
         _definition("JSON_QUERY", STRING, _query, _all),
-        _definition("JSON_VALUE", STRING, _value, _first),
+        replace(_definition("JSON_VALUE", STRING, _value, _first), by_settings=_value_by_settings),
     ),
     few=TooFewArguments,
 )

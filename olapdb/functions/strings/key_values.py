@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, LimitExceeded
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import values_by_row
 from olapdb.records import dataclass
 from olapdb.types import STRING, Map, plain
@@ -156,7 +158,14 @@ def _resolve(*, escaping: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             """Read the pairs of each distinct text."""
-            return values_by_row(arrays[:1], grammar.pairs, call.result.arrow)
+            most = int(call.environment.setting("extract_key_value_pairs_max_pairs_per_row", "0"))
+            found = values_by_row(arrays[:1], grammar.pairs, call.result.arrow)
+            if most and int(np.diff(columns.offsets_of(found)).max(initial=0)) > most:
+                raise LimitExceeded(
+                    f"{name} found more than {most} pairs in a row.",
+                    hint="The setting extract_key_value_pairs_max_pairs_per_row says how many it may.",
+                )
+            return found
 
         return scalar.standard_call(name, arguments, _RESULT, kernel)
 

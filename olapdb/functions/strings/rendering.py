@@ -23,8 +23,10 @@ from olapdb.records import dataclass
 from olapdb.types.arrow import enum_texts
 
 if TYPE_CHECKING:
+    from olapdb.functions.strings import time_spans
     from olapdb.functions.variants import values as variants
 else:
+    time_spans = LazyModule("olapdb.functions.strings.time_spans")
     variants = LazyModule("olapdb.functions.variants.values")
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -50,12 +52,19 @@ class Style:
 
     `times`: the clock (simple), that of UTC with T and Z (iso), or seconds since 1970
     (unix_timestamp). `zeros`: a decimal has all digits of its scale. `trimmed`: a FixedString has no zero bytes at its end. `doubled_quotes`: a quote
-    within quotes stands twice, and a backslash for itself."""
+    within quotes stands twice, and a backslash for itself. `digits`: a float has at most so many behind the
+    point; 0 for as many as it needs. `points`: whole floats and decimals end with a point. `short_times`: a
+    DateTime64 has 0, 3, 6 or 9 digits behind the point, as many as it needs. `spans`: intervals are spans of
+    time, 1.02:03:04."""
 
     times: str = "simple"
     zeros: bool = False
     trimmed: bool = False
     doubled_quotes: bool = False
+    digits: int = 0
+    points: bool = False
+    short_times: bool = False
+    spans: bool = False
 
 
 PLAIN = Style()
@@ -98,16 +107,20 @@ def display_array(
             return array
         case types.FixedString():
             return _fixed_strings(array, style)
+        case types.Interval() if style.spans:
+            return time_spans.time_spans(array, inner)
         case types.Integer() | types.Interval():
             return _integers(array)
         case types.Enum():
             return enum_texts(array, inner)
         case types.Float():
-            return _floats(array)
+            shown = _rounded_floats(array, style.digits) if style.digits else _floats(array)
+            return _with_points(shown) if style.points else shown
         case types.Boolean():
             return pc.if_else(array, "true", "false")
         case types.Decimal():
-            return _decimals(array, inner, style.zeros)
+            shown = _decimals(array, inner, style.zeros)
+            return _with_points(shown) if style.points else shown
         case types.Date() | types.Date32():
             return array.cast(pa.string())
         case types.DateTime() | types.DateTime64():
@@ -222,7 +235,7 @@ def display_nested(
         shown = quote_strings(texts, doubled=style.doubled_quotes)
     else:
         shown = display_array(array, inner, zone, style)
-        if isinstance(inner, _QUOTED):
+        if isinstance(inner, _QUOTED) or (style.spans and isinstance(inner, types.Interval)):
             shown = pc.binary_join_element_wise("'", shown, "'", "")
     return pc.fill_null(shown, "NULL") if shown.null_count else shown
 
@@ -260,6 +273,26 @@ def _floats(array: pa.Array) -> pa.Array:
     return pc.replace_substring(shown, "e+", "e")
 
 
+def _rounded_floats(array: pa.Array, digits: int) -> pa.Array:
+    """Return floats with at most so many digits behind the point, none of them a zero at the end."""
+    shown = _floats(array)
+    longer = pc.match_substring_regex(shown, rf"\.\d{{{digits + 1},}}$")
+    if not pc.any(longer, min_count=0).as_py():
+        return shown
+    power = np.longdouble(10) ** digits
+    with np.errstate(invalid="ignore", over="ignore"):
+        values = columns.numpy_values(array).astype(np.longdouble)
+        whole = np.floor(np.abs(values) * power + np.longdouble(0.5))
+        rounded = np.copysign(whole / power, values).astype(np.float64)
+    return pc.if_else(longer, _floats(pa.array(rounded)), shown)
+
+
+def _with_points(texts: pa.Array) -> pa.Array:
+    """Return texts of numbers, whole ones with a point at their end."""
+    is_whole = pc.match_substring_regex(texts, r"^-?\d+$")
+    return pc.if_else(is_whole, pc.binary_join_element_wise(texts, ".", ""), texts)
+
+
 def _decimals(array: pa.Array, data_type: types.Decimal, zeros: bool) -> pa.Array:
     """Return decimals as text, with the zeros at the end of the fraction if `zeros`."""
     unscaled_type = (
@@ -286,9 +319,10 @@ def _times(
     if style.times == "unix_timestamp":
         return _timestamps(array, data_type)
     if style.times == "iso":
-        shown = pc.replace_substring(_clocks(array, data_type, "UTC"), " ", "T")
+        clocks = _clocks(array, data_type, "UTC", style.short_times)
+        shown = pc.replace_substring(clocks, " ", "T")
         return pc.binary_join_element_wise(shown, "Z", "")
-    return _clocks(array, data_type, data_type.zone or zone)
+    return _clocks(array, data_type, data_type.zone or zone, style.short_times)
 
 
 def _timestamps(array: pa.Array, data_type: types.DateTime | types.DateTime64) -> pa.Array:
@@ -302,7 +336,9 @@ def _timestamps(array: pa.Array, data_type: types.DateTime | types.DateTime64) -
     return _decimals(ticks.cast(pa.decimal128(38, 0)), types.Decimal(38, precision), zeros=True)
 
 
-def _clocks(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
+def _clocks(
+    array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str, short: bool = False
+) -> pa.Array:
     """Return times as local time in the zone."""
     ticks, unit = columns.numpy_values(array), array.type.unit
     last_digits = None
@@ -316,7 +352,14 @@ def _clocks(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone:
         shown = pc.binary_join_element_wise(shown, last_digits, "")
     if isinstance(data_type, types.DateTime) or data_type.precision == 0:
         return shown
-    return pc.utf8_slice_codeunits(shown, 0, 20 + data_type.precision)
+    shown = pc.utf8_slice_codeunits(shown, 0, 20 + data_type.precision)
+    return _in_thousands(shown) if short else shown
+
+
+def _in_thousands(texts: pa.Array) -> pa.Array:
+    """Return times with 0, 3, 6 or 9 digits behind the point, the fewest that have all that are not zero."""
+    padded = pc.utf8_slice_codeunits(pc.utf8_rpad(texts, width=29, padding="0"), 0, 29)
+    return pc.replace_substring_regex(padded, r"(\.000000000|000000|000)$", "")
 
 
 def _three_digits(values: np.ndarray) -> pa.Array:

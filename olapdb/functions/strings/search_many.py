@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import takewhile
 
 import pyarrow as pa
 
@@ -116,6 +118,25 @@ def _count_matches(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
         return sum(match.end() > match.start() for match in found)
 
     return count
+
+
+def _count_until_empty(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
+    """Return the function that counts matches up to the first empty one."""
+
+    def count(haystack: bytes, pattern: bytes) -> int:
+        """Count the matches of one text."""
+        found = pattern_of(pattern, ignore_case).finditer(text_of(haystack))
+        return sum(1 for _ in takewhile(lambda match: match.end() > match.start(), found))
+
+    return count
+
+
+def _counting(name: str, *, ignore_case: bool) -> scalar.ScalarDefinition:
+    """Define countMatches, which count_matches_stop_at_empty_match changes."""
+    rule = text_rule(UINT64, 2)
+    stopping = define_by_value(name, rule, _count_until_empty(ignore_case=ignore_case), count=2)
+    definition = define_by_value(name, rule, _count_matches(ignore_case=ignore_case), count=2)
+    return replace(definition, by_settings=lambda changed: stopping.resolver)
 
 
 def _matches(*, ignore_case: bool, negated: bool) -> Callable[[bytes, bytes], int]:
@@ -230,15 +251,8 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         "multiFuzzyMatchAnyIndex", _list_rule(UINT64, True), _first_of(_fuzzy), count=3
     ),
     define_by_value("multiFuzzyMatchAllIndices", _list_rule(_INDICES, True), _fuzzy, count=3),
-    define_by_value(
-        "countMatches", text_rule(UINT64, 2), _count_matches(ignore_case=False), count=2
-    ),
-    define_by_value(
-        "countMatchesCaseInsensitive",
-        text_rule(UINT64, 2),
-        _count_matches(ignore_case=True),
-        count=2,
-    ),
+    _counting("countMatches", ignore_case=False),
+    _counting("countMatchesCaseInsensitive", ignore_case=True),
     define_by_value(
         "matchCaseInsensitive", _TWO_TEXTS, _matches(ignore_case=True, negated=False), count=2
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +60,49 @@ def _split_kernel(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
         return lists if not isinstance(limit, int) or limit <= 0 else truncate_lists(lists, limit)
 
     return kernel
+
+
+def _under_settings(definition: ScalarDefinition, split: Kernel) -> ScalarDefinition:
+    """Return the definition with the kernel of the setting splitby_max_substrings_includes_remaining_string."""
+    kept = define(definition.name, _separated_rule(_STRINGS), split, count=(2, 3))
+    return replace(definition, by_settings=lambda changed: kept.resolver)
+
+
+def _keeping_rest(split: Callable[[pa.Array, str], pa.Array]) -> Kernel:
+    """Return the kernel of a split as `_split_kernel` has, whose last piece has all that remains."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Split the texts. Raises BadArguments if the third argument is no constant integer."""
+        separator, subject = columns.text(arrays[0]), columns.text(arrays[1])
+        limit = call.constant(2)
+        if len(arrays) > 2 and not isinstance(limit, int):
+            raise BadArguments("The number of pieces must be constant.")
+
+        def pieces(others: list[pa.Array], values: list[str]) -> pa.Array:
+            """Split at one separator."""
+            lists = split(others[0], values[0])
+            if not isinstance(limit, int) or limit <= 0:
+                return lists
+            return _with_rest(lists, values[0], limit)
+
+        return slices.per_value([subject, separator], (1,), pieces)
+
+    return kernel
+
+
+def _with_rest(lists: pa.Array, separator: str, limit: int) -> pa.Array:
+    """Return lists of at most `limit` pieces, the last one joined of all from there on."""
+    offsets, elements = columns.elements_of(lists)
+    sizes = np.diff(offsets)
+    places = np.arange(len(elements)) - np.repeat(offsets[:-1], sizes)
+    rest = pc.binary_join(filter_elements(offsets, elements, places >= limit - 1), separator)
+    counts = np.minimum(sizes, limit)
+    starts = columns.offsets_from_counts(counts)
+    rows = columns.parents_of(starts)
+    at = np.arange(len(rows)) - starts[rows]
+    chosen = np.where(at == limit - 1, len(elements) + rows, offsets[rows] + at)
+    pool = pa.concat_arrays([elements, rest])
+    return columns.lists_from(starts, pool.take(pa.array(chosen)))
 
 
 def split_by_string(array: pa.Array, separator: str) -> pa.Array:
@@ -306,9 +350,15 @@ def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    define("splitByChar", _separated_rule(_STRINGS), _split_kernel(_by_char), count=(2, 3)),
-    define(
-        "splitByString", _separated_rule(_STRINGS), _split_kernel(split_by_string), count=(2, 3)
+    _under_settings(
+        define("splitByChar", _separated_rule(_STRINGS), _split_kernel(_by_char), count=(2, 3)),
+        _keeping_rest(_by_char),
+    ),
+    _under_settings(
+        define(
+            "splitByString", _separated_rule(_STRINGS), _split_kernel(split_by_string), count=(2, 3)
+        ),
+        _keeping_rest(split_by_string),
     ),
     define("splitByRegexp", _separated_rule(_STRINGS), _split_kernel(_by_regexp), count=(2, 3)),
     define("splitByWhitespace", _one_text_rule, _at_most(_by_whitespace), count=(1, 2)),

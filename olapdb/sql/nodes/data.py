@@ -47,7 +47,8 @@ class Insert(Statement):
     `columns` is None for all columns in order, but those `excluded` by `(* EXCEPT (a))`.  With
     neither query nor values the data come through the interface, or `data` holds them; `format`
     names theirs.  `replacing` says which rows leave in the same commit.  With a `function`, as in
-    INSERT INTO FUNCTION file('a.csv'), the rows go there, and `table` only has its name.
+    INSERT INTO FUNCTION file('a.csv'), the rows go there, and `table` only has its name; `partition_by` says
+    which of several files.
     """
 
     table: TableName
@@ -61,6 +62,7 @@ class Insert(Statement):
     settings: tuple[Setting, ...] = ()
     replacing: Replacing | None = None
     function: TableFunction | None = None
+    partition_by: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,13 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     else:
         table = cursor.table_name()
     columns, excluded = _parse_insert_columns(cursor)
+    partition_by = None
     if cursor.sees("PARTITION", "BY"):
-        raise cursor.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
+        if function is None:
+            raise cursor.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
+        cursor.advance()
+        cursor.advance()
+        partition_by = expressions.parse_expression(cursor)
     settings = clauses.parse_settings_clause(cursor)
     replacing = parse_replacing(cursor) if cursor.key == "REPLACE" else None
     insert = nodes.Insert(
@@ -41,6 +46,7 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
         settings=settings,
         replacing=replacing,
         function=function,
+        partition_by=partition_by,
         position=position,
     )
     if cursor.sees("FROM", "INFILE"):

@@ -11,17 +11,21 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from olapdb import errors
+from olapdb.config import Settings
 from olapdb.formats.base import Format, Input, Rows, Structure
 from olapdb.formats.blocks import without_byte_order_mark
 from olapdb.formats.files import matching_files
 from olapdb.formats.opened import BINARY, BYTES, decoding, open_data
+from olapdb.formats.prepared import read_rows
 from olapdb.formats.refusals import refusal_of
 from olapdb.formats.registry import find_format, format_of_path, reader_of
+from olapdb.functions.kernels.constants import default_value
 from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.dml.tolerated_errors import Tolerance
 from olapdb.types import STRING, is_nullable, make_nullable
 
 
@@ -143,9 +147,16 @@ def _rows(
     """Yield the rows of all streams; check for cancellation at each batch."""
     structure: Structure = tuple((column.name, column.type) for column in columns)
     apart = frozenset(c.name for c in columns if c.default and is_nullable(c.type))
+    settings = context.settings
+    count = settings.integer("input_format_allow_errors_num")
+    ratio = settings.number("input_format_allow_errors_ratio")
+    tolerance = Tolerance(count, ratio, columns, context.environment)
     for chosen, stream in streams:
         with stream:
             for rows in _read(chosen, stream, context, structure, apart):
+                if count or ratio:
+                    rows = tolerance.kept(rows)
+                rows = _with_omitted(rows, columns, settings)
                 if context.cancelled.is_set():
                     raise errors.QueryWasCancelled(
                         "The INSERT was cancelled; nothing was inserted."
@@ -163,7 +174,30 @@ def _read(
     """Yield the rows of one stream. Raise IncorrectData if it cannot be read or decompressed."""
     with decoding(chosen.name):
         source = Input(stream, context.settings, context.environment, structure, absent_apart=apart)
-        yield from reader_of(chosen.name).read(source)
+        yield from read_rows(chosen, source)
+
+
+def _with_omitted(rows: Rows, columns: Sequence[Column], settings: Settings) -> Rows:
+    """Return the rows with the columns that the data lack, where settings say that these have no DEFAULT:
+    NULL, or the default of their type. Raises TypeMismatch for NULL in a column that is not Nullable."""
+    forces_null = settings.boolean("input_format_force_null_for_omitted_fields")
+    if not forces_null and settings.boolean("input_format_defaults_for_omitted_fields"):
+        return rows
+    missing = [column for column in columns if column.name not in rows.names]
+    arrays = []
+    for column in missing:
+        if forces_null and not is_nullable(column.type):
+            raise errors.TypeMismatch(
+                f"Cannot insert NULL value into a column `{column.name}` of type '{column.type}'."
+            )
+        value = pa.scalar(None, column.type.arrow) if forces_null else default_value(column.type)
+        arrays.append(pa.repeat(value, rows.rows))
+    return Rows(
+        (*rows.names, *(column.name for column in missing)),
+        (*rows.types, *(column.type for column in missing)),
+        (*rows.arrays, *arrays),
+        rows.rows,
+    )
 
 
 def _defaults(rows: int, columns: Sequence[Column]) -> Rows:

@@ -24,6 +24,7 @@ from olapdb.records import dataclass
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.dml import partitioned_files
 from olapdb.statements.dml.formatted_values import formatted_blocks
 from olapdb.statements.dml.insert import result_blocks
 from olapdb.statements.dml.insert_columns import column_count_error, column_list, target_columns
@@ -49,6 +50,15 @@ def run_insert_function(statement: nodes.Insert, context: StatementContext) -> R
             statement.function, ("file", "null"), "INSERT INTO FUNCTION writes to file and to null."
         )
     texts = [_text(argument, statement, context) for argument in statement.function.arguments]
+    path = texts[0] if texts else ""
+    partition_by = statement.partition_by
+    if name == "file" and partition_by is not None:
+        if partitioned_files.PLACE not in path:
+            raise errors.BadArguments(
+                f"The path of INSERT … PARTITION BY has {partitioned_files.PLACE} in it.",
+                hint="Such as file('part_{_partition_id}.csv').",
+            )
+        texts = [path.replace(partitioned_files.PLACE, "_"), *texts[1:]]
     structure, write = _TARGETS[name](texts, context)
     rows = None
     if statement.query is not None:
@@ -60,7 +70,18 @@ def run_insert_function(statement: nodes.Insert, context: StatementContext) -> R
     elif rows is None:
         columns = file_structure(texts, context.settings, context.environment)
     table = _table_of(columns, name)
-    done = write(table, _blocks(statement, table, rows, context))
+    blocks = _blocks(statement, table, rows, context)
+    if name == "file" and partition_by is not None:
+
+        def write_one(one: str, _: Table, some: Blocks) -> int:
+            """Write the rows of a partition to its file."""
+            return _file([one, *texts[1:]], context)[1](table, some)
+
+        done = partitioned_files.write_partitions(
+            partition_by, path, write_one, table, blocks, context
+        )
+    else:
+        done = write(table, blocks)
     return Result(affected_rows=done, statistics=context.statistics)
 
 
@@ -154,10 +175,13 @@ class _File:
             path, mode = _beside(path), ""
         elif not os.path.exists(path):
             mode = ""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         file = NewFile(path, mode, self.compression)
         file.check(self.format)
         written = _Counted()
-        file.write(self._pieces(table, written.through(blocks), _has_bytes(path) and mode != ""))
+        file.write(
+            self._pieces(table, written.through(blocks), mode == "APPEND" and _has_bytes(path))
+        )
         return written.rows
 
     def _pieces(

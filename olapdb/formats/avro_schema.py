@@ -1,0 +1,144 @@
+"""The schema of Avro data: what the values of each column are, one behind the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from olapdb import errors, types
+from olapdb.functions import parse_type
+from olapdb.records import dataclass
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+_LOGICAL: Mapping[str, types.DataType] = {
+    "date": types.DATE32,
+    "timestamp-millis": types.DateTime64(3, None),
+    "timestamp-micros": types.DateTime64(6, None),
+    "local-timestamp-millis": types.DateTime64(3, None),
+    "local-timestamp-micros": types.DateTime64(6, None),
+    "uuid": types.UUID_TYPE,
+}
+_PLAIN: Mapping[str, types.DataType] = {
+    "boolean": types.BOOL,
+    "int": types.INT32,
+    "long": types.INT64,
+    "float": types.FLOAT32,
+    "double": types.FLOAT64,
+    "bytes": types.STRING,
+    "string": types.STRING,
+}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A kind of values, and the type that they are read as.
+
+    `parts` are the elements of a record, the branches of a union, or what an array or a map holds."""
+
+    kind: str
+    type: types.DataType
+    parts: tuple[Schema, ...] = ()
+    names: tuple[str, ...] = ()
+    size: int = 0
+    symbols: tuple[str, ...] = field(default=())
+
+
+def parse_schema(text: str) -> Schema:
+    """Return the schema of a text in JSON. Raise IncorrectData for one that is none, or no record."""
+    try:
+        given = json.loads(text)
+    except ValueError:
+        raise errors.IncorrectData("The schema of the Avro data is no JSON.") from None
+    schema = _Parser().schema(given)
+    if schema.kind != "record":
+        raise errors.IncorrectData("The root of the schema of Avro data must be a record.")
+    return schema
+
+
+class _Parser:
+    """A parser that knows the named types so far."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Schema] = {}
+
+    def schema(self, given: Any) -> Schema:
+        """Return a schema of its JSON. Raise NotSupportedError for a type that contains itself."""
+        if isinstance(given, list):
+            return self._union(given)
+        if isinstance(given, str):
+            if given in PRIMITIVES:
+                return _primitive(given, None, given)
+            if given in self._known:
+                return self._known[given]
+            raise errors.NotSupportedError(
+                f"The type {given!r} of the Avro schema is not known here, or contains itself.",
+                hint="Read other columns: file('path', 'Avro', 'a UInt8').",
+            )
+        kind = given.get("type") if isinstance(given, dict) else None
+        if kind in PRIMITIVES:
+            return _primitive(kind, given.get("logicalType"), given)
+        if isinstance(kind, dict | list):
+            return self.schema(kind)
+        named = self._compound(str(kind), given)
+        if "name" in given:
+            self._known[given["name"]] = named
+        return named
+
+    def _union(self, given: Sequence[Any]) -> Schema:
+        """Return the union of null and one type, or of one type."""
+        parts = tuple(self.schema(one) for one in given)
+        found = [one for one in parts if one.kind != "null"]
+        if len(found) > 1:
+            raise errors.NotSupportedError(
+                "A union of several types in Avro data is not supported.",
+                hint="Write a union of null and one type.",
+            )
+        inner = found[0].type if found else types.NOTHING
+        is_nullable = len(found) < len(parts)
+        return Schema("union", types.make_nullable(inner) if is_nullable else inner, parts)
+
+    def _compound(self, kind: str, given: Mapping[str, Any]) -> Schema:
+        """Return a record, an array, a map, an enum or a fixed. Raises IncorrectData."""
+        match kind:
+            case "record":
+                names = tuple(one["name"] for one in given["fields"])
+                parts = tuple(self.schema(one["type"]) for one in given["fields"])
+                elements = tuple(part.type for part in parts)
+                return Schema(kind, types.Tuple(elements, names), parts, names)
+            case "array":
+                item = self.schema(given["items"])
+                return Schema(kind, types.Array(item.type), (item,))
+            case "map":
+                value = self.schema(given["values"])
+                return Schema(kind, types.Map(types.STRING, value.type), (value,))
+            case "enum":
+                symbols = tuple(given["symbols"])
+                quoted = ", ".join(
+                    "'" + one.replace("'", "\\'") + f"' = {at}" for at, one in enumerate(symbols)
+                )
+                bits = 8 if len(symbols) < 128 else 16
+                return Schema(kind, parse_type(f"Enum{bits}({quoted})"), symbols=symbols)
+            case "fixed":
+                size = int(given["size"])
+                return Schema(kind, _of_bytes(given, types.FixedString(size)), size=size)
+            case _:
+                raise errors.IncorrectData(f"The Avro schema has an unknown type {kind!r}.")
+
+
+def _primitive(kind: str, logical: str | None, given: Any) -> Schema:
+    """Return a schema without parts."""
+    if kind == "null":
+        return Schema(kind, types.NOTHING)
+    if kind == "bytes":
+        return Schema(kind, _of_bytes(given, types.STRING))
+    found = _LOGICAL.get(logical or "")
+    return Schema(kind, _PLAIN[kind] if found is None else found)
+
+
+def _of_bytes(given: Any, otherwise: types.DataType) -> types.DataType:
+    """Return the Decimal that bytes say they are, else the other type."""
+    if isinstance(given, dict) and given.get("logicalType") == "decimal":
+        return types.Decimal(int(given["precision"]), int(given.get("scale", 0)))
+    return otherwise

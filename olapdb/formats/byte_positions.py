@@ -1,0 +1,91 @@
+"""Bytes of rows without anything between them: where each row begins, found for all bytes of a block at once.
+
+The end of a value that began at a byte is a function of that byte, so that arrays of positions are
+mapped to arrays of positions. A position behind the data is `ByteBlock.beyond`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from olapdb import errors
+from olapdb.records import dataclass
+
+BLOCK_BYTES = 1 << 18
+"""Bytes whose rows are found at once: each has several positions of 8 bytes."""
+_VARINT_BYTES = 5
+_PADDING = 64
+Ends = Callable[["ByteBlock", np.ndarray], np.ndarray]
+"""What returns the position behind the value that begins at each position."""
+
+
+@dataclass(frozen=True)
+class ByteBlock:
+    """Bytes of rows. `data` has zeros behind its `size` bytes, so that values may be read there."""
+
+    data: np.ndarray
+    size: int
+
+    @staticmethod
+    def of(data: bytes) -> ByteBlock:
+        """Return the bytes as a block."""
+        return ByteBlock(np.frombuffer(data + bytes(_PADDING), np.uint8), len(data))
+
+    @property
+    def beyond(self) -> int:
+        """Return the position that stands for all behind the data."""
+        return self.size + 1
+
+    def moved(self, positions: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
+        """Return positions moved by so many bytes."""
+        ends = positions + counts
+        return np.where((ends > self.size) | (positions > self.size), self.beyond, ends)
+
+    def numbers(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of 7 bits a byte that begin at the positions, and the positions behind."""
+        return self.varints(positions, _VARINT_BYTES)
+
+    def varints(self, positions: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return numbers as `numbers` does, of at most `width` bytes."""
+        result = np.zeros(len(positions), np.int64)
+        length = np.zeros(len(positions), np.int64)
+        goes_on = np.ones(len(positions), bool)
+        for at in range(width):
+            byte = self.data[positions + at].astype(np.int64)
+            result += np.where(goes_on, (byte & 0x7F) << (7 * at), 0)
+            length += goes_on
+            goes_on &= byte >= 0x80
+        return result, self.moved(positions, length)
+
+    def bytes_at(self, positions: np.ndarray, width: int) -> np.ndarray:
+        """Return so many bytes behind each position; shape (positions, width)."""
+        return np.ascontiguousarray(self.data[positions[:, None] + np.arange(width)])
+
+
+def repeated(block: ByteBlock, at: np.ndarray, counts: np.ndarray, ends: Ends) -> np.ndarray:
+    """Return the positions behind so many values, by powers of two of them."""
+    step = ends(block, np.arange(block.beyond + 1))
+    left = counts.copy()
+    while True:
+        at = np.where(left & 1, step[at], at)
+        left >>= 1
+        if not left.any():
+            return at
+        step = step[step]
+
+
+def row_starts(block: ByteBlock, ends: Ends, format_name: str) -> tuple[np.ndarray, int]:
+    """Return where each whole row of the block begins, and where the last one ends.
+
+    Raises IncorrectData for rows without bytes."""
+    step = ends(block, np.arange(block.beyond + 1))
+    starts = np.zeros(1, np.int64)
+    while starts[-1] < block.size:
+        starts = np.concatenate((starts, step[starts]))
+        step = step[step]
+        if len(starts) > 2 * (block.size + 1):
+            raise errors.IncorrectData(f"The rows of {format_name} have no bytes.")
+    whole = starts[starts <= block.size]
+    return whole[: np.searchsorted(whole, whole[-1])], int(whole[-1])

@@ -1,0 +1,70 @@
+"""INSERT INTO FUNCTION file('…{_partition_id}…') PARTITION BY: a file for each value of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb import errors
+from olapdb.bind import bind_expression
+from olapdb.compute.batches import single_chunk
+from olapdb.compute.context import memory_limit
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.functions.kernels import columns
+from olapdb.model.schema import Table
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+
+PLACE = "{_partition_id}"
+"""What stands for the partition's id in the path."""
+
+
+def write_partitions(
+    expression: nodes.Expression,
+    path: str,
+    write: Callable[[str, Table, Iterator[pa.Table]], int],
+    table: Table,
+    blocks: Iterator[pa.Table],
+    context: StatementContext,
+) -> int:
+    """Write the rows of each value of the expression to its own path; return how many rows there were.
+
+    All rows are held until the last one came, so that no file is written by a statement that fails before.
+    Raises MemoryLimitExceeded for more bytes than max_memory_usage, BadArguments for an id that cannot be in
+    a path."""
+    text = nodes.Function("toString", (expression,))
+    bound = bind_expression(text, table, context.scope(context.snapshot()))
+    limit = memory_limit(context.settings)
+    held: dict[str, list[pa.Table]] = {}
+    held_bytes = 0
+    for block in blocks:
+        batch = pa.RecordBatch.from_arrays(
+            [single_chunk(column) for column in block.columns], names=block.column_names
+        )
+        held_bytes += batch.nbytes
+        if limit and held_bytes > limit:
+            raise errors.MemoryLimitExceeded(
+                f"The rows of INSERT … PARTITION BY need more than {limit} bytes.",
+                hint="Raise max_memory_usage, or INSERT fewer rows at a time.",
+            )
+        encoded = columns.text(
+            evaluate_array(bound, batch, context.environment)
+        ).dictionary_encode()
+        codes = columns.numpy_values(encoded.indices)
+        for code, identity in enumerate(encoded.dictionary.to_pylist()):
+            rows = pa.array(np.flatnonzero(codes == code))
+            held.setdefault(identity, []).append(block.take(rows))
+    paths = {identity: path.replace(PLACE, _checked(identity)) for identity in held}
+    return sum(write(paths[identity], table, iter(rows)) for identity, rows in held.items())
+
+
+def _checked(identity: str | None) -> str:
+    """Return a partition's id. Raise BadArguments for one that cannot be in a path."""
+    if not identity or any(mark in identity for mark in "/\\*?{}[]\0\n"):
+        raise errors.BadArguments(
+            f"The partition {identity!r} cannot be in the name of a file.",
+            hint="PARTITION BY hex(…) or cityHash64(…) gives other names.",
+        )
+    return identity

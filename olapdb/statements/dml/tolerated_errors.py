@@ -1,0 +1,64 @@
+"""Rows of data that an INSERT leaves out: input_format_allow_errors_num and …_ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.formats.base import Rows
+from olapdb.functions import cast_or_null
+from olapdb.functions.base import Environment
+from olapdb.model.schema import Column
+from olapdb.types import String, make_nullable, plain
+
+
+class Tolerance:
+    """How many rows with values that their columns cannot hold are left out: `count` of them, and as many as
+    are the `ratio` of the rows so far."""
+
+    def __init__(
+        self, count: int, ratio: float, columns: Sequence[Column], environment: Environment
+    ) -> None:
+        self._count = count
+        self._ratio = ratio
+        self._types = {column.name: column.type for column in columns}
+        self._environment = environment
+        self._rows = self._errors = 0
+
+    def kept(self, rows: Rows) -> Rows:
+        """Return the rows without those that are left out; all of them from the first one on that is one too
+        many, so that it fails as it does without the settings."""
+        bad = self._bad(rows)
+        if bad is None:
+            self._rows += rows.rows
+            return rows
+        so_far = self._errors + np.cumsum(bad)
+        number = self._rows + np.arange(1, rows.rows + 1)
+        too_many = bad & (so_far > self._count) & (so_far > self._ratio * number)
+        left_out = bad.copy()
+        if too_many.any():
+            left_out[int(np.argmax(too_many)) :] = False
+        self._rows += rows.rows
+        self._errors += int(bad.sum())
+        keep = pa.array(~left_out)
+        arrays = tuple(array.filter(keep) for array in rows.arrays)
+        return replace(rows, arrays=arrays, rows=int((~left_out).sum()))
+
+    def _bad(self, rows: Rows) -> np.ndarray | None:
+        """Return which rows have a text that its column cannot hold; None for none."""
+        bad = np.zeros(rows.rows, bool)
+        for name, kind, array in zip(rows.names, rows.types, rows.arrays, strict=True):
+            target = self._types.get(name)
+            if target is None or not isinstance(plain(kind), String):
+                continue
+            if isinstance(plain(target), String):
+                continue
+            wanted = make_nullable(plain(target))
+            found = cast_or_null(array, make_nullable(kind), wanted, self._environment)
+            lost = pc.and_(pc.is_null(pa.array(found)), pc.is_valid(array))
+            bad |= lost.to_numpy(zero_copy_only=False)
+        return bad if bad.any() else None
