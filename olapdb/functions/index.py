@@ -313,7 +313,14 @@ NAMES = {
     ),
     "strings.bars": ("bar "),
     "strings.distances": (
-        "editDistance editDistanceUTF8 levenshteinDistance levenshteinDistanceUTF8 "
+        "damerauLevenshteinDistance editDistance editDistanceUTF8 levenshteinDistance "
+        "levenshteinDistanceUTF8 "
+    ),
+    "strings.jaro": ("jaroSimilarity jaroWinklerSimilarity "),
+    "strings.ngram_distances": (
+        "ngramDistance ngramDistanceCaseInsensitive ngramDistanceCaseInsensitiveUTF8 "
+        "ngramDistanceUTF8 ngramSearch ngramSearchCaseInsensitive "
+        "ngramSearchCaseInsensitiveUTF8 ngramSearchUTF8 "
     ),
     "strings.ip_addresses": (
         "INET6_ATON INET6_NTOA INET_ATON INET_NTOA IPv4CIDRToRange IPv4NumToString "
@@ -353,11 +360,8 @@ NAMES = {
         "wordShingleSimHashCaseInsensitiveUTF8 wordShingleSimHashUTF8 "
     ),
     "strings.similarity": (
-        "byteHammingDistance damerauLevenshteinDistance jaroSimilarity jaroWinklerSimilarity "
-        "mismatches ngramDistance ngramDistanceCaseInsensitive "
-        "ngramDistanceCaseInsensitiveUTF8 ngramDistanceUTF8 ngramSearch "
-        "ngramSearchCaseInsensitive ngramSearchCaseInsensitiveUTF8 ngramSearchUTF8 "
-        "stringBytesEntropy stringBytesUniq stringJaccardIndex stringJaccardIndexUTF8 "
+        "byteHammingDistance mismatches stringBytesEntropy stringBytesUniq stringJaccardIndex "
+        "stringJaccardIndexUTF8 "
     ),
     "strings.search_many": (
         "countMatches countMatchesCaseInsensitive countSubstringsCaseInsensitive "

@@ -21,6 +21,8 @@ MODULES = (
     "url_hosts",
     "bars",
     "distances",
+    "jaro",
+    "ngram_distances",
     "ip_addresses",
     "iso_durations",
     "keyed_hashes",
