@@ -19,8 +19,8 @@ NAMES = {
         "transform "
     ),
     "numeric.bits": (
-        "bitAnd bitCount bitNot bitOr bitShiftLeft bitShiftRight bitSlice bitTest bitTestAll "
-        "bitTestAny bitXor "
+        "bitAnd bitCount bitHammingDistance bitNot bitOr bitShiftLeft bitShiftRight bitSlice "
+        "bitTest bitTestAll bitTestAny bitXor "
     ),
     "numeric.byte_order": ("bitRotateLeft bitRotateRight byteSwap "),
     "numeric.colors": ("colorOKLABToSRGB colorOKLCHToSRGB colorSRGBToOKLAB colorSRGBToOKLCH "),
@@ -132,9 +132,9 @@ NAMES = {
         "getSizeOfEnumType indexHint isConstant isNullable toColumnTypeName visibleWidth "
     ),
     "introspection.composed": (
-        "JSONArrayLength JSON_ARRAY_LENGTH arrayZipUnaligned bitHammingDistance "
-        "dateTime64ToSnowflakeID dateTimeToSnowflakeID digits indexOfAssumeSorted mapConcat "
-        "notHas snowflakeIDToDateTime snowflakeIDToDateTime64 toDateTime32 toStringCutToZero "
+        "JSONArrayLength JSON_ARRAY_LENGTH arrayZipUnaligned dateTime64ToSnowflakeID "
+        "dateTimeToSnowflakeID digits indexOfAssumeSorted mapConcat notHas "
+        "snowflakeIDToDateTime snowflakeIDToDateTime64 toDateTime32 toStringCutToZero "
         "tupleConcat tupleHammingDistance "
     ),
     "introspection.error_names": ("errorCodeToName "),
@@ -281,8 +281,8 @@ NAMES = {
     "strings.charsets": ("convertCharset highlight "),
     "strings.ciphers": ("aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt tryDecrypt "),
     "strings.split": (
-        "SUBSTRING_INDEX arrayStringConcat array_to_string extract extractAll splitByChar "
-        "splitByNonAlpha splitByRegexp splitByString splitByWhitespace substringIndex "
+        "arrayStringConcat array_to_string extract extractAll splitByChar splitByNonAlpha "
+        "splitByRegexp splitByString splitByWhitespace "
     ),
     "strings.tokens": (
         "hasToken hasTokenCaseInsensitive hasTokenCaseInsensitiveOrNull hasTokenOrNull "
@@ -380,8 +380,8 @@ NAMES = {
     "strings.pieces": (
         "REGEXP_EXTRACT REGEXP_SUBSTR alphaTokens extractAllGroups extractAllGroupsHorizontal "
         "extractAllGroupsVertical extractGroups ngrams overlay overlayUTF8 printf "
-        "regexpExtract regexpQuoteMeta reverseBySeparator splitByAlpha substringIndexUTF8 "
-        "translate translateUTF8 "
+        "regexpExtract regexpQuoteMeta reverseBySeparator splitByAlpha translate "
+        "translateUTF8 "
     ),
     "strings.query_texts": (
         "normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames "
@@ -393,6 +393,7 @@ NAMES = {
         "hasAllToken hasAllTokens hasAnyToken hasAnyTokens hasPhrase matchPhrase tokens "
         "tokensForLikePattern "
     ),
+    "strings.text_parts": ("SUBSTRING_INDEX substringIndex substringIndexUTF8 "),
     "strings.time_deltas": ("formatReadableTimeDelta parseTimeDelta "),
     "arrays.array_reduce": ("arrayReduce arrayReduceInRanges "),
     "arrays.construction": ("MAP_FROM_ARRAYS array arrayConcat map mapFromArrays tuple "),
@@ -559,7 +560,7 @@ CASE_INSENSITIVE = {
         "regexp_replace replace replaceall replaceregexpall "
     ),
     "strings.byte_codes": ("ascii char hex unhex "),
-    "strings.split": ("array_to_string arraystringconcat substring_index substringindex "),
+    "strings.split": ("array_to_string arraystringconcat "),
     "strings.tokens": ("hastokencaseinsensitive hastokencaseinsensitiveornull "),
     "strings.ip_addresses": (
         "inet6_aton inet6_ntoa inet_aton inet_ntoa ipv4numtostring ipv4stringtonum "
@@ -573,6 +574,7 @@ CASE_INSENSITIVE = {
         "hassubsequenceutf8 "
     ),
     "strings.pieces": ("overlay overlayutf8 regexp_extract regexp_substr regexpextract "),
+    "strings.text_parts": ("substring_index substringindex "),
     "arrays.resizing": ("arrayflatten flatten "),
     "arrays.shuffles": ("arraypartialshuffle arrayshuffle "),
     "arrays.vectors": (

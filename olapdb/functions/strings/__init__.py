@@ -37,6 +37,7 @@ MODULES = (
     "query_texts",
     "sparse_grams",
     "text_search",
+    "text_parts",
     "time_deltas",
 )
 """The modules with `DEFINITIONS`, in their order."""
