@@ -40,7 +40,7 @@ NAMES = {
         "javaHashUTF16LE kafkaMurmurHash metroHash64 murmurHash2_32 murmurHash2_64 "
         "murmurHash3_128 murmurHash3_32 murmurHash3_64 sipHash128 sipHash128Keyed "
         "sipHash128Reference sipHash128ReferenceKeyed sipHash64 sipHash64Keyed wyHash64 "
-        "xxHash32 xxHash64 xxh3 "
+        "xxHash32 xxHash64 xxh3 xxh3_128 "
     ),
     "numeric.maths": (
         "acos acosh asin asinh atan atan2 atanh cbrt ceil ceiling cos cosh degrees e exp "

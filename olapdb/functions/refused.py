@@ -49,7 +49,6 @@ _REASONS = {
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
-    "128-bit hashes are not there yet": "xxh3_128",
     "it is not there yet": """partitionId partitionID seriesDecomposeSTL
         sqid sqidDecode sqidEncode inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
