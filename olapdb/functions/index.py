@@ -389,6 +389,7 @@ NAMES = {
     "strings.sparse_grams": (
         "sparseGrams sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8 "
     ),
+    "strings.sqids": ("sqid sqidDecode sqidEncode "),
     "strings.text_search": (
         "hasAllToken hasAllTokens hasAnyToken hasAnyTokens hasPhrase matchPhrase tokens "
         "tokensForLikePattern "

@@ -50,7 +50,7 @@ _REASONS = {
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
     "it is not there yet": """partitionId partitionID seriesDecomposeSTL
-        sqid sqidDecode sqidEncode inIgnoreSet notInIgnoreSet
+        inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",
 }

@@ -36,6 +36,7 @@ MODULES = (
     "pieces",
     "query_texts",
     "sparse_grams",
+    "sqids",
     "text_search",
     "text_parts",
     "time_deltas",

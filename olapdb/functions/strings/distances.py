@@ -60,7 +60,11 @@ def _distance(name: str, *, utf8: bool = False, swaps: bool = False) -> scalar.K
         """Compare the texts of each row; raise TooLargeStringSize for long ones."""
         left, right = (text_codes(array, utf8=utf8) for array in arrays)
         check_lengths(name, left, right)
-        return columns.from_values(_distances(left, right, swaps=swaps), pa.uint64())
+        result = _distances(left, right, swaps=swaps)
+        if utf8:  # as ClickHouse: against an empty text the other's bytes count
+            sizes = [np.diff(columns.bytes_of(columns.text(array))[0]) for array in arrays]
+            result = np.where(np.minimum(*sizes) == 0, np.maximum(*sizes), result)
+        return columns.from_values(result, pa.uint64())
 
     return kernel
 
