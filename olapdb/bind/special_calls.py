@@ -169,6 +169,7 @@ _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {
     **dict.fromkeys(("in", "notIn", "globalIn", "globalNotIn"), _in_set),
     **dict.fromkeys(("nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"), _null_in_set),
     "getSetting": _setting,
+    "getMergeTreeSetting": lambda binder, node: constants.table_setting(node),
     "getSettingOrDefault": _setting_or_default,
     "hasColumnInTable": _has_column,
     "getSubcolumn": _subcolumn,

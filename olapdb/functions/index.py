@@ -147,10 +147,12 @@ NAMES = {
         "currentHandler currentRequestURL cutToFirstSignificantSubdomainCustom "
         "cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW "
         "cutToFirstSignificantSubdomainCustomWithWWWRFC firstSignificantSubdomainCustom "
-        "firstSignificantSubdomainCustomRFC generateSerialID getMacro globalVariable logTrace "
-        "pgGetUserById pgTableIsVisible pg_get_userbyid pg_table_is_visible regionHierarchy "
-        "regionIn regionToArea regionToCity regionToContinent regionToCountry "
-        "regionToDistrict regionToName regionToPopulation regionToTopContinent "
+        "firstSignificantSubdomainCustomRFC generateSerialID getMacro getServerPort "
+        "globalVariable logTrace pgGetUserById pgTableIsVisible pg_get_userbyid "
+        "pg_table_is_visible regionHierarchy regionIn regionToArea regionToCity "
+        "regionToContinent regionToCountry regionToDistrict regionToName regionToPopulation "
+        "regionToTopContinent transactionID transactionLatestSnapshot "
+        "transactionOldestSnapshot "
     ),
     "casts.conversion": (
         "DATE toBool toDate toDate32 toDate32OrDefault toDate32OrNull toDate32OrZero "
@@ -388,6 +390,10 @@ NAMES = {
     ),
     "strings.sparse_grams": (
         "sparseGrams sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8 "
+    ),
+    "strings.naive_bayes": ("naiveBayesNgrams "),
+    "strings.prometheus": (
+        "timeSeriesMetricTypeToSuffixes timeSeriesPrometheusValueToString timeSeriesTagsToMap "
     ),
     "strings.sqids": ("sqid sqidDecode sqidEncode "),
     "strings.text_search": (

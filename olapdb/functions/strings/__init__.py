@@ -36,6 +36,8 @@ MODULES = (
     "pieces",
     "query_texts",
     "sparse_grams",
+    "naive_bayes",
+    "prometheus",
     "sqids",
     "text_search",
     "text_parts",
