@@ -268,6 +268,10 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         source = arguments[0].type
         target_arguments = arguments
         default: Argument | None = None
+        if name == "toDateTimeOrDefault" and len(arguments) == 2:
+            zone_type = types.plain(arguments[1].type)
+            if not isinstance(zone_type, types.String):
+                raise illegal(name, arguments[1].type, "a zone, in front of the default")
         if otherwise == "Default" and len(arguments) > conversion.extra[0] + 1:
             default, target_arguments = arguments[-1], arguments[:-1]
         if name in ("toDateOrNull", "toDateTimeOrNull") and _is_integer(source):
