@@ -10,7 +10,16 @@ import pyarrow as pa
 from olapdb import functions, types
 from olapdb.bind.contracts import BindContext
 from olapdb.config.settings import Settings, lookup
-from olapdb.errors import CannotParse, Error, IllegalTypeOfArgument, InternalError, TypeMismatch
+from olapdb.config.table import TABLE_SETTINGS
+from olapdb.errors import (
+    CannotParse,
+    Error,
+    IllegalTypeOfArgument,
+    InternalError,
+    NumberOfArgumentsDoesntMatch,
+    TypeMismatch,
+    UnknownSetting,
+)
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels.columns import as_array
 from olapdb.functions.scalar import ScalarDefinition
@@ -329,7 +338,31 @@ def setting(node: sql.Function, context: BindContext) -> Expression:
             f"{node.name} takes the name of a setting, as a text literal.", position=node.position
         )
     lookup(argument.value)
-    value = Settings.of(context.settings)[argument.value]
+    return _typed(Settings.of(context.settings)[argument.value])
+
+
+def table_setting(node: sql.Function) -> Expression:
+    """Return the default of a table's setting, `getMergeTreeSetting('name')`, as a constant.
+
+    Raises UnknownSetting for an unknown name, IllegalTypeOfArgument unless it is a text literal,
+    NumberOfArgumentsDoesntMatch."""
+    if len(node.arguments) != 1:
+        raise NumberOfArgumentsDoesntMatch(f"{node.name} takes the name of a setting.")
+    argument = node.arguments[0]
+    if not isinstance(argument, sql.Literal) or not isinstance(argument.value, str):
+        raise IllegalTypeOfArgument(
+            f"{node.name} takes the name of a setting, as a text literal.", position=node.position
+        )
+    definition = TABLE_SETTINGS.get(argument.value)
+    if definition is None:
+        raise UnknownSetting(
+            f"There is no setting of tables {argument.value!r}.", position=node.position
+        )
+    return _typed(definition.default)
+
+
+def _typed(value: object) -> Expression:
+    """Return a setting's value as a constant of the type that its literal has."""
     if isinstance(value, bool):
         return Constant(types.BOOL, pa.scalar(value))
     if isinstance(value, int):

@@ -4,6 +4,7 @@ hasColumnInTable, in(x, set), dictGet, joinGet, formatRow, formatQuery."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,10 @@ FORMAT_QUERY = frozenset(
 """The functions that write statements as ClickHouse does."""
 
 
+_PARSING = ("parsedatetime", "str_to_date")
+"""How the names of functions begin whose result has a zone by itself."""
+
+
 def special_call(binder: Binder, node: sql.Function) -> Expression | None:
     """Bind a call that no function of the registry is; None for other names."""
     if node.name in JOIN_GET:
@@ -49,7 +54,19 @@ def special_call(binder: Binder, node: sql.Function) -> Expression | None:
     if node.name == "toJSONString":
         return json_text.bind_json_text(binder, node)
     bind = _CALLS.get(node.name)
+    if bind is None and node.name.lower().startswith(_PARSING):
+        return _in_session_zone(binder, node)
     return None if bind is None else bind(binder, node)
+
+
+def _in_session_zone(binder: Binder, node: sql.Function) -> Expression | None:
+    """Bind parseDateTime(text[, format]) and its kin with the zone of the session; None with an own zone."""
+    zone, lower = binder.context.text("session_timezone"), node.name.lower()
+    if not zone or not 1 <= len(node.arguments) <= 2 or "besteffort" in lower:
+        return None
+    default = "yyyy-MM-dd HH:mm:ss" if "joda" in lower else "%Y-%m-%d %H:%i:%s"
+    given = (*node.arguments, sql.Literal(default))[:2]
+    return binder.bind(replace(node, arguments=(*given, sql.Literal(zone))))
 
 
 def _in_set(binder: Binder, node: sql.Function) -> Expression:
@@ -169,6 +186,7 @@ _CALLS: Mapping[str, Callable[[Binder, sql.Function], Expression]] = {
     **dict.fromkeys(("in", "notIn", "globalIn", "globalNotIn"), _in_set),
     **dict.fromkeys(("nullIn", "notNullIn", "globalNullIn", "globalNotNullIn"), _null_in_set),
     "getSetting": _setting,
+    "getMergeTreeSetting": lambda binder, node: constants.table_setting(node),
     "getSettingOrDefault": _setting_or_default,
     "hasColumnInTable": _has_column,
     "getSubcolumn": _subcolumn,

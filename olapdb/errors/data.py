@@ -125,6 +125,10 @@ class ValueOutOfBound(DataError, name="ARGUMENT_OUT_OF_BOUND", code=69):
     """A value outside the range of its type."""
 
 
+class ValueOutOfRange(DataError, name="VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE", code=321):
+    """A number that the type of its use does not hold."""
+
+
 class CannotPrintNumber(DataError, name="CANNOT_PRINT_FLOAT_OR_DOUBLE_NUMBER", code=28):
     """A number that cannot be written with so many digits."""
 

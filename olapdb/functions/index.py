@@ -19,8 +19,8 @@ NAMES = {
         "transform "
     ),
     "numeric.bits": (
-        "bitAnd bitCount bitNot bitOr bitShiftLeft bitShiftRight bitSlice bitTest bitTestAll "
-        "bitTestAny bitXor "
+        "bitAnd bitCount bitHammingDistance bitNot bitOr bitShiftLeft bitShiftRight bitSlice "
+        "bitTest bitTestAll bitTestAny bitXor "
     ),
     "numeric.byte_order": ("bitRotateLeft bitRotateRight byteSwap "),
     "numeric.colors": ("colorOKLABToSRGB colorOKLCHToSRGB colorSRGBToOKLAB colorSRGBToOKLCH "),
@@ -40,7 +40,7 @@ NAMES = {
         "javaHashUTF16LE kafkaMurmurHash metroHash64 murmurHash2_32 murmurHash2_64 "
         "murmurHash3_128 murmurHash3_32 murmurHash3_64 sipHash128 sipHash128Keyed "
         "sipHash128Reference sipHash128ReferenceKeyed sipHash64 sipHash64Keyed wyHash64 "
-        "xxHash32 xxHash64 xxh3 "
+        "xxHash32 xxHash64 xxh3 xxh3_128 "
     ),
     "numeric.maths": (
         "acos acosh asin asinh atan atan2 atanh cbrt ceil ceiling cos cosh degrees e exp "
@@ -142,9 +142,9 @@ NAMES = {
         "getSizeOfEnumType indexHint isConstant isNullable toColumnTypeName visibleWidth "
     ),
     "introspection.composed": (
-        "JSONArrayLength JSON_ARRAY_LENGTH arrayZipUnaligned bitHammingDistance "
-        "dateTime64ToSnowflakeID dateTimeToSnowflakeID digits indexOfAssumeSorted mapConcat "
-        "notHas snowflakeIDToDateTime snowflakeIDToDateTime64 toDateTime32 toStringCutToZero "
+        "JSONArrayLength JSON_ARRAY_LENGTH arrayZipUnaligned dateTime64ToSnowflakeID "
+        "dateTimeToSnowflakeID digits indexOfAssumeSorted mapConcat notHas "
+        "snowflakeIDToDateTime snowflakeIDToDateTime64 toDateTime32 toStringCutToZero "
         "tupleConcat tupleHammingDistance "
     ),
     "introspection.error_names": ("errorCodeToName "),
@@ -157,10 +157,12 @@ NAMES = {
         "currentHandler currentRequestURL cutToFirstSignificantSubdomainCustom "
         "cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW "
         "cutToFirstSignificantSubdomainCustomWithWWWRFC firstSignificantSubdomainCustom "
-        "firstSignificantSubdomainCustomRFC generateSerialID getMacro globalVariable logTrace "
-        "pgGetUserById pgTableIsVisible pg_get_userbyid pg_table_is_visible regionHierarchy "
-        "regionIn regionToArea regionToCity regionToContinent regionToCountry "
-        "regionToDistrict regionToName regionToPopulation regionToTopContinent "
+        "firstSignificantSubdomainCustomRFC generateSerialID getMacro getServerPort "
+        "globalVariable logTrace pgGetUserById pgTableIsVisible pg_get_userbyid "
+        "pg_table_is_visible regionHierarchy regionIn regionToArea regionToCity "
+        "regionToContinent regionToCountry regionToDistrict regionToName regionToPopulation "
+        "regionToTopContinent transactionID transactionLatestSnapshot "
+        "transactionOldestSnapshot "
     ),
     "casts.conversion": (
         "DATE toBool toDate toDate32 toDate32OrDefault toDate32OrNull toDate32OrZero "
@@ -291,8 +293,8 @@ NAMES = {
     "strings.charsets": ("convertCharset highlight "),
     "strings.ciphers": ("aes_decrypt_mysql aes_encrypt_mysql decrypt encrypt tryDecrypt "),
     "strings.split": (
-        "SUBSTRING_INDEX arrayStringConcat array_to_string extract extractAll splitByChar "
-        "splitByNonAlpha splitByRegexp splitByString splitByWhitespace substringIndex "
+        "arrayStringConcat array_to_string extract extractAll splitByChar splitByNonAlpha "
+        "splitByRegexp splitByString splitByWhitespace "
     ),
     "strings.tokens": (
         "hasToken hasTokenCaseInsensitive hasTokenCaseInsensitiveOrNull hasTokenOrNull "
@@ -323,7 +325,14 @@ NAMES = {
     ),
     "strings.bars": ("bar "),
     "strings.distances": (
-        "editDistance editDistanceUTF8 levenshteinDistance levenshteinDistanceUTF8 "
+        "damerauLevenshteinDistance editDistance editDistanceUTF8 levenshteinDistance "
+        "levenshteinDistanceUTF8 "
+    ),
+    "strings.jaro": ("jaroSimilarity jaroWinklerSimilarity "),
+    "strings.ngram_distances": (
+        "ngramDistance ngramDistanceCaseInsensitive ngramDistanceCaseInsensitiveUTF8 "
+        "ngramDistanceUTF8 ngramSearch ngramSearchCaseInsensitive "
+        "ngramSearchCaseInsensitiveUTF8 ngramSearchUTF8 "
     ),
     "strings.ip_addresses": (
         "INET6_ATON INET6_NTOA INET_ATON INET_NTOA IPv4CIDRToRange IPv4NumToString "
@@ -363,11 +372,8 @@ NAMES = {
         "wordShingleSimHashCaseInsensitiveUTF8 wordShingleSimHashUTF8 "
     ),
     "strings.similarity": (
-        "byteHammingDistance damerauLevenshteinDistance jaroSimilarity jaroWinklerSimilarity "
-        "mismatches ngramDistance ngramDistanceCaseInsensitive "
-        "ngramDistanceCaseInsensitiveUTF8 ngramDistanceUTF8 ngramSearch "
-        "ngramSearchCaseInsensitive ngramSearchCaseInsensitiveUTF8 ngramSearchUTF8 "
-        "stringBytesEntropy stringBytesUniq stringJaccardIndex stringJaccardIndexUTF8 "
+        "byteHammingDistance mismatches stringBytesEntropy stringBytesUniq stringJaccardIndex "
+        "stringJaccardIndexUTF8 "
     ),
     "strings.search_many": (
         "countMatches countMatchesCaseInsensitive countSubstringsCaseInsensitive "
@@ -386,8 +392,8 @@ NAMES = {
     "strings.pieces": (
         "REGEXP_EXTRACT REGEXP_SUBSTR alphaTokens extractAllGroups extractAllGroupsHorizontal "
         "extractAllGroupsVertical extractGroups ngrams overlay overlayUTF8 printf "
-        "regexpExtract regexpQuoteMeta reverseBySeparator splitByAlpha substringIndexUTF8 "
-        "translate translateUTF8 "
+        "regexpExtract regexpQuoteMeta reverseBySeparator splitByAlpha translate "
+        "translateUTF8 "
     ),
     "strings.query_texts": (
         "normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames "
@@ -395,10 +401,16 @@ NAMES = {
     "strings.sparse_grams": (
         "sparseGrams sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8 "
     ),
+    "strings.naive_bayes": ("naiveBayesNgrams "),
+    "strings.prometheus": (
+        "timeSeriesMetricTypeToSuffixes timeSeriesPrometheusValueToString timeSeriesTagsToMap "
+    ),
+    "strings.sqids": ("sqid sqidDecode sqidEncode "),
     "strings.text_search": (
         "hasAllToken hasAllTokens hasAnyToken hasAnyTokens hasPhrase matchPhrase tokens "
         "tokensForLikePattern "
     ),
+    "strings.text_parts": ("SUBSTRING_INDEX substringIndex substringIndexUTF8 "),
     "strings.time_deltas": ("formatReadableTimeDelta parseTimeDelta "),
     "arrays.array_reduce": ("arrayReduce arrayReduceInRanges "),
     "arrays.construction": ("MAP_FROM_ARRAYS array arrayConcat map mapFromArrays tuple "),
@@ -565,7 +577,7 @@ CASE_INSENSITIVE = {
         "regexp_replace replace replaceall replaceregexpall "
     ),
     "strings.byte_codes": ("ascii char hex unhex "),
-    "strings.split": ("array_to_string arraystringconcat substring_index substringindex "),
+    "strings.split": ("array_to_string arraystringconcat "),
     "strings.tokens": ("hastokencaseinsensitive hastokencaseinsensitiveornull "),
     "strings.ip_addresses": (
         "inet6_aton inet6_ntoa inet_aton inet_ntoa ipv4numtostring ipv4stringtonum "
@@ -579,6 +591,7 @@ CASE_INSENSITIVE = {
         "hassubsequenceutf8 "
     ),
     "strings.pieces": ("overlay overlayutf8 regexp_extract regexp_substr regexpextract "),
+    "strings.text_parts": ("substring_index substringindex "),
     "arrays.resizing": ("arrayflatten flatten "),
     "arrays.shuffles": ("arraypartialshuffle arrayshuffle "),
     "arrays.vectors": (

@@ -10,8 +10,7 @@ _REASONS = {
     _AI: """aiClassify aiEmbed aiExtract aiFilter aiGenerate aiRedact aiSimilarity aiTranslate
         AIClassify AIEmbed AIExtract AIFilter AIGenerate AIRedact AISimilarity AITranslate""",
     "it needs models or files beside ClickHouse's server": """evalMLMethod
-        naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs
-        naiveBayesNgrams assignCentroid""",
+        naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
     "this function of shapes is not there yet": """readWKB readWKT readWkb readWkt MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
     "there are no columns of the types JSON and Dynamic": """dynamicElement dynamicType
@@ -24,27 +23,24 @@ _REASONS = {
         randomHadamardTransform""",
     "there is no engine TimeSeries": """timeSeriesCopyTag timeSeriesCopyTags timeSeriesExtractTag
         timeSeriesGroupToSamplingKey timeSeriesGroupToTags timeSeriesIdToGroup timeSeriesIdToTags
-        timeSeriesIdToTagsGroup timeSeriesJoinTags timeSeriesMetricTypeToSuffixes
-        timeSeriesPrometheusValueToString timeSeriesRemoveAllTagsExcept timeSeriesRemoveTag
+        timeSeriesIdToTagsGroup timeSeriesJoinTags timeSeriesRemoveAllTagsExcept timeSeriesRemoveTag
         timeSeriesRemoveTags timeSeriesReplaceTag timeSeriesStoreTags timeSeriesTagsGroupToTags
-        timeSeriesTagsToGroup timeSeriesTagsToMap timeSeriesThrowDuplicateSeriesIf""",
+        timeSeriesTagsToGroup timeSeriesThrowDuplicateSeriesIf""",
     "there is no dialect KQL": """kqlBin kqlBinAt kqlDateTimeBinAt kqlDivide kqlMultiply
         kqlParameterCast kqlRangeCount kqlToTimespan""",
     "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
         addressToSymbol blockSerializedSize demangle dumpColumnStructure filesystemAvailable filesystemCapacity
         filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
-        getMergeTreeSetting getServerPort getServerSetting getTypeSerializationStreams
-        showCertificate transactionID transactionLatestSnapshot
-        transactionOldestSnapshot lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
+        getServerSetting getTypeSerializationStreams
+        showCertificate lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
         chdb""",
     "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
-    "128-bit hashes are not there yet": "xxh3_128",
     "it is not there yet": """partitionId partitionID seriesDecomposeSTL
-        sqid sqidDecode sqidEncode inIgnoreSet notInIgnoreSet
+        inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",
 }

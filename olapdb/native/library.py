@@ -122,11 +122,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_count_cells": (None, (*_COLUMN, _POINTER, _LONG, _WORD, _LONG, _POINTER)),
     "olapdb_buckets": (None, (_POINTER, _LONG, _POINTER)),
     "olapdb_sort_groups": (None, (_POINTER, _LONG, _POINTER, _POINTER)),
+    "olapdb_edit_distances": (None, (*[_POINTER] * 4, _LONG, _INT, _POINTER, _LONG, _POINTER)),
+    "olapdb_jaro_counts": (None, (*[_POINTER] * 4, _LONG, _POINTER, _LONG, _POINTER)),
+    "olapdb_common_keys": (None, (*[_POINTER] * 4, _LONG, *[_POINTER] * 2, _LONG, _POINTER)),
     "olapdb_extreme_rows": (None, (_POINTER, _POINTER, _LONG, _INT, _POINTER, _POINTER)),
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 19
+ABI = 20
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

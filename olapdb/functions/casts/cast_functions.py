@@ -26,6 +26,9 @@ from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.scalar import ScalarDefinition, constant_text, custom
 from olapdb.types.arrow_values import to_numpy
 
+_CONTAINERS = types.Array | types.Map | types.Tuple
+_TIMES = types.Date | types.Date32 | types.DateTime | types.DateTime64
+
 
 def _named_type(name: str, arguments: Sequence[Argument]) -> types.DataType:
     """Return the type that the second argument, a constant string, names."""
@@ -59,6 +62,9 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
         if not types.is_nullable(result) and isinstance(types.plain(source), types.Nothing):
             raise CannotConvertType("Cannot convert NULL to a type that is not Nullable.")
 
+        if or_null and isinstance(types.plain(target), types.Array | types.Map):
+            raise IllegalTypeOfArgument(f"{name} takes no type that cannot be Nullable: {target}.")
+
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Cast the first argument; each value that changes becomes NULL, or an error unless
             `or_null`.
@@ -66,11 +72,7 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
             array = columns.single(values[0])
             if array.null_count and not types.is_nullable(result):
                 raise CannotInsertNull(f"Cannot convert NULL to {target}, which is not Nullable.")
-            unchanged = cast.cast_or_null(array, source, types.make_nullable(target), environment)
-            if not isinstance(
-                types.plain(source), types.String | types.FixedString | types.Nothing
-            ):
-                unchanged = unchanged_or_null(array, source, unchanged, target, environment)
+            unchanged = _unchanged(array, source, target, environment)
             lost = to_numpy(pc.and_(unchanged.is_null(), array.is_valid()))
             if not or_null and lost.any():
                 row = int(np.argmax(lost))
@@ -83,6 +85,80 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
         return ScalarCall(name, result, kernel)
 
     return resolve
+
+
+def _unchanged(
+    array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
+) -> pa.Array:
+    """Return values of another type, NULL for those that accurateCast refuses.
+
+    What it converts as CAST does raises the errors of CAST: decimals, and values for an Enum."""
+    given, wanted = types.plain(source), types.plain(target)
+    nullable = types.make_nullable(target)
+    if isinstance(given, _CONTAINERS) and isinstance(wanted, _CONTAINERS):
+        lost = _lost(array, given, wanted, environment)
+        converted = cast.cast_column(array, source, target, environment, strict=False)
+        return pc.if_else(pa.array(lost), pa.scalar(None, converted.type), converted)
+    is_decimal = isinstance(given, types.Decimal) and not isinstance(given, types.WideNumber)
+    is_text = isinstance(given, types.String | types.FixedString | types.Nothing)
+    if isinstance(wanted, types.Enum) or (
+        not is_text and (is_decimal or isinstance(wanted, types.Boolean))
+    ):
+        return cast.cast_column(array, source, nullable, environment, strict=False)
+    unchanged = cast.cast_or_null(array, source, nullable, environment)
+    if is_text:
+        return unchanged
+    if isinstance(wanted, _TIMES):
+        return _in_seconds(array, given, wanted, unchanged)
+    return unchanged_or_null(array, source, unchanged, target, environment)
+
+
+def _lost(
+    array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
+) -> np.ndarray:
+    """Return for each row whether any value within it changes."""
+    match types.plain(source), types.plain(target):
+        case types.Array(inner), types.Array(wanted):
+            offsets, elements = columns.elements_of(array)
+            lost = _lost(elements, inner, wanted, environment)
+            return np.bincount(columns.parents_of(offsets)[lost], minlength=len(array)) > 0
+        case types.Map(key, value), types.Map(wanted_key, wanted_value):
+            entries = types.Array(types.Tuple((key, value)))
+            fields = [
+                pa.field("keys", array.type.key_type),
+                pa.field("values", array.type.item_type),
+            ]
+            wanted_entries = types.Array(types.Tuple((wanted_key, wanted_value)))
+            rows = array.cast(pa.list_(pa.struct(fields)))
+            return _lost(rows, entries, wanted_entries, environment)
+        case types.Tuple(elements), types.Tuple(wanted_elements) if len(elements) == len(
+            wanted_elements
+        ):
+            parts = zip(columns.struct_fields(array), elements, wanted_elements, strict=True)
+            lost = np.zeros(len(array), bool)
+            for field, element, wanted in parts:
+                lost |= _lost(field, element, wanted, environment)
+            return lost
+        case types.String() | types.FixedString(), _:
+            return np.zeros(len(array), bool)  # a text that does not parse is an error of the cast
+        case _:
+            unchanged = _unchanged(array, source, target, environment)
+            return np.asarray(to_numpy(pc.and_(unchanged.is_null(), array.is_valid())))
+
+
+def _in_seconds(
+    array: pa.Array, source: types.DataType, target: types.DataType, converted: pa.Array
+) -> pa.Array:
+    """Return numbers as dates or times, NULL for those that no Date or DateTime is made of: below 0,
+    above 32 bits, or with a fraction."""
+    if isinstance(target, types.Date32 | types.DateTime64) or not isinstance(
+        source, types.Integer | types.Float
+    ):
+        return converted
+    numbers = array.cast(pa.float64(), safe=False)
+    fits = pc.and_(pc.greater_equal(numbers, 0.0), pc.less(numbers, 2.0**32))
+    fits = pc.and_(fits, pc.equal(pc.floor(numbers), numbers))
+    return pc.if_else(pc.fill_null(fits, False), converted, pa.scalar(None, converted.type))
 
 
 def _accurate_or_default(name: str, arguments: Sequence[Argument]) -> ScalarCall:

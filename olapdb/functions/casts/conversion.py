@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import ArgumentOutOfBound, BadArguments, TypeMismatch
+from olapdb.errors import ArgumentOutOfBound, BadArguments, NotSupportedError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.casts.cast_functions import unchanged_or_null
@@ -102,7 +102,14 @@ def _decimal(precision: int) -> Target:
 def _fixed_string(name: str, arguments: Sequence[Argument]) -> types.DataType:
     """Return the type of toFixedString(x, length).
 
-    Raises ArgumentOutOfBound for a length that no FixedString has."""
+    Raises ArgumentOutOfBound for a length that no FixedString has, NotSupportedError unless x is a
+    text."""
+    if not isinstance(
+        types.plain(arguments[0].type), types.String | types.FixedString | types.Nothing
+    ):
+        raise NotSupportedError(
+            f"{name} takes a text, not {arguments[0].type}: toString(x) is one."
+        )
     length = constant_integer(name, arguments, 1, "the length")
     longest = types.FIXED_STRING_BYTES_MAX
     if not 1 <= length <= longest:
@@ -262,6 +269,10 @@ def _or(conversion: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argu
         source = arguments[0].type
         target_arguments = arguments
         default: Argument | None = None
+        if name == "toDateTimeOrDefault" and len(arguments) == 2:
+            zone_type = types.plain(arguments[1].type)
+            if not isinstance(zone_type, types.String):
+                raise illegal(name, arguments[1].type, "a zone, in front of the default")
         if otherwise == "Default" and len(arguments) > conversion.extra[0] + 1:
             default, target_arguments = arguments[-1], arguments[:-1]
         if name in ("toDateOrNull", "toDateTimeOrNull") and _is_integer(source):

@@ -22,7 +22,7 @@ _TRUE = ("1", "true", "t", "yes", "y", "on", "enable", "enabled")
 _FALSE = ("0", "false", "f", "no", "n", "off", "disable", "disabled")
 _NUMBER_THAT_ENDS = {
     types.Integer: re.compile(r"[+-](?![0-9])|-"),
-    types.Float: re.compile(r"[^0-9]"),
+    types.Float: re.compile(r"[^0-9]|$"),
     types.Decimal: re.compile(r"[+-]?[0-9]*\.?[0-9]*[eE]$"),
 }
 """Texts for which ClickHouse raises CANNOT_PARSE_NUMBER instead of CANNOT_PARSE_TEXT."""

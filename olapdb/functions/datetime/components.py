@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import IllegalColumn
-from olapdb.functions.base import Argument
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.composition import as_call, parts_of
+from olapdb.functions.composition import call as call_of
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.scalar import (
     Invocation,
@@ -30,7 +33,9 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Integer,
+    String,
     known_zone,
+    plain,
 )
 
 DATES = (Date, Date32, DateTime, DateTime64)
@@ -226,7 +231,16 @@ def _with_mode(
             raise IllegalColumn(f"The mode of {spelt} must be a constant.")
         return date_rule(result)(spelt, types, arguments)
 
-    return define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=insensitive)
+    of_dates = define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=insensitive)
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        """Resolve the call; a text is read as a DateTime."""
+        if not isinstance(plain(arguments[0].type), String):
+            return of_dates.resolver(spelt, arguments)
+        date, *rest = parts_of(arguments)
+        return as_call(spelt, call_of(spelt, call_of("toDateTime", date), *rest))
+
+    return replace(of_dates, resolver=resolve)
 
 
 def _fraction(

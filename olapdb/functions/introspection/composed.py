@@ -29,7 +29,6 @@ from olapdb.types import (
     Map,
     String,
     Tuple,
-    WideNumber,
     make_nullable,
     plain,
 )
@@ -96,15 +95,6 @@ def _fraction_of_id(number: Term, *rest: Term) -> Term:
 
 
 # --- bits, arrays, maps, tuples, texts
-
-
-def _hamming(left: Term, right: Term) -> Term:
-    """Return the number of bits in which two integers differ, negative ones as 64 bits."""
-    if any(isinstance(plain(part.type), WideNumber) for part in (left, right)):
-        return call("bitCount", call("bitXor", left, right))
-    for part in (left, right):
-        _require("bitHammingDistance", part, Integer, "an integer")
-    return call("bitCount", call("bitXor", call("toUInt64", left), call("toUInt64", right)))
 
 
 def _not_has(array: Term, value: Term) -> Term:
@@ -222,7 +212,6 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     compose("snowflakeIDToDateTime", _seconds_of_id, count=(1, 3)),
     compose("snowflakeIDToDateTime64", _fraction_of_id, count=(1, 3)),
     compose("digits", _digits, count=(2, 3)),
-    compose("bitHammingDistance", _hamming, count=2),
     compose("notHas", _not_has, count=2),
     compose("arrayZipUnaligned", _zip_unaligned, count=(1, None)),
     compose("indexOfAssumeSorted", lambda a, v: call("indexOf", a, v), count=2),

@@ -13,14 +13,28 @@ import pyarrow as pa
 
 from olapdb.errors import (
     BadArguments,
+    ClusterDoesntExist,
     DatabaseError,
     DictionariesWasNotLoaded,
     NoElementsInConfig,
+    NotSupportedError,
     TldListNotFound,
 )
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.types import INT32, STRING, UINT8, DataType, FixedString, String, plain
+from olapdb.functions.kernels.constants import default_value
+from olapdb.types import (
+    INT32,
+    STRING,
+    UINT8,
+    UINT64,
+    UUID,
+    DataType,
+    FixedString,
+    String,
+    Tuple,
+    plain,
+)
 
 _LOG = logging.getLogger("olapdb.logTrace")
 
@@ -80,6 +94,23 @@ def _no_keeper(name: str, arguments: Sequence[Argument]) -> DatabaseError:
     return NoElementsInConfig(f"There is no ClickHouse Keeper, which {name} asks.")
 
 
+def _no_port(name: str, arguments: Sequence[Argument]) -> DatabaseError:
+    """Return the error of getServerPort; raise IllegalTypeOfArgument."""
+    wanted = scalar.constant_text(name, arguments, 0, "the name of a port")
+    return ClusterDoesntExist(f"There is no port named {wanted}: nothing listens here.")
+
+
+def _no_transaction(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve transactionID(): zeros, as outside of a transaction."""
+    data_type = Tuple((UINT64, UINT64, UUID()))
+    return _always(data_type, default_value(data_type).as_py())(name, arguments)
+
+
+def _no_snapshots(name: str, arguments: Sequence[Argument]) -> DatabaseError:
+    """Return the error of the functions that name a snapshot of a transaction."""
+    return NotSupportedError("Transactions of several statements are not supported.")
+
+
 _VARIABLES: dict[str, tuple[DataType, object]] = {
     "max_allowed_packet": (INT32, 67108864),
     "version": (STRING, "5.7.30"),
@@ -118,6 +149,12 @@ def _log_trace(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(scalar.custom(name, _failing(_no_regions), count=(0, None)) for name in _REGIONS),
     *(scalar.custom(name, _failing(_no_list), count=2) for name in _WITH_LISTS),
+    scalar.custom("getServerPort", _failing(_no_port)),
+    *(
+        scalar.custom(name, _failing(_no_snapshots), count=0)
+        for name in ("transactionLatestSnapshot", "transactionOldestSnapshot")
+    ),
+    scalar.custom("transactionID", _no_transaction, count=0),
     scalar.custom("getMacro", _failing(_no_macro)),
     scalar.custom("generateSerialID", _failing(_no_keeper), count=(1, 2)),
     scalar.custom("globalVariable", _global_variable),

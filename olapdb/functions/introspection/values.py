@@ -39,6 +39,7 @@ from olapdb.types import (
     LowCardinality,
     Map,
     Nothing,
+    Nullable,
     Time,
     Time64,
     Tuple,
@@ -85,18 +86,32 @@ def _default_value(name: str, data_type: DataType) -> ScalarCall:
 
 def _column_type_name(argument: Argument) -> str:
     """Return how ClickHouse names the column that holds the argument."""
-    whole = f"{'Const(' if argument.constant is not None else ''}"
-    closing = ")" if whole else ""
-    data_type, inner = argument.type, plain(argument.type)
-    if isinstance(data_type, LowCardinality):
-        return f"{whole}ColumnLowCardinality{closing}"
-    base = _column_of(inner)
-    return f"{whole}{f'Nullable({base})' if is_nullable(data_type) else base}{closing}"
+    name = _column_of(argument.type)
+    return f"Const({name})" if argument.constant is not None else name
 
 
 def _column_of(data_type: DataType) -> str:
-    """Return the name of ClickHouse's column of a type, without wrappers."""
+    """Return the name of ClickHouse's column of a type; those of its elements in parentheses."""
     match data_type:
+        case LowCardinality(inner):
+            return f"LowCardinality({_column_of(inner)})"
+        case Nullable(inner):
+            return f"Nullable({_column_of(inner)})"
+        case Array(inner):
+            return f"Array({_column_of(inner)})"
+        case Tuple(elements):
+            return f"Tuple({', '.join(_column_of(element) for element in elements)})"
+        case Map(key, value):
+            return f"Map({_column_of(key)}, {_column_of(value)})"
+        case FixedString() | WideNumber():
+            return data_type.name
+        case Interval():
+            return "Int64"
+        case Decimal():
+            bits = next(
+                b for d, b in ((9, 32), (18, 64), (38, 128), (76, 256)) if data_type.precision <= d
+            )
+            return f"Decimal{bits}"
         case Integer() | Float():
             return data_type.name
         case Boolean():
@@ -109,8 +124,6 @@ def _column_of(data_type: DataType) -> str:
             return "Int32"
         case Enum(bits=bits):
             return f"Int{bits}"
-        case Array() | Tuple() | Map() | FixedString() | Nothing():
-            return data_type.name.split("(")[0]
     return data_type.name.split("(")[0]
 
 

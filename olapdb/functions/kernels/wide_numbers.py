@@ -46,6 +46,20 @@ def extended(limbs: np.ndarray) -> np.ndarray:
     return out
 
 
+def python_integers(limbs: np.ndarray) -> np.ndarray:
+    """Return numbers as Python's integers, in an array of objects."""
+    whole = limbs[:, -1].view(np.int64).astype(object)
+    for limb in range(LIMBS - 2, -1, -1):
+        whole = (whole << 64) | limbs[:, limb].astype(object)
+    return np.asarray(whole)
+
+
+def limbs_from_python(values: np.ndarray) -> np.ndarray:
+    """Return Python's integers as limbs, modulo 2 ** 256."""
+    parts = [((values >> (64 * limb)) & 0xFFFFFFFFFFFFFFFF).astype(_U64) for limb in range(LIMBS)]
+    return np.stack(parts, axis=1)
+
+
 def column_of(limbs: np.ndarray, target: WideNumber) -> pa.Array:
     """Return limbs as a column of the type; the number wraps at its bits.
 

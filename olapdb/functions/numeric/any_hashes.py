@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from olapdb.errors import InternalError
 from olapdb.functions import scalar
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, wide_numbers
 from olapdb.functions.numeric.byte_hashes import (
     U64,
     HashedValues,
@@ -177,14 +177,14 @@ class AnyHash:
     @property
     def _is_wide(self) -> bool:
         """Whether the hashes have 128 bits."""
-        return isinstance(self.result, FixedString)
+        return isinstance(self.result, FixedString | WideNumber)
 
     @property
     def _dtype(self) -> np.dtype:
         """The type of one word of a hash."""
-        assert isinstance(self.result, Integer | FixedString)
-        if isinstance(self.result, FixedString):
+        if self._is_wide:
             return np.dtype(np.uint64)
+        assert isinstance(self.result, Integer)
         return np.dtype(f"u{self.result.bits // 8}")
 
     def _constant(self, rows: int, low: np.uint64, high: np.uint64) -> np.ndarray:
@@ -195,6 +195,8 @@ class AnyHash:
 
     def column(self, hashes: np.ndarray) -> pa.Array:
         """Return hashes as a column of the result's type."""
+        if isinstance(self.result, WideNumber):
+            return wide_numbers.column_of(hashes, self.result)
         if self._is_wide:
             data = np.ascontiguousarray(hashes).view(np.uint8)
             return pa.FixedSizeBinaryArray.from_buffers(

@@ -12,12 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, IllegalDivision
+from olapdb.errors import ArgumentOutOfBound, DecimalOverflow, IllegalDivision
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime import clock_arithmetic, date_arithmetic
 from olapdb.functions.kernels import arrow_buffers, columns, decimal_width
-from olapdb.functions.kernels.supertypes import arithmetic_type, as_number, decimal_precision
+from olapdb.functions.kernels.supertypes import (
+    arithmetic_type,
+    as_number,
+    decimal_precision,
+    wide_arithmetic_type,
+)
 from olapdb.functions.numeric import decimals, nested_arithmetic, numpy_arithmetic, wide_arithmetic
 from olapdb.types import (
     FLOAT64,
@@ -37,6 +42,7 @@ from olapdb.types import (
     IPv4,
     Time,
     WideInteger,
+    WideNumber,
     plain,
 )
 
@@ -394,7 +400,11 @@ def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
     """Return the type of gcd and lcm, that of plus; raise IllegalTypeOfArgument unless both are
     integers.
     """
-    scalar.require(name, types, (Integer,), "an integer")
+    scalar.require(name, types, (Integer, WideNumber), "an integer")
+    if any(isinstance(t, WideNumber) for t in types):
+        wide = wide_arithmetic_type("plus", types[0], types[1])
+        assert wide is not None
+        return wide
     return arithmetic_type("plus", types[0], types[1])
 
 
@@ -404,8 +414,18 @@ def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Apply the function to both integers and wrap the result to its type.
 
-        Raises IllegalDivision for a 0, as ClickHouse does, which divides one by the other."""
+        Raises IllegalDivision for a 0, as ClickHouse does, which divides one by the other, and
+        DecimalOverflow for the least number of the type, which has no positive one."""
+        if isinstance(call.result, WideNumber):
+            return wide_arithmetic.by_python_integers(function, arrays, call.result)
         left, right = _integer_operands(arrays)
+        assert isinstance(call.result, Integer)
+        if call.result.signed and call.result.bits == 64:
+            least = (left == -(2**63)) | (right == -(2**63))
+            if least.any():
+                raise DecimalOverflow(f"{function.__name__} of -2 ** 63 is beyond Int64.").at_row(
+                    int(np.argmax(least))
+                )
         zero = (left == 0) | (right == 0)
         if zero.any():
             raise IllegalDivision("Division by zero.").at_row(int(np.argmax(zero)))

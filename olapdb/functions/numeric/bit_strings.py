@@ -1,4 +1,4 @@
-"""Bits of texts: bitSlice, and bitShiftLeft and bitShiftRight of texts.
+"""Bits of texts: bitSlice, and bitNot, bitAnd, bitOr, bitXor and shifts of texts.
 
 A text is one number, its first byte the highest. Python is called once for each distinct row.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import ArgumentOutOfBound
 from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import values_by_row
-from olapdb.functions.scalar import Invocation, illegal, require
+from olapdb.functions.scalar import Invocation, Kernel, illegal, require
 from olapdb.types import STRING, DataType, FixedString, Integer, String
 
 
@@ -37,6 +39,47 @@ def slice_of(text: bytes, offset: int, length: int | None = None) -> bytes:
     width = stop - start
     number = (int.from_bytes(text, "big") >> (size - stop)) & ((1 << width) - 1)
     return (number << (-width % 8)).to_bytes((width + 7) // 8, "big")
+
+
+def _with_bytes(array: pa.Array, data: np.ndarray) -> pa.Array:
+    """Return texts of the same lengths with other bytes."""
+    arrow = array.type
+    if pa.types.is_fixed_size_binary(arrow):
+        return pa.Array.from_buffers(arrow, len(array), [None, pa.py_buffer(data.tobytes())])
+    return columns.strings_from(columns.bytes_of(array)[0], data)
+
+
+def _bytes(array: pa.Array) -> np.ndarray:
+    """Return the bytes of all texts."""
+    return columns.bytes_of(columns.text(array))[1]
+
+
+def inverted(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return texts with all bits inverted: the kernel of bitNot."""
+    return _with_bytes(arrays[0], ~_bytes(arrays[0]))
+
+
+def combined(function: np.ufunc) -> Kernel:
+    """Return the kernel that joins the bits of two FixedStrings of one length."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        """Join the bytes at each place."""
+        return _with_bytes(arrays[0], function(_bytes(arrays[0]), _bytes(arrays[1])))
+
+    return kernel
+
+
+def differing_bits(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return the bits in which two texts differ, byte by byte; those of the longer one alone count."""
+    (left, left_data), (right, right_data) = (columns.bytes_of(columns.text(a)) for a in arrays)
+    sizes = np.maximum(np.diff(left), np.diff(right))
+    offsets = columns.offsets_from_counts(sizes)
+    both = np.zeros(int(offsets[-1]), np.uint8)
+    for side, data in ((left, left_data), (right, right_data)):
+        rows = columns.parents_of(side)
+        both[np.arange(len(data)) + (offsets[:-1] - side[:-1])[rows]] ^= data
+    total = columns.offsets_from_counts(np.bitwise_count(both))
+    return columns.from_values(np.diff(total[offsets]), call.result.arrow)
 
 
 def shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:

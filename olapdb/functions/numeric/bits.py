@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound, TooFewArguments
-from olapdb.functions.base import Argument, Column
+from olapdb.functions.base import Argument, Column, ScalarCall
+from olapdb.functions.composition import as_call, call, parts_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number
@@ -18,10 +19,13 @@ from olapdb.functions.scalar import (
     Invocation,
     Kernel,
     ScalarDefinition,
+    custom,
     define,
     fixed_rule,
     illegal,
+    null_safe,
     require,
+    standard_call,
     with_count_errors,
 )
 from olapdb.types import (
@@ -34,7 +38,10 @@ from olapdb.types import (
     Float,
     Integer,
     IPv4,
+    Nothing,
     String,
+    WideNumber,
+    plain,
 )
 
 
@@ -90,6 +97,13 @@ def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel
     return kernel
 
 
+def _joined_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of bitAnd, bitOr and bitXor: of two FixedStrings of one length that one."""
+    if isinstance(types[0], FixedString) and types[0] == types[1]:
+        return types[0]
+    return bit_rule(name, types, arguments)
+
+
 def bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the type of bitAnd, bitOr and bitXor: the wider integer, signed if one is."""
     require(name, types, (Integer, Boolean, IPv4), "an integer")
@@ -98,12 +112,15 @@ def bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argumen
 
 
 def _bitwise(
-    function: Callable[[Column, Column], Column],
+    function: Callable[[Column, Column], Column], of_bytes: np.ufunc
 ) -> Callable[[list[Column], Invocation], Column]:
     """Return the kernel of an operation on both operands at the result's width."""
+    texts = bit_strings.combined(of_bytes)
 
     def kernel(values: list[Column], call: Invocation) -> Column:
         """Cast both operands to the result's type, wrapping, and combine them."""
+        if isinstance(call.result, FixedString):
+            return null_safe(texts, values, call)
         left, right = (columns.wrapped(v, call.result.arrow) for v in values)
         return function(left, right)
 
@@ -111,10 +128,14 @@ def _bitwise(
 
 
 def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of shifts, as for bitAnd, and of bitNot, the argument's."""
+    """Return the type of shifts, as for bitAnd, and of bitNot, the argument's: of a float an integer."""
     if len(types) > 1:
         return bit_rule(name, types, arguments)
-    require(name, types, (Integer, Boolean, IPv4), "an integer")
+    if isinstance(types[0], String | FixedString):
+        return types[0]
+    if isinstance(types[0], Float):
+        return Integer(types[0].bits, True)
+    require(name, types, (Integer, Boolean, IPv4), "an integer or a text")
     return as_number(types[0])
 
 
@@ -150,20 +171,48 @@ def _shift_rule_of_all(
 
 def _complement(values: list[Column], call: Invocation) -> Column:
     """Return all bits inverted: the kernel of bitNot."""
+    if isinstance(call.result, String | FixedString):
+        return null_safe(bit_strings.inverted, values, call)
+    if isinstance(call.types[0], Float):
+        return null_safe(_of_whole_part, values, call)
     return pc.bit_wise_not(columns.wrapped(values[0], call.result.arrow))
+
+
+def _of_whole_part(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return the inverted bits of the whole part of floats; beyond the integers those of the least."""
+    values, target = columns.numpy_values(arrays[0]), columns.dtype_of(call.result.arrow)
+    inside = np.abs(values) < float(np.iinfo(target).max)
+    whole = np.where(inside, values, 0).astype(target)
+    return columns.from_values(~np.where(inside, whole, np.iinfo(target).min), call.result.arrow)
+
+
+def _hamming(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve bitHammingDistance: the bits in which two texts, or two numbers as 64 bits, differ.
+
+    Raises IllegalTypeOfArgument."""
+    types = tuple(plain(argument.type) for argument in arguments)
+    if all(isinstance(t, String) for t in types):
+        return standard_call(name, arguments, UINT64, bit_strings.differing_bits)
+    left, right = parts_of(arguments)
+    whole = (FixedString, WideNumber, Nothing)
+    if not any(isinstance(t, whole) for t in types):
+        require(name, types, (Integer, Float), "a number or a text")
+        left, right = call("toUInt64", left), call("toUInt64", right)
+    return as_call(name, call("bitCount", call("bitXor", left, right)))
 
 
 _TEST_RULE = fixed_rule(UINT8, (Integer, Boolean), "an integer")
 
 _PLAIN: tuple[ScalarDefinition, ...] = (
-    define("bitAnd", bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
-    define("bitOr", bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
-    define("bitXor", bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),
+    define("bitAnd", _joined_rule, native=_bitwise(pc.bit_wise_and, np.bitwise_and), count=2),
+    define("bitOr", _joined_rule, native=_bitwise(pc.bit_wise_or, np.bitwise_or), count=2),
+    define("bitXor", _joined_rule, native=_bitwise(pc.bit_wise_xor, np.bitwise_xor), count=2),
     define("bitNot", _shift_rule, native=_complement),
     define("bitShiftLeft", _shift_rule_of_all, _shift(left=True), count=2),
     define("bitShiftRight", _shift_rule_of_all, _shift(left=False), count=2),
     define_by_value("bitSlice", bit_strings.slice_rule, bit_strings.slice_of, count=(2, 3)),
     define("bitCount", _count_rule, _count),
+    custom("bitHammingDistance", _hamming, count=2),
     define("bitTest", _TEST_RULE, _testing(np.bitwise_and), count=2),
     *with_count_errors(
         (

@@ -12,11 +12,13 @@ from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.numeric.bits import bit_rule
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
-from olapdb.types import DataType, Integer, WideNumber
+from olapdb.types import DataType, Float, Integer, WideNumber
 
 
 def _first_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return the type of the first argument; raise IllegalTypeOfArgument unless all are integers."""
+    if isinstance(types[0], Float):
+        raise NotSupportedError(f"{name} is not there for {types[0]}, only for integers.")
     require(name, types, Integer, "an integer")
     return types[0]
 

@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch, TooFewArguments
+from olapdb.errors import (
+    BadArguments,
+    IllegalTypeOfArgument,
+    NoCommonType,
+    NumberOfArgumentsDoesntMatch,
+    TooFewArguments,
+    TypeMismatch,
+)
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
@@ -451,7 +458,7 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve transform(x, from, to[, default]): the element of `to` at x's position in `from`.
 
     Without x in `from` it is the default, or x. Raises BadArguments unless `from` and `to` are
-    constants of one length, IllegalTypeOfArgument unless they are arrays."""
+    constants of one length, IllegalTypeOfArgument unless they are arrays of types that fit."""
     subject, keys, values = arguments[:3]
     key_type, value_type = plain(keys.type), plain(values.type)
     if keys.constant is None or values.constant is None:
@@ -459,10 +466,15 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if not isinstance(key_type, Array) or not isinstance(value_type, Array):
         raise illegal(name, keys.type, "an array")
     otherwise = arguments[3] if len(arguments) > 3 else subject
-    result = _common([Argument(value_type.inner), otherwise])
+    try:
+        result = _common([Argument(value_type.inner), otherwise])
+        compared = _key_type(subject.type, key_type.inner)
+    except (NoCommonType, TypeMismatch) as error:
+        raise IllegalTypeOfArgument(
+            f"{name} takes (x, array of x's type, array, default of its type): {error}"
+        ) from error
     if len(arguments) < 4 or otherwise.constant is not None:
         result = low_cardinality_result(result, [subject.type], [False])
-    compared = _key_type(subject.type, key_type.inner)
     found_keys, found_values = keys.constant.values, values.constant.values
     if len(found_keys) != len(found_values):
         raise BadArguments(f"The arrays of {name} have different sizes.")

@@ -37,6 +37,7 @@ from olapdb.types import (
     Nothing,
     Time,
     Time64,
+    Variant,
     is_nullable,
     plain,
 )
@@ -117,8 +118,21 @@ def _middle_of_times(values: Sequence[Term], kind: Time64, common: DataType, cou
     return call("CAST", call("divide", total, count), literal(common.name, STRING))
 
 
+def _modulo_legacy(left: Term, right: Term) -> Term:
+    """Return a remainder in a type as wide as the divisor, signed if either is."""
+    whole = call("modulo", left, right)
+    kinds = [plain(part.type) for part in (left, right)]
+    if not all(isinstance(kind, Integer) for kind in kinds):
+        return whole
+    sign = "" if any(kind.signed for kind in kinds if isinstance(kind, Integer)) else "U"
+    return call(f"to{sign}Int{8 * kinds[1].arrow.byte_width}", whole)
+
+
 def _is_zero_or_null(value: Term) -> Term:
-    """Return whether a number is 0 or NULL."""
+    """Return whether a number is 0 or NULL. Raises BadArguments for other types."""
+    kind = plain(value.type)
+    if not isinstance(kind, Integer | Float | Boolean | Decimal | Nothing | Variant):
+        raise BadArguments(f"The argument of isZeroOrNull is a number, not {value.type}.")
     equal = call("equals", value, literal(0, UINT8))
     return call("ifNull", equal, literal(1, UINT8)) if is_nullable(value.type) else equal
 
@@ -163,7 +177,10 @@ def _square(value: Term) -> Term:
 
 
 def _first_non_default(*values: Term) -> Term:
-    """Return the first value that is neither NULL nor the default of its type."""
+    """Return the first value that is neither NULL nor the default of its type.
+
+    Raises NoCommonType."""
+    common_type([value.type for value in values])
     whole = values[-1]
     for value in reversed(values[:-1]):
         zero = call("defaultValueOfArgumentType", value)
@@ -337,7 +354,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         insensitive=True,
         standard=True,
     ),
-    compose("moduloLegacy", lambda a, b: call("modulo", a, b), count=2),
+    compose("moduloLegacy", _modulo_legacy, count=2),
     compose("isZeroOrNull", _is_zero_or_null, count=1),
     compose("clamp", _clamp, count=3, standard=True),
     compose("max2", _extreme("max2", "greatest"), count=2, insensitive=True, standard=True),

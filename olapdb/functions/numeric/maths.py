@@ -109,12 +109,13 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             """Round the first argument to `places` digits."""
-            return _rounded(arrays[0], as_number(number_type), places, mode)
+            if isinstance(number_type, Boolean):
+                whole = arrays[0].cast(pa.uint8())
+                return _rounded(whole, UINT8, places, mode).cast(pa.bool_())
+            return _rounded(arrays[0], number_type, places, mode)
 
         may_wrap = isinstance(as_number(number_type), Integer) and places < 0
-        return scalar.standard_call(
-            name, arguments, as_number(number_type), kernel, monotonic=not may_wrap
-        )
+        return scalar.standard_call(name, arguments, number_type, kernel, monotonic=not may_wrap)
 
     return resolve
 
@@ -122,6 +123,7 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 def _rounded_by_row(name: str, arguments: Sequence[Argument], mode: str) -> ScalarCall:
     """Resolve round(x, digits) with a number of digits for each row."""
     number_type = as_number(plain(arguments[0].type))
+    is_bool = isinstance(plain(arguments[0].type), Boolean)
     scalar.require(name, [plain(arguments[0].type)], _NUMBERS, "a number")
     scalar.require(name, [plain(arguments[1].type)], Integer, "an integer number of digits")
 
@@ -130,17 +132,21 @@ def _rounded_by_row(name: str, arguments: Sequence[Argument], mode: str) -> Scal
         digits, group = np.unique(columns.numpy_values(arrays[1]), return_inverse=True)
         if len(digits) and not -(2**15) <= digits[0] <= digits[-1] < 2**15:
             raise ArgumentOutOfBound(f"{name} takes up to 32767 digits.")
+        array = arrays[0].cast(pa.uint8()) if is_bool else arrays[0]
         order = np.argsort(group, kind="stable")
         bounds = np.cumsum(np.bincount(group, minlength=len(digits)))
         parts = [
-            _rounded(arrays[0].take(pa.array(rows)), number_type, int(places), mode)
+            _rounded(array.take(pa.array(rows)), number_type, int(places), mode)
             for places, rows in zip(digits, np.split(order, bounds[:-1]), strict=True)
         ]
         if not parts:
-            return pa.array([], number_type.arrow)
-        return pa.concat_arrays(parts).take(pa.array(np.argsort(order, kind="stable")))
+            return pa.array([], call.result.arrow)
+        rounded = pa.concat_arrays(parts).take(pa.array(np.argsort(order, kind="stable")))
+        return rounded.cast(pa.bool_()) if is_bool else rounded
 
-    return scalar.standard_call(name, arguments, number_type, kernel)
+    return scalar.standard_call(
+        name, arguments, plain(arguments[0].type) if is_bool else number_type, kernel
+    )
 
 
 def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:

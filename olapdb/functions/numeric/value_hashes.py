@@ -13,7 +13,7 @@ from olapdb.errors import BadArguments, UnsupportedMethod
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
-from olapdb.functions.numeric import farm_hashes, murmur_hashes, sip_hashes, xx_hashes
+from olapdb.functions.numeric import farm_hashes, murmur_hashes, sip_hashes, xx_hash128, xx_hashes
 from olapdb.functions.numeric.any_hashes import AnyHash, column_of, require_hashable
 from olapdb.functions.numeric.byte_hashes import (
     U64,
@@ -26,7 +26,18 @@ from olapdb.functions.numeric.byte_hashes import (
     xx_hash64,
 )
 from olapdb.functions.numeric.sip_hashes import Key
-from olapdb.types import UINT32, UINT64, DataType, Date, FixedString, Integer, Time, Time64, Tuple
+from olapdb.types import (
+    UINT32,
+    UINT64,
+    DataType,
+    Date,
+    FixedString,
+    Integer,
+    Time,
+    Time64,
+    Tuple,
+    wide_number,
+)
 
 _INT32 = Integer(32, True)
 _WIDE = FixedString(16)
@@ -140,6 +151,9 @@ _HASHES = {
     "xxHash64": _of(xx_hash64, _by_city),
     "xxHash32": _of(xx_hashes.xx_hash32, _by_murmur, UINT32),
     "xxh3": _of(xx_hashes.xxh3, _by_city),
+    "xxh3_128": _of(
+        xx_hash128.xxh3_128, _by_itself(_unkeyed(xx_hash128.xxh3_128)), wide_number(128, False)
+    ),
     "halfMD5": _of(_half_md5, _by_itself(_unkeyed(_half_md5))),
     "murmurHash2_32": _of(murmur_hashes.murmur_hash2_32, _by_murmur, UINT32),
     "murmurHash2_64": _of(murmur_hashes.murmur_hash2_64, _by_murmur),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import IllegalDivision
+from olapdb.errors import DecimalOverflow, IllegalDivision
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns, wide_numbers
@@ -120,6 +120,21 @@ def _binary(operation: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
         return _column(rest, call.result)
 
     return kernel
+
+
+def by_python_integers(
+    function: np.ufunc, arrays: Sequence[pa.Array], result: WideNumber
+) -> pa.Array:
+    """Return a function of whole numbers, such as numpy's gcd, of two integers of any width.
+
+    Raises IllegalDivision for a 0, and DecimalOverflow for the least number of the result's type."""
+    sides = [wide_numbers.python_integers(wide_numbers.limbs_of(array)) for array in arrays]
+    for side in sides:
+        if (side == 0).any():
+            raise IllegalDivision("Division by zero.").at_row(int(np.argmax(side == 0)))
+        if result.signed and (side == -(1 << (result.bits - 1))).any():
+            raise DecimalOverflow(f"{function.__name__} of the least {result} is beyond {result}.")
+    return wide_numbers.column_of(wide_numbers.limbs_from_python(function(*sides)), result)
 
 
 def _meets_in_128_bits(types: Sequence[DataType]) -> bool:

@@ -66,13 +66,13 @@ _SECRET = bytes.fromhex(
     "eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e"
     "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
 )
-_P1, _P2 = U64(0x9E3779B185EBCA87), U64(0xC2B2AE3D27D4EB4F)
-_P3, _P4 = U64(0x165667B19E3779F9), U64(0x85EBCA77C2B2AE63)
-_P5 = U64(0x27D4EB2F165667C5)
-_LONG_STARTS = (U64(_Q3), _P1, _P2, _P3, _P4, U64(_Q2), _P5, U64(_Q1))
+P1, P2 = U64(0x9E3779B185EBCA87), U64(0xC2B2AE3D27D4EB4F)
+P3, P4 = U64(0x165667B19E3779F9), U64(0x85EBCA77C2B2AE63)
+P5 = U64(0x27D4EB2F165667C5)
+_LONG_STARTS = (U64(_Q3), P1, P2, P3, P4, U64(_Q2), P5, U64(_Q1))
 
 
-def _secret(at: int, size: int = 8) -> np.uint64:
+def secret_word(at: int, size: int = 8) -> np.uint64:
     """Return the little-endian word of the secret at `at`."""
     return U64(int.from_bytes(_SECRET[at : at + size], "little"))
 
@@ -82,7 +82,7 @@ def xxh3(values: HashedValues) -> np.ndarray:
     return by_length(
         values,
         (
-            (0, 1, lambda v: _avalanche64(np.full(v.count, _secret(56) ^ _secret(64)))),
+            (0, 1, lambda v: avalanche64(np.full(v.count, secret_word(56) ^ secret_word(64)))),
             (1, 4, _xxh3_to_3),
             (4, 9, _xxh3_to_8),
             (9, 17, _xxh3_to_16),
@@ -93,14 +93,14 @@ def xxh3(values: HashedValues) -> np.ndarray:
     )
 
 
-def _avalanche64(total: np.ndarray) -> np.ndarray:
+def avalanche64(total: np.ndarray) -> np.ndarray:
     """Return XXH64's final mix."""
-    total = (total ^ (total >> U64(33))) * _P2
-    total = (total ^ (total >> U64(29))) * _P3
+    total = (total ^ (total >> U64(33))) * P2
+    total = (total ^ (total >> U64(29))) * P3
     return np.asarray(total ^ (total >> U64(32)))
 
 
-def _avalanche(total: np.ndarray) -> np.ndarray:
+def avalanche(total: np.ndarray) -> np.ndarray:
     """Return XXH3's final mix."""
     total = (total ^ (total >> U64(37))) * U64(0x165667919E3779F9)
     return np.asarray(total ^ (total >> U64(32)))
@@ -111,14 +111,14 @@ def _xxh3_to_3(v: HashedValues) -> np.ndarray:
     first, middle, last = v.byte(0), v.byte(v.lengths >> 1), v.byte(v.lengths - 1)
     length = v.lengths.astype(U64) << U64(8)
     joined = (first << U64(16)) | (middle << U64(24)) | last | length
-    return _avalanche64(joined ^ _secret(0, 4) ^ _secret(4, 4))
+    return avalanche64(joined ^ secret_word(0, 4) ^ secret_word(4, 4))
 
 
 def _xxh3_to_8(v: HashedValues) -> np.ndarray:
     """Return XXH3 of values of 4 to 8 bytes."""
     factor = U64(0x9FB21C651E98DF25)
     word = v.word(v.lengths - 4, 4) + (v.word(0, 4) << U64(32))
-    h = word ^ _secret(8) ^ _secret(16)
+    h = word ^ secret_word(8) ^ secret_word(16)
     h = (h ^ rotated_left(h, 49) ^ rotated_left(h, 24)) * factor
     h = (h ^ ((h >> U64(35)) + v.lengths.astype(U64))) * factor
     return np.asarray(h ^ (h >> U64(28)))
@@ -126,19 +126,21 @@ def _xxh3_to_8(v: HashedValues) -> np.ndarray:
 
 def _xxh3_to_16(v: HashedValues) -> np.ndarray:
     """Return XXH3 of values of 9 to 16 bytes."""
-    low = v.word(0) ^ _secret(24) ^ _secret(32)
-    high = v.word(v.lengths - 8) ^ _secret(40) ^ _secret(48)
-    return _avalanche(v.lengths.astype(U64) + low.byteswap() + high + folded_product(low, high))
+    low = v.word(0) ^ secret_word(24) ^ secret_word(32)
+    high = v.word(v.lengths - 8) ^ secret_word(40) ^ secret_word(48)
+    return avalanche(v.lengths.astype(U64) + low.byteswap() + high + folded_product(low, high))
 
 
 def _of_16(v: HashedValues, at: int | np.ndarray, secret: int) -> np.ndarray:
     """Return the mix of the 16 bytes at `at` with those of the secret."""
-    return folded_product(v.word(at) ^ _secret(secret), v.word(at + 8) ^ _secret(secret + 8))
+    return folded_product(
+        v.word(at) ^ secret_word(secret), v.word(at + 8) ^ secret_word(secret + 8)
+    )
 
 
 def _xxh3_to_128(v: HashedValues) -> np.ndarray:
     """Return XXH3 of values of 17 to 128 bytes."""
-    total = v.lengths.astype(U64) * _P1
+    total = v.lengths.astype(U64) * P1
     for step in range(4):
         rows = np.flatnonzero(v.lengths > 32 * step)
         if len(rows):
@@ -146,37 +148,47 @@ def _xxh3_to_128(v: HashedValues) -> np.ndarray:
             end = part.lengths - 16 * (step + 1)
             mixed = _of_16(part, 16 * step, 32 * step) + _of_16(part, end, 32 * step + 16)
             total[rows] += mixed
-    return _avalanche(total)
+    return avalanche(total)
 
 
 def _xxh3_to_240(v: HashedValues) -> np.ndarray:
     """Return XXH3 of values of 129 to 240 bytes."""
-    total = v.lengths.astype(U64) * _P1
+    total = v.lengths.astype(U64) * P1
     for step in range(8):
         total = total + _of_16(v, 16 * step, 16 * step)
-    total = _avalanche(total)
+    total = avalanche(total)
     for rows, block, at in v.blocks(16):
         if at >= 128:
             total[rows] += _of_16(block, at, at - 128 + 3)
-    return _avalanche(total + _of_16(v, v.lengths - 16, 136 - 17))
+    return avalanche(total + _of_16(v, v.lengths - 16, 136 - 17))
 
 
 def _xxh3_long(v: HashedValues) -> np.ndarray:
     """Return XXH3 of values of more than 240 bytes."""
+    return merged_lanes(long_lanes(v), 11, v.lengths.astype(U64) * P1)
+
+
+def long_lanes(v: HashedValues) -> np.ndarray:
+    """Return the eight lanes after all of values of more than 240 bytes."""
     lanes = np.tile(np.array(_LONG_STARTS), (v.count, 1))
     for rows, block, at in HashedValues(v.data, v.starts, v.lengths - 1).blocks(64):
         stripe = at // 64 % 16
         state = _accumulated(lanes[rows], block, at, 8 * stripe)
         if stripe == 15:  # a block of 1024 bytes ends
-            keys = np.array([_secret(128 + 8 * lane) for lane in range(8)])
+            keys = np.array([secret_word(128 + 8 * lane) for lane in range(8)])
             state = (state ^ (state >> U64(47)) ^ keys) * U64(_Q1)
         lanes[rows] = state
-    lanes = _accumulated(lanes, v, v.lengths - 64, 192 - 64 - 7)
-    total = v.lengths.astype(U64) * _P1
+    return _accumulated(lanes, v, v.lengths - 64, 192 - 64 - 7)
+
+
+def merged_lanes(lanes: np.ndarray, secret: int, total: np.ndarray) -> np.ndarray:
+    """Return the hash of the lanes, by the secret from `secret` on."""
     for pair in range(4):
-        first = lanes[:, 2 * pair] ^ _secret(11 + 16 * pair)
-        total = total + folded_product(first, lanes[:, 2 * pair + 1] ^ _secret(19 + 16 * pair))
-    return _avalanche(total)
+        first = lanes[:, 2 * pair] ^ secret_word(secret + 16 * pair)
+        total = total + folded_product(
+            first, lanes[:, 2 * pair + 1] ^ secret_word(secret + 8 + 16 * pair)
+        )
+    return avalanche(total)
 
 
 def _accumulated(
@@ -186,7 +198,7 @@ def _accumulated(
     lanes = lanes.copy()
     for lane in range(8):
         word = v.word(at + 8 * lane)
-        key = word ^ _secret(secret + 8 * lane)
+        key = word ^ secret_word(secret + 8 * lane)
         lanes[:, lane ^ 1] += word
         lanes[:, lane] += (key & U64(0xFFFFFFFF)) * (key >> U64(32))
     return lanes

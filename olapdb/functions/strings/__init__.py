@@ -21,6 +21,8 @@ MODULES = (
     "url_hosts",
     "bars",
     "distances",
+    "jaro",
+    "ngram_distances",
     "ip_addresses",
     "iso_durations",
     "keyed_hashes",
@@ -34,7 +36,11 @@ MODULES = (
     "pieces",
     "query_texts",
     "sparse_grams",
+    "naive_bayes",
+    "prometheus",
+    "sqids",
     "text_search",
+    "text_parts",
     "time_deltas",
 )
 """The modules with `DEFINITIONS`, in their order."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import Invocation, Kernel, require
+from olapdb.functions.scalar import Invocation, Kernel, illegal, require
 from olapdb.types import STRING, DataType, FixedString, Integer, String
 
 TEXT_TYPES = (String, FixedString)
@@ -31,6 +31,22 @@ def text_rule(
         require(name, types[:texts], TEXT_TYPES, "a String")
         require(name, types[texts:], Integer, "an integer")
         return result
+
+    return rule
+
+
+def place_rule(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    """Return the type rule of a search: two strings and an unsigned place at which to start."""
+    whole = text_rule(result, 2)
+
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        """Return the result; raise IllegalTypeOfArgument if any argument is of another type."""
+        for place in types[2:]:
+            if not isinstance(place, Integer) or place.signed:
+                raise illegal(name, place, "an unsigned integer")
+        return whole(name, types, arguments)
 
     return rule
 

@@ -77,7 +77,7 @@ def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.strings_from(offsets, matrix.reshape(-1))
 
 
-def _hex(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def hex_digits(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     """Return hexadecimal digits of strings, numbers, dates, decimals and UUIDs, as ClickHouse's
     hex.
     """
@@ -173,6 +173,6 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *with_count_errors(
         (define("char", _char_rule, _char, count=(1, None), insensitive=True),), few=TooFewArguments
     ),
-    define("hex", _hex_rule, _hex, insensitive=True),
+    define("hex", _hex_rule, hex_digits, insensitive=True),
     define("unhex", text_rule(STRING), text_kernel(_unhex), insensitive=True),
 )

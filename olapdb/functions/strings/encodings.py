@@ -15,7 +15,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value
-from olapdb.functions.strings import rendering
+from olapdb.functions.strings import byte_codes, rendering
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
 from olapdb.types import (
     STRING,
@@ -27,6 +27,7 @@ from olapdb.types import (
     DataType,
     Date,
     DateTime,
+    Decimal,
     Float,
     Integer,
     plain,
@@ -125,7 +126,7 @@ def _crc64(value: bytes) -> int:
 
 def _bin_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     """Return String; raise IllegalTypeOfArgument for values without a binary text."""
-    kinds = (*TEXT_TYPES, Integer, Float, Boolean, Date, DateTime, UUID)
+    kinds = (*TEXT_TYPES, Integer, Float, Boolean, Date, DateTime, UUID, Decimal)
     scalar.require(name, types, kinds, "a String, number or date")
     return STRING
 
@@ -140,6 +141,10 @@ def _bin(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     if isinstance(data_type, UUID):
         raw = rendering.fixed_bytes(array)
         return _digits_of(raw.reshape(-1), np.arange(len(raw) + 1) * 16)
+    if isinstance(data_type, Decimal):  # wide integers too
+        offsets, digits = columns.bytes_of(byte_codes.hex_digits(arrays, call))
+        data = np.frombuffer(bytes.fromhex(digits.tobytes().decode("ascii")), np.uint8)
+        return _digits_of(data, offsets // 2)
     values = columns.numpy_values(array)
     if isinstance(data_type, Date | DateTime):
         values = values.astype(np.uint16 if isinstance(data_type, Date) else np.uint32)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, TooLargeStringSize, ValueOutOfBound
+from olapdb.errors import IndexOfPositionalArgument, TooLargeStringSize
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
@@ -45,15 +45,16 @@ def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
     """Return the kernel of leftPad, rightPad and their UTF8 forms; longer strings are cut."""
 
     def padded(array: pa.Array, width: np.ndarray, filler: str) -> pa.Array:
-        """Return the strings cut or padded to `width` units by `filler`; an empty one pads
-        nothing.
+        """Return the strings cut or padded to `width` units by `filler`, an empty one as a
+        space.
         """
+        filler = filler or " "
         size = slices.lengths_of(array, utf8=utf8)
         missing = np.maximum(width - size, 0)
         truncated = slices.pieces(
             array, np.zeros(len(array), np.int64), np.maximum(width, 0), utf8=utf8
         )
-        if not filler or not missing.any():
+        if not missing.any():
             return truncated
         run = filler * (int(missing.max()) // max(len(filler), 1) + 1)
         runs = pa.repeat(pa.scalar(run), len(array))
@@ -63,14 +64,16 @@ def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
         )
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        """Pad the strings; raise ValueOutOfBound for a negative length, BadArguments beyond
-        1,000,000.
+        """Pad the strings; raise IndexOfPositionalArgument for a negative length,
+        TooLargeStringSize beyond 1,000,000.
         """
         array, width = columns.text(arrays[0]), saturated_integers(arrays[1])
         if (width < 0).any():
-            raise ValueOutOfBound("The length that a string is padded to must not be negative.")
+            raise IndexOfPositionalArgument(
+                "The length that a string is padded to must not be negative."
+            )
         if (width > 1_000_000).any():
-            raise BadArguments("A string can be padded to 1,000,000 characters.")
+            raise TooLargeStringSize("A string can be padded to 1,000,000 characters.")
         if len(arrays) == 2:
             return padded(array, width, " ")
         return slices.per_value(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments
+from olapdb.errors import BadArguments, IndexOfPositionalArgument, NumberOfArgumentsDoesntMatch
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
@@ -162,11 +162,11 @@ def _first_groups(text: bytes, pattern: bytes) -> list[bytes]:
 
 def _regexp_extract(text: bytes, pattern: bytes, index: int | None = None) -> bytes:
     """Return a group of the first match: 0 is the whole, by default the first group if there is
-    one. Raises ArgumentOutOfBound."""
+    one. Raises IndexOfPositionalArgument."""
     compiled = pattern_of(pattern)
     group = index if index is not None else min(compiled.groups, 1)
     if not 0 <= group <= compiled.groups:
-        raise ArgumentOutOfBound(
+        raise IndexOfPositionalArgument(
             f"The index {group} of regexpExtract is not from 0 to {compiled.groups}."
         )
     match = compiled.search(text_of(text))
@@ -181,15 +181,6 @@ def _reverse_pieces(text: bytes, separator: bytes = b".") -> bytes:
 def _quoted(value: bytes) -> bytes:
     """Return the text with a backslash before each character that a pattern would read."""
     return re.sub(rb"([\\^$.\[\]|()?*+{\-:])", rb"\\\1", value).replace(b"\0", b"\\0")
-
-
-def _substring_index(text: str, separator: str, count: int) -> str:
-    """Return what stands before the separator's occurrence `count`, from the right if it is
-    negative."""
-    if not separator or not count:
-        return ""
-    pieces = text.split(separator)
-    return separator.join(pieces[:count] if count > 0 else pieces[count:])
 
 
 def _translated(text: str, source: str, target: str) -> str:
@@ -251,8 +242,14 @@ _SPECIFIER = re.compile(r"%([-+ 0#]*)(\d+)?(?:\.(\d+))?([diouxXeEfFgGaAcs%])")
 def _printf(template: bytes, *values: object) -> bytes:
     """Return the template with the values in place of its specifiers, as C's printf.
 
-    Raises BadArguments for a value that does not fit its specifier, or too few values.
+    Raises BadArguments for a value that does not fit its specifier, and
+    NumberOfArgumentsDoesntMatch for another number of values.
     """
+    wanted = sum(m.group(4) != "%" for m in _SPECIFIER.finditer(text_of(template)))
+    if wanted != len(values):
+        raise NumberOfArgumentsDoesntMatch(
+            f"The format of printf takes {wanted} value(s), {len(values)} given."
+        )
     remaining = iter(values)
 
     def formatted(match: re.Match[str]) -> str:
@@ -263,10 +260,8 @@ def _printf(template: bytes, *values: object) -> bytes:
         value = next(remaining, None)
         if isinstance(value, bytes):
             value = text_of(value)
-        if value is None or (isinstance(value, str) != (kind == "s")):
-            raise BadArguments(
-                f"The argument of printf for {match.group(0)} is missing or of another kind."
-            )
+        if isinstance(value, str) != (kind == "s"):
+            raise BadArguments(f"The argument of printf for {match.group(0)} is of another kind.")
         if kind == "F" or kind in "aA":
             kind = "f"
         if kind in "diouxXc" and isinstance(value, float):
@@ -321,7 +316,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         many=BadArguments,
     ),
     define_by_value("regexpQuoteMeta", text_rule(STRING), _quoted),
-    define_by_value("substringIndexUTF8", text_rule(STRING, 2), on_text(_substring_index), count=3),
     scalar.define("translate", text_rule(STRING, 3), _translate, count=3),
     define_by_value("translateUTF8", text_rule(STRING, 3), on_text(_translated), count=3),
     define_by_value("overlay", text_rule(STRING, 2), _overlaid, count=(3, 4), insensitive=True),

@@ -14,7 +14,7 @@ from olapdb.errors import CannotCompileRegexp
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, text_of
-from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
+from olapdb.functions.strings.arguments import TEXT_TYPES, place_rule, text_rule
 from olapdb.functions.strings.search_at_once import (
     all_positions,
     any_match,
@@ -263,7 +263,7 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(
         define_by_value(
             f"countSubstringsCaseInsensitive{utf8}",
-            text_rule(UINT64, 2),
+            place_rule(UINT64),
             _count_texts(utf8),
             count=(2, 3),
         )
@@ -280,6 +280,6 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
         for case, utf8 in _CASES
     ),
     define_by_value(
-        "positionCaseInsensitiveUTF8", text_rule(UINT64, 2), _position_any_case, count=(2, 3)
+        "positionCaseInsensitiveUTF8", place_rule(UINT64), _position_any_case, count=(2, 3)
     ),
 )

@@ -12,7 +12,13 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, CannotCompileRegexp, CannotParseEscapeSequence
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define
-from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TO_THE_END, integers, text_rule
+from olapdb.functions.strings.arguments import (
+    DOT_MATCHES_ALL,
+    TO_THE_END,
+    integers,
+    place_rule,
+    text_rule,
+)
 from olapdb.functions.strings.like_patterns import containing, ilike, like
 from olapdb.types import STRING, UINT8, UINT64
 
@@ -187,7 +193,7 @@ def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array
 
 
 _LIKE = text_rule(UINT8, 3)
-_SEARCH, _POSITION = text_rule(UINT8, 2), text_rule(UINT64, 2)
+_SEARCH, _POSITION = text_rule(UINT8, 2), place_rule(UINT64)
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("position", _POSITION, _position(), count=(2, 3), insensitive=True),
@@ -208,9 +214,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define(
         "match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES",), insensitive=True
     ),
-    define(
-        "countSubstrings", text_rule(UINT64, 2), _count_substrings, count=(2, 3), insensitive=True
-    ),
+    define("countSubstrings", _POSITION, _count_substrings, count=(2, 3), insensitive=True),
     define(
         "replaceAll",
         text_rule(STRING, 3),

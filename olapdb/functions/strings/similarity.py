@@ -1,161 +1,102 @@
-"""How alike two texts are: n-grams, Jaccard, Jaro, Hamming and Damerau distances; bytes of a text."""
+"""Bytes and characters of texts as sets: Jaccard's index, Hamming's distance, distinct bytes, entropy."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import pyarrow as pa
 
 from olapdb.functions import scalar
-from olapdb.functions.kernels.by_value import define_by_value, text_of
+from olapdb.functions.kernels import columns
 from olapdb.functions.strings.arguments import text_rule
-from olapdb.types import FLOAT32, FLOAT64, UINT16, UINT64
+from olapdb.functions.strings.text_codes import Codes, text_codes
+from olapdb.types import FLOAT64, UINT16, UINT64
 
-Units = Sequence[object]
-"""The bytes or the characters of a text."""
-
-
-def _jaccard(left: bytes | str, right: bytes | str) -> float:
-    """Return the share of common units among the distinct units of two texts."""
-    first, second = set(left), set(right)
-    together = len(first | second)
-    return len(first & second) / together if together else 0.0
+_BYTES = 256
+_ROWS_AT_ONCE = 8192
+"""The rows whose bytes are counted at once: a table of 16 MiB."""
 
 
-def _of_texts(function: Callable[[str, str], object]) -> Callable[[bytes, bytes], object]:
-    """Return a function of bytes from one of two Python strings."""
-    return lambda left, right: function(text_of(left), text_of(right))
+def _distinct(side: Codes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct (row, code) pairs of texts as sorted numbers, and how many each row has."""
+    rows = columns.parents_of(side[1])
+    pairs = np.unique((rows << 32) | side[0].astype(np.int64))
+    return pairs, np.bincount(pairs >> 32, minlength=len(side[1]) - 1)
 
 
-def _jaro(left: Units, right: Units) -> float:
-    """Return the Jaro similarity: common units near each other, and their transpositions."""
-    if not left or not right:
-        return 1.0 if not left and not right else 0.0
-    reach = max(max(len(left), len(right)) // 2 - 1, 0)
-    matched_right = [False] * len(right)
-    left_matches = []
-    for at, unit in enumerate(left):
-        for other in range(max(0, at - reach), min(len(right), at + reach + 1)):
-            if not matched_right[other] and right[other] == unit:
-                matched_right[other] = True
-                left_matches.append(unit)
-                break
-    if not left_matches:
-        return 0.0
-    right_matches = [u for u, matched in zip(right, matched_right, strict=True) if matched]
-    count = len(left_matches)
-    moved = sum(a != b for a, b in zip(left_matches, right_matches, strict=True)) // 2
-    return (count / len(left) + count / len(right) + (count - moved) / count) * (1 / 3)
+def _jaccard(*, utf8: bool) -> scalar.Kernel:
+    """Return the kernel of stringJaccardIndex, of bytes or of characters."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Return the share of common codes among the distinct codes of two texts; 0 of two empty ones."""
+        sides = [_distinct(text_codes(array, utf8=utf8)) for array in arrays]
+        common = np.intersect1d(sides[0][0], sides[1][0], assume_unique=True)
+        both = np.bincount(common >> 32, minlength=call.rows)
+        union = sides[0][1] + sides[1][1] - both
+        return columns.from_values(both / np.maximum(union, 1), pa.float64())
+
+    return kernel
 
 
-def _jaro_winkler(left: Units, right: Units) -> float:
-    """Return the Jaro similarity raised for up to four common first units."""
-    similarity = _jaro(left, right)
-    prefix = 0
-    for first, second in zip(left[:4], right[:4], strict=False):
-        if first != second:
-            break
-        prefix += 1
-    return similarity + prefix * 0.1 * (1 - similarity) if similarity > 0.7 else similarity
+def _hamming(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the number of places with different bytes; those of the longer text alone differ."""
+    (left, left_offsets), (right, right_offsets) = (text_codes(a, utf8=False) for a in arrays)
+    sizes, others = np.diff(left_offsets), np.diff(right_offsets)
+    shared = np.minimum(sizes, others)
+    rows = np.repeat(np.arange(len(shared)), shared)
+    places = np.arange(len(rows)) - columns.offsets_from_counts(shared)[:-1][rows]
+    differs = left[left_offsets[:-1][rows] + places] != right[right_offsets[:-1][rows] + places]
+    total = np.bincount(rows[differs], minlength=len(shared)) + np.abs(sizes - others)
+    return columns.from_values(total, pa.uint64())
 
 
-def _hamming(left: bytes, right: bytes) -> int:
-    """Return the number of positions with different bytes; those of the longer text alone differ."""
-    differing = sum(a != b for a, b in zip(left, right, strict=False))
-    return differing + abs(len(left) - len(right))
+def _byte_counts(array: pa.Array) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield some rows at a time and how often each byte occurs in their texts, shape (rows, 256)."""
+    offsets, data = columns.bytes_of(columns.binary(columns.text(array)))
+    for start in range(0, len(array), _ROWS_AT_ONCE):
+        rows = slice(start, min(start + _ROWS_AT_ONCE, len(array)))
+        some = offsets[rows.start : rows.stop + 1]
+        cells = columns.parents_of(some) * _BYTES + data[some[0] : some[-1]]
+        counts = np.bincount(cells, minlength=(len(some) - 1) * _BYTES)
+        yield rows, counts.reshape(-1, _BYTES)
 
 
-def _damerau(left: bytes, right: bytes) -> int:
-    """Return the number of edits and swaps of neighbours between two texts (optimal alignment)."""
-    before: list[int] = []
-    last = list(range(len(right) + 1))
-    for at, unit in enumerate(left, 1):
-        row = [at]
-        for to, other in enumerate(right, 1):
-            cost = min(last[to] + 1, row[to - 1] + 1, last[to - 1] + (unit != other))
-            if at > 1 and to > 1 and unit == right[to - 2] and left[at - 2] == other:
-                cost = min(cost, before[to - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
+def _of_counts(
+    function: Callable[[np.ndarray], np.ndarray], arrow: pa.DataType
+) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
+    """Return the kernel of a function of how often each byte occurs in a text."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        """Count the bytes of each text and apply the function."""
+        result = np.zeros(len(arrays[0]), columns.dtype_of(arrow))
+        for rows, counts in _byte_counts(arrays[0]):
+            result[rows] = function(counts)
+        return columns.from_values(result, arrow)
+
+    return kernel
 
 
-def _byte_entropy(value: bytes) -> float:
-    """Return Shannon's entropy of the bytes of a text, in bits."""
-    shares = (count / len(value) for count in Counter(value).values())
-    return -sum(share * math.log2(share) for share in shares) + 0.0
+def _entropy(counts: np.ndarray) -> np.ndarray:
+    """Return Shannon's entropy of the bytes of texts, in bits; 0 of an empty text."""
+    shares = counts / np.maximum(counts.sum(axis=1), 1)[:, None]
+    terms = shares * np.log2(np.where(shares > 0, shares, 1.0))
+    return np.asarray(
+        0.0 - np.cumsum(terms, axis=1)[:, -1]
+    )  # one after the other, as ClickHouse adds
 
 
-# --- ngramDistance and ngramSearch: https://github.com/ClickHouse/ClickHouse, FunctionsStringSimilarity
+def _distinct_bytes(counts: np.ndarray) -> np.ndarray:
+    """Return how many bytes occur."""
+    return np.asarray((counts > 0).sum(axis=1))
 
-
-def _hashes(units: bytes | list[str], size: int) -> Counter[object]:
-    """Return how often each piece of `size` units occurs."""
-    if isinstance(units, bytes):
-        return Counter(units[at : at + size] for at in range(len(units) - size + 1))
-    return Counter(tuple(units[at : at + size]) for at in range(len(units) - size + 1))
-
-
-def _folded(character: str) -> str:
-    """Return a character as ClickHouse compares it without case: with bits of its bytes cleared."""
-    raw = bytearray(character.encode("utf-8", "surrogateescape"))
-    for at in range(len(raw)):
-        raw[at] &= ~0x20 & 0xFF
-    if len(raw) > 1:
-        raw[0] &= 0xFE
-    return raw.decode("latin-1")
-
-
-def _ngram_kernel(*, utf8: bool, folds: bool, search: bool) -> Callable[[bytes, bytes], float]:
-    """Return ngramDistance, or with `search` ngramSearch, of bytes (4 a piece) or characters (3)."""
-    size = 3 if utf8 else 4
-
-    def units(value: bytes) -> bytes | list[str]:
-        """Return the bytes or the characters of a text, of which n-grams are made; in one case if `folds`."""
-        if not utf8:
-            return value.lower() if folds else value
-        return [_folded(c) if folds else c for c in text_of(value)]
-
-    def compare(haystack: bytes, needle: bytes) -> float:
-        """Return the distance from 0 to 1, or the share of the needle's pieces found."""
-        first, second = _hashes(units(haystack), size), _hashes(units(needle), size)
-        wanted = second.total()
-        if search:
-            common = sum(min(count, first[gram]) for gram, count in second.items())
-            # as ClickHouse: both steps round to Float32
-            missing = np.float32(wanted - common) / np.float32(max(wanted, 1))
-            return float(np.float32(1) - missing)
-        differing = (first - second).total() + (second - first).total()
-        total = first.total() + wanted
-        return differing / total if total else 0.0
-
-    return compare
-
-
-_TWO = text_rule(FLOAT64, 2)
-_VARIANTS = (("", ""), ("CaseInsensitive", ""), ("", "UTF8"), ("CaseInsensitive", "UTF8"))
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    define_by_value("stringJaccardIndex", _TWO, _jaccard, count=2),
-    define_by_value("stringJaccardIndexUTF8", _TWO, _of_texts(_jaccard), count=2),
-    define_by_value("jaroSimilarity", _TWO, _jaro, count=2),
-    define_by_value("jaroWinklerSimilarity", _TWO, _jaro_winkler, count=2),
-    define_by_value(
+    scalar.define("stringJaccardIndex", text_rule(FLOAT64, 2), _jaccard(utf8=False), count=2),
+    scalar.define("stringJaccardIndexUTF8", text_rule(FLOAT64, 2), _jaccard(utf8=True), count=2),
+    scalar.define(
         "byteHammingDistance", text_rule(UINT64, 2), _hamming, count=2, aliases=("mismatches",)
     ),
-    define_by_value("damerauLevenshteinDistance", text_rule(UINT64, 2), _damerau, count=2),
-    define_by_value("stringBytesUniq", text_rule(UINT16), lambda value: len(set(value))),
-    define_by_value("stringBytesEntropy", text_rule(FLOAT64), _byte_entropy),
-    *(
-        define_by_value(
-            f"ngram{kind}{case}{utf8}",
-            text_rule(FLOAT32, 2),
-            _ngram_kernel(utf8=bool(utf8), folds=bool(case), search=kind == "Search"),
-            count=2,
-        )
-        for kind in ("Distance", "Search")
-        for case, utf8 in _VARIANTS
-    ),
+    scalar.define("stringBytesUniq", text_rule(UINT16), _of_counts(_distinct_bytes, pa.uint16())),
+    scalar.define("stringBytesEntropy", text_rule(FLOAT64), _of_counts(_entropy, pa.float64())),
 )

@@ -14,7 +14,7 @@ from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.kernels.nested import filter_elements, truncate_lists
-from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
 from olapdb.functions.strings import rendering
 from olapdb.functions.strings.all_matches import all_matches
 from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TEXT_TYPES
@@ -319,36 +319,6 @@ def _lists_by_owner(pieces: list[pa.Array], owners: list[np.ndarray], rows: int)
     return columns.lists_from(columns.offsets_from_counts(counts), merged.take(pa.array(order)))
 
 
-def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Return the text before the n-th separator: substringIndex.
-
-    A negative n gives the text behind the n-th separator from the right. Raises
-    IllegalTypeOfArgument unless n is a constant integer.
-    """
-    count = call.constant(2)
-    if not isinstance(count, int):
-        raise illegal("substringIndex", call.types[2], "a constant integer")
-
-    if any(pc.not_equal(pc.utf8_length(columns.text(arrays[1])), 1).to_pylist()):
-        raise BadArguments("The second argument of substringIndex is a single character.")
-
-    def before_separator(others: list[pa.Array], values: list[str]) -> pa.Array:
-        """Cut the texts at one separator; an empty one, and n = 0, give ""."""
-        separator = values[0]
-        if count == 0 or not separator:
-            return pa.array([""] * len(others[0]), pa.string())
-        lists = split_by_string(others[0], separator)
-        offsets, elements = columns.elements_of(lists)
-        sizes = np.diff(offsets)
-        position = np.arange(len(elements)) - np.repeat(offsets[:-1], sizes)
-        from_end = np.repeat(sizes, sizes) - position
-        keep = position < count if count > 0 else from_end <= -count
-        return pc.binary_join(filter_elements(offsets, elements, keep), separator)
-
-    texts = [columns.text(array) for array in arrays[:2]]
-    return slices.per_value(texts, (1,), before_separator)
-
-
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _under_settings(
         define("splitByChar", _separated_rule(_STRINGS), _split_kernel(_by_char), count=(2, 3)),
@@ -373,12 +343,4 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     ),
     define("extract", _separated_rule(STRING), _extract(every=False), count=2),
     define("extractAll", _separated_rule(_STRINGS), _extract(every=True), count=2),
-    define(
-        "substringIndex",
-        _separated_rule(STRING),
-        _substring_index,
-        count=3,
-        aliases=("SUBSTRING_INDEX",),
-        insensitive=True,
-    ),
 )

@@ -19,7 +19,20 @@ from olapdb.functions.strings.arguments import (
     text_kernel,
     text_rule,
 )
-from olapdb.types import STRING, UINT8, UINT64, UUID, Array, DataType, FixedString, IPv4, IPv6, Map
+from olapdb.types import (
+    INT64,
+    STRING,
+    UINT8,
+    UINT64,
+    UUID,
+    Array,
+    DataType,
+    FixedString,
+    Float,
+    IPv4,
+    IPv6,
+    Map,
+)
 
 
 def _length_rule(
@@ -81,6 +94,16 @@ def _slice_bounds(
     before = np.minimum(begin, 0)
     count = np.where(count < 0, np.maximum(size - begin + count, 0), count)
     return np.maximum(begin, 0), np.maximum(count + before, 0)
+
+
+def _substring_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    """Return String; raise IllegalTypeOfArgument unless (text, number[, number]).
+
+    Digits behind the point do not count."""
+    numbers = tuple(INT64 if isinstance(t, Float) else t for t in types[1:])
+    return _ONE_TEXT(name, (types[0], *numbers), arguments)
 
 
 def _substring(*, utf8: bool) -> scalar.Kernel:
@@ -149,13 +172,13 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("notEmpty", _length_rule(UINT8, UUID, IPv4, IPv6), _emptiness(empty=False)),
     scalar.define(
         "substring",
-        _ONE_TEXT,
+        _substring_rule,
         _substring(utf8=False),
         count=(2, 3),
         aliases=("substr", "mid", "byteSlice"),
         insensitive=True,
     ),
-    scalar.define("substringUTF8", _ONE_TEXT, _substring(utf8=True), count=(2, 3)),
+    scalar.define("substringUTF8", _substring_rule, _substring(utf8=True), count=(2, 3)),
     scalar.define("left", _ONE_TEXT, _left(utf8=False), count=2, insensitive=True),
     scalar.define("right", _ONE_TEXT, _right(utf8=False), count=2, insensitive=True),
     scalar.define("leftUTF8", _ONE_TEXT, _left(utf8=True), count=2),
