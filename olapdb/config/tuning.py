@@ -229,6 +229,10 @@ SHARED_DICTIONARY_ROWS_PER_TEXT_MIN = 3
 many rows on average. With fewer, codes save little and the dictionary is large. GROUP BY a text of 1,000 values took
 5.8 ms instead of 6.8 ms at 524,288 rows, 1.32 ms instead of 1.40 ms at 65,536, no less at 8,192."""
 
+CODED_SPAN_MIN = 1 << 18
+"""Keep wide integers whose values repeat as such codes, too, where their least and greatest lie so far apart that no
+table has a place for each."""
+
 JOINED_PIECE_ROWS_MIN = 16_384
 """Join the chunks of a block that are smaller than this on average: a batch has its own cost. An INSERT of 500,000 rows
 in chunks of 1,000 with one view took 178 ms instead of 193 ms; in chunks of 16,000 94 ms instead of 96 ms."""
@@ -337,6 +341,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LARGE_TASK_ROWS": 1 << 16,
         "LATE_TASK_FACTOR": 1,
         "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
+        "CODED_SPAN_MIN": _NEVER,
         "JOINED_PIECE_ROWS_MIN": 0,
         "LISTED_VALUES_MAX": 0,
         "MONOTONIC_ROWS_MIN": _NEVER,
@@ -402,6 +407,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_TASK_FACTOR": 1 << 20,
         "SHARED_DICTIONARY_ROWS_MIN": 1,
         "SHARED_DICTIONARY_ROWS_PER_TEXT_MIN": 0,
+        "CODED_SPAN_MIN": 0,
         "JOINED_PIECE_ROWS_MIN": _NEVER,
         "LISTED_VALUES_MAX": _NEVER,
         "MONOTONIC_ROWS_MIN": 1,

@@ -206,6 +206,12 @@ class Aggregate(ABC):
         return False
 
     @property
+    def keeps_distinct(self) -> bool:
+        """Return whether the states have the distinct values of the arguments, or a sample of them: repeats are
+        found by codes sooner than by wide numbers."""
+        return False
+
+    @property
     def takes_dictionaries(self) -> bool:
         """Return whether `state` takes a text argument as a dictionary, too."""
         return False

@@ -210,22 +210,18 @@ class _Grouping:
         codes = [k.indices if isinstance(k, pa.DictionaryArray) else k for k in keys]
         if self._may_keep_repeats():
             every = np.arange(batch.num_rows)
-            decoded = [_decoded(c, key) for c, key in zip(codes, keys, strict=True)]
             states = self._states(Factorised(every, every), arguments)
-            return Partial(decoded, states, batch.num_rows)
+            return Partial(keys, states, batch.num_rows)
         if self._passes is not None and batch.num_rows:
             partial = self._by_acero(codes, arguments, self._passes)
-            decoded = [_decoded(c, key) for c, key in zip(partial.keys, keys, strict=True)]
-            return Partial(decoded, partial.states, partial.groups)
+            return Partial(_coded(partial.keys, keys), partial.states, partial.groups)
         totalled = self._by_totals(codes, arguments)
         if totalled is not None:
-            decoded = [_decoded(c, key) for c, key in zip(totalled.keys, keys, strict=True)]
-            return Partial(decoded, totalled.states, totalled.groups)
+            return Partial(_coded(totalled.keys, keys), totalled.states, totalled.groups)
         groups = factorise(codes, batch.num_rows)
-        firsts = first_of_groups(codes, groups)
-        decoded = [_decoded(c, key) for c, key in zip(firsts, keys, strict=True)]
+        firsts = _coded(first_of_groups(codes, groups), keys)
         self._repeats_are_few = groups.count >= FEW_REPEATS * batch.num_rows
-        return Partial(decoded, self._states(groups, arguments), groups.count)
+        return Partial(firsts, self._states(groups, arguments), groups.count)
 
     def _may_keep_repeats(self) -> bool:
         """Return whether each row of a batch may be a group: partials are on disk, so that their groups are
@@ -317,9 +313,14 @@ class _Grouping:
         return Partial(flat[: len(keys)], states, grouped.num_rows)
 
 
-def _decoded(codes: pa.Array, key: pa.Array) -> pa.Array:
-    """Return the values of codes: those of the key's dictionary, if it has one, else the codes."""
-    return key.dictionary.take(codes) if isinstance(key, pa.DictionaryArray) else codes
+def _coded(codes: Sequence[pa.Array], keys: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return codes of keys with the dictionaries of those that have one."""
+    return [
+        pa.DictionaryArray.from_arrays(values, key.dictionary, safe=False)
+        if isinstance(key, pa.DictionaryArray)
+        else values
+        for values, key in zip(codes, keys, strict=True)
+    ]
 
 
 def distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall], list[int]]:

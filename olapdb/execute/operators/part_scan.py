@@ -319,9 +319,17 @@ def _read(
         coded=[s.name for s in sources if s.unique in coded],
     )
     return [
-        single_chunk(columns[s.name]) if s.name in columns else _virtual(piece, s, table)
+        _of_one_dictionary(piece, s, single_chunk(columns[s.name]))
+        if s.name in columns
+        else _virtual(piece, s, table)
         for s in sources
     ]
+
+
+def _of_one_dictionary(piece: Piece, source: Source, column: pa.Array) -> pa.Array:
+    """Return a column of a piece as codes of the dictionary that all parts of the query have, if there is one."""
+    joint = piece.selection.joints.get(source.name) if source.shared else None
+    return column if joint is None else joint.translated(piece.selection.reader.cache_path, column)
 
 
 def _virtual(piece: Piece, source: Source, table: Table) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.config import tuning
+from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_dictionary
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
 from olapdb.plan.expressions import AggregateCall
@@ -26,7 +27,9 @@ _RANGES_PER_THREAD = 2
 
 @dataclass(frozen=True)
 class Partial:
-    """Distinct keys, in order of appearance, and for each aggregate one state for each key."""
+    """Distinct keys, in order of appearance, and for each aggregate one state for each key.
+
+    Keys may be codes of a dictionary until the partials are merged."""
 
     keys: list[pa.Array]
     states: list[pa.Array]
@@ -36,8 +39,18 @@ class Partial:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of keys and states."""
-        return sum(column.nbytes for column in (*self.keys, *self.states))
+        """Return the size of keys and states; of keys that are codes that of their values."""
+        return sum(map(_key_bytes, self.keys)) + sum(column.nbytes for column in self.states)
+
+    def decoded(self) -> Partial:
+        """Return the partial with the values of keys in place of codes."""
+        if not any(isinstance(key, pa.DictionaryArray) for key in self.keys):
+            return self
+        keys = [
+            key.dictionary.take(key.indices) if isinstance(key, pa.DictionaryArray) else key
+            for key in self.keys
+        ]
+        return replace(self, keys=keys)
 
     def as_batch(self) -> pa.RecordBatch:
         """Return keys and states as a batch; it needs a column."""
@@ -71,13 +84,20 @@ def merging_bytes(nbytes: int, groups: int) -> int:
 def merge_partials(
     partials: Sequence[Partial], calls: Sequence[AggregateCall], threads: int
 ) -> Partial:
-    """Return the union of the partials' groups; states are merged in the partials' order."""
+    """Return the union of the partials' groups; states are merged in the partials' order.
+
+    Partials whose keys are codes of the same dictionaries are merged by these, which need no hashing of texts; what is
+    left of several such runs is merged by the values."""
+    runs = _runs_of_one_form(partials)
+    if len(runs) > 1:
+        partials = [
+            (run[0] if len(run) == 1 else merge_partials(run, calls, threads)).decoded()
+            for run in runs
+        ]
     rows = sum(partial.groups for partial in partials)
-    keys = [
-        single_chunk(pa.chunked_array([p.keys[at] for p in partials]))
-        for at in range(len(partials[0].keys))
-    ]
-    union = factorise(keys, rows, threads=threads)
+    keys = [_joined([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
+    codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
+    union = factorise(codes, rows, threads=threads)
     first = from_values(union.first, pa.int64())
     states = [
         single_chunk(pa.chunked_array(list(c)))
@@ -85,6 +105,35 @@ def merge_partials(
     ]
     merged = _merged(calls, states, union.groups, threads)
     return Partial([key.take(first) for key in keys], merged, union.count)
+
+
+def _runs_of_one_form(partials: Sequence[Partial]) -> list[list[Partial]]:
+    """Return the partials in their order, those that follow each other and have the same dictionaries together."""
+    runs = [[partials[0]]]
+    for partial in partials[1:]:
+        pairs = zip(runs[-1][0].keys, partial.keys, strict=True)
+        if all(have_one_dictionary(left, right) for left, right in pairs):
+            runs[-1].append(partial)
+        else:
+            runs.append([partial])
+    return runs
+
+
+def _joined(keys: Sequence[pa.Array]) -> pa.Array:
+    """Return the values of a key in several partials, which have one dictionary if they are codes."""
+    first = keys[0]
+    if isinstance(first, pa.DictionaryArray):
+        codes = pa.concat_arrays([key.indices for key in keys])
+        return pa.DictionaryArray.from_arrays(codes, first.dictionary, safe=False)
+    return single_chunk(pa.chunked_array(list(keys)))
+
+
+def _key_bytes(key: pa.Array) -> int:
+    """Return the size of a key's values; of codes about that which the values will have."""
+    if not isinstance(key, pa.DictionaryArray):
+        return int(key.nbytes)
+    share = len(key) / max(len(key.dictionary), 1)
+    return bytes_of_rows(key) + int(key.dictionary.nbytes * share)
 
 
 def _merged(

@@ -72,7 +72,8 @@ class GroupMerger:
         """Yield all groups, those of a partition at a time; nothing without partials."""
         if self._partitions is None:
             self._merge()
-            yield from self._partials
+            for partial in self._partials:
+                yield partial.decoded()
             return
         self._spill()
         self._account.set(0)
@@ -139,7 +140,7 @@ class GroupMerger:
             self._partitions = PartitionedRows(self._file, self._level)
         while self._partials:
             self._context.check()
-            partial = self._partials.pop(0)
+            partial = self._partials.pop(0).decoded()
             self._partitions.add(partial.as_batch(), partial.keys)
         self._groups = self._nbytes = 0
         self._merge_at = self._next_merge_at()

@@ -77,6 +77,11 @@ class UniqExact(Aggregate):
         """True: the state depends on the set of values alone."""
         return True
 
+    @property
+    def keeps_distinct(self) -> bool:
+        """True: the state is made of distinct values."""
+        return True
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's distinct values, sorted; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
@@ -116,6 +121,11 @@ class Uniq(Aggregate):
     @property
     def ignores_repeats(self) -> bool:
         """True: the state depends on the set of values alone."""
+        return True
+
+    @property
+    def keeps_distinct(self) -> bool:
+        """True: the state is made of distinct values."""
         return True
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
