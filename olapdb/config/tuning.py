@@ -229,6 +229,10 @@ SHARED_DICTIONARY_ROWS_PER_TEXT_MIN = 3
 many rows on average. With fewer, codes save little and the dictionary is large. GROUP BY a text of 1,000 values took
 5.8 ms instead of 6.8 ms at 524,288 rows, 1.32 ms instead of 1.40 ms at 65,536, no less at 8,192."""
 
+JOINT_VALUES_MIN = 4_096
+"""Take the codes of the parts of a query as those of one dictionary where a part's has so many values. Translating codes
+costs 1 ns a row, which fewer values save nowhere."""
+
 CODED_SPAN_MIN = 1 << 18
 """Keep wide integers whose values repeat as such codes, too, where their least and greatest lie so far apart that no
 table has a place for each."""
@@ -342,6 +346,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_TASK_FACTOR": 1,
         "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
         "CODED_SPAN_MIN": _NEVER,
+        "JOINT_VALUES_MIN": _NEVER,
         "JOINED_PIECE_ROWS_MIN": 0,
         "LISTED_VALUES_MAX": 0,
         "MONOTONIC_ROWS_MIN": _NEVER,
@@ -408,6 +413,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "SHARED_DICTIONARY_ROWS_MIN": 1,
         "SHARED_DICTIONARY_ROWS_PER_TEXT_MIN": 0,
         "CODED_SPAN_MIN": 0,
+        "JOINT_VALUES_MIN": 1,
         "JOINED_PIECE_ROWS_MIN": _NEVER,
         "LISTED_VALUES_MAX": _NEVER,
         "MONOTONIC_ROWS_MIN": 1,

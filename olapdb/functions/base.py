@@ -211,6 +211,13 @@ class Aggregate(ABC):
         found by codes sooner than by wide numbers."""
         return False
 
+    def of_distinct(
+        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return the results of groups from their distinct arguments, if `keeps_distinct` and the aggregate need not
+        make states for it, else None. `offsets` cut `codes`, each a position in `values`, into groups."""
+        return None
+
     @property
     def takes_dictionaries(self) -> bool:
         """Return whether `state` takes a text argument as a dictionary, too."""

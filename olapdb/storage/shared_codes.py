@@ -93,6 +93,8 @@ def joint_dictionary(
     dictionaries = _dictionaries(cache.columns, paths, column_id)
     if not 1 < len(dictionaries) <= _JOINT_FILES_MAX:
         return None
+    if max(map(len, dictionaries.values())) < tuning.JOINT_VALUES_MIN:
+        return None
     key: Hashable = (column_id, *dictionaries)
     known = cache.joints.get(key)
     if isinstance(known, JointDictionary) and known.is_of(dictionaries):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +28,18 @@ from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions.base import AceroAggregation, TotalsOfState
 from olapdb.functions.kernels.columns import from_values
+from olapdb.lazy import LazyModule
 from olapdb.native.group_totals import group_totals
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import coded_sets
+else:
+    coded_sets = LazyModule("olapdb.execute.operators.coded_sets")
 
 FEW_REPEATS = 0.8
 """Where so many rows of a batch have keys of their own, grouping them costs more than to write the others."""
@@ -58,7 +65,7 @@ def aggregate_batches(
             merger.add(partial)
         for partial in known(calls) if known is not None else ():
             merger.add(partial)
-        results = merger.groups()
+        results = merger.groups(with_sets=not node.sets and node.totals is None)
         if not node.keys and not node.empty_without_rows and not node.sets:
             results = iter((next(results, None) or empty_group(calls),))
         with ExitStack() as stack:
@@ -276,7 +283,9 @@ class _Grouping:
     def _states(self, groups: Factorised, arguments: list[list[pa.Array]]) -> list[pa.Array]:
         """Return one array of states for each aggregate call, a state for each group."""
         return [
-            state_of(call, values, groups.groups)
+            coded_sets.set_of(values[0], groups.groups)
+            if call.aggregate.keeps_distinct and isinstance(values[0], pa.DictionaryArray)
+            else state_of(call, values, groups.groups)
             for call, values in zip(self._calls, arguments, strict=True)
         ]
 

@@ -49,7 +49,7 @@ def shared_texts(node: Aggregate) -> frozenset[str]:
     texts = frozenset(field.name for field in fields if isinstance(plain(field.type), String))
     served: set[str] = set()
     for _, key in node.keys:
-        served |= _served(key, texts)
+        served |= columns_of(key) & texts if isinstance(key, ColumnRef) else _served(key, texts)
     for _, call in node.aggregates:
         for argument in call.arguments:
             if isinstance(argument, ColumnRef) and call.aggregate.ignores_repeats:

@@ -39,6 +39,11 @@ def plain_column(column: pa.Array) -> pa.Array:
     return lengthened(column)
 
 
+def is_coded_set(states: pa.Array) -> bool:
+    """Return whether states are sets of codes of a dictionary, see `coded_sets`."""
+    return isinstance(states, pa.ListArray) and pa.types.is_dictionary(states.type.value_type)
+
+
 def bytes_of_rows(column: pa.Array) -> int:
     """Return the size of a column, without its dictionary."""
     values = column.indices if isinstance(column, pa.DictionaryArray) else column

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +13,23 @@ import pyarrow as pa
 from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.config import tuning
-from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_dictionary
+from olapdb.execute.operators.compact_columns import (
+    bytes_of_rows,
+    have_one_dictionary,
+    is_coded_set,
+)
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
+from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import AggregateCall
 from olapdb.plan.nodes import Aggregate
 from olapdb.threads import in_threads
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import coded_sets
+else:
+    coded_sets = LazyModule("olapdb.execute.operators.coded_sets")
 
 MERGE_BYTES_PER_GROUP = 40
 MERGE_COPIES = 4
@@ -29,7 +40,7 @@ _RANGES_PER_THREAD = 2
 class Partial:
     """Distinct keys, in order of appearance, and for each aggregate one state for each key.
 
-    Keys may be codes of a dictionary until the partials are merged."""
+    Keys may be codes of a dictionary, and states sets of such, until the partials are merged."""
 
     keys: list[pa.Array]
     states: list[pa.Array]
@@ -39,13 +50,23 @@ class Partial:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of keys and states; of keys that are codes that of their values."""
-        return sum(map(_key_bytes, self.keys)) + sum(column.nbytes for column in self.states)
+        """Return the size of keys and states; of codes that of their values."""
+        return sum(map(_bytes, (*self.keys, *self.states)))
 
-    def decoded(self) -> Partial:
+    def decoded(self, calls: Sequence[AggregateCall]) -> Partial:
+        """Return the partial with the values of keys in place of codes, and states of the calls in place of sets."""
+        return self.with_values().with_states(calls)
+
+    def with_states(self, calls: Sequence[AggregateCall]) -> Partial:
+        """Return the partial with states of the calls in place of sets."""
+        states = [
+            coded_sets.states_of_sets(call, column) if is_coded_set(column) else column
+            for call, column in zip(calls, self.states, strict=True)
+        ]
+        return replace(self, states=states)
+
+    def with_values(self) -> Partial:
         """Return the partial with the values of keys in place of codes."""
-        if not any(isinstance(key, pa.DictionaryArray) for key in self.keys):
-            return self
         keys = [
             key.dictionary.take(key.indices) if isinstance(key, pa.DictionaryArray) else key
             for key in self.keys
@@ -86,37 +107,37 @@ def merge_partials(
 ) -> Partial:
     """Return the union of the partials' groups; states are merged in the partials' order.
 
-    Partials whose keys are codes of the same dictionaries are merged by these, which need no hashing of texts; what is
-    left of several such runs is merged by the values."""
-    runs = _runs_of_one_form(partials)
-    if len(runs) > 1:
-        partials = [
-            (run[0] if len(run) == 1 else merge_partials(run, calls, threads)).decoded()
-            for run in runs
-        ]
+    What is codes of one dictionary in all partials is merged by these, which need no hashing of texts."""
+    partials = _of_one_form(partials, calls)
     rows = sum(partial.groups for partial in partials)
     keys = [_joined([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
     codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
     union = factorise(codes, rows, threads=threads)
     first = from_values(union.first, pa.int64())
     states = [
-        single_chunk(pa.chunked_array(list(c)))
+        coded_sets.joined_sets(c) if is_coded_set(c[0]) else single_chunk(pa.chunked_array(list(c)))
         for c in zip(*(p.states for p in partials), strict=True)
     ]
     merged = _merged(calls, states, union.groups, threads)
     return Partial([key.take(first) for key in keys], merged, union.count)
 
 
-def _runs_of_one_form(partials: Sequence[Partial]) -> list[list[Partial]]:
-    """Return the partials in their order, those that follow each other and have the same dictionaries together."""
-    runs = [[partials[0]]]
-    for partial in partials[1:]:
-        pairs = zip(runs[-1][0].keys, partial.keys, strict=True)
-        if all(have_one_dictionary(left, right) for left, right in pairs):
-            runs[-1].append(partial)
-        else:
-            runs.append([partial])
-    return runs
+def _of_one_form(partials: Sequence[Partial], calls: Sequence[AggregateCall]) -> Sequence[Partial]:
+    """Return the partials; a key or state whose codes are of several dictionaries has values instead."""
+    first, *others = partials
+    keys_differ = any(not all(map(have_one_dictionary, first.keys, other.keys)) for other in others)
+    sets_differ = any(
+        not all(map(have_one_dictionary, _elements_of_sets(first), _elements_of_sets(other)))
+        for other in others
+    )
+    if keys_differ:
+        partials = [partial.with_values() for partial in partials]
+    return [partial.with_states(calls) for partial in partials] if sets_differ else partials
+
+
+def _elements_of_sets(partial: Partial) -> list[pa.Array]:
+    """Return the states of a partial, of sets their elements."""
+    return [states.values if is_coded_set(states) else states for states in partial.states]
 
 
 def _joined(keys: Sequence[pa.Array]) -> pa.Array:
@@ -128,12 +149,13 @@ def _joined(keys: Sequence[pa.Array]) -> pa.Array:
     return single_chunk(pa.chunked_array(list(keys)))
 
 
-def _key_bytes(key: pa.Array) -> int:
-    """Return the size of a key's values; of codes about that which the values will have."""
-    if not isinstance(key, pa.DictionaryArray):
-        return int(key.nbytes)
-    share = len(key) / max(len(key.dictionary), 1)
-    return bytes_of_rows(key) + int(key.dictionary.nbytes * share)
+def _bytes(column: pa.Array) -> int:
+    """Return the size of a column; of codes about that which their values will have, too."""
+    codes = column.values if is_coded_set(column) else column
+    if not isinstance(codes, pa.DictionaryArray):
+        return int(column.nbytes)
+    share = len(codes) / max(len(codes.dictionary), 1)
+    return bytes_of_rows(codes) + int(codes.dictionary.nbytes * share)
 
 
 def _merged(
@@ -151,6 +173,8 @@ def _merged(
 
 def _merged_call(call: AggregateCall, states: pa.Array, groups: Groups, threads: int) -> pa.Array:
     """Return the merged states of one call, several ranges of groups at a time where that pays."""
+    if is_coded_set(states):
+        return coded_sets.merged_sets(states, groups)
     ranges = _ranges(states, groups, threads)
     if len(ranges) == 1:
         return single_chunk(call.aggregate.merge(states, groups))
@@ -219,12 +243,19 @@ def empty_group(calls: Sequence[AggregateCall]) -> Partial:
     return Partial([], states, 1)
 
 
+def _finalized(call: AggregateCall, states: pa.Array) -> pa.Array:
+    """Return the results of a call."""
+    if is_coded_set(states):
+        return coded_sets.finalized_sets(call, states)
+    return single_chunk(call.aggregate.finalize(states))
+
+
 def finalized(node: Aggregate, partial: Partial, positions: Sequence[int]) -> pa.RecordBatch:
     """Return the rows of the groups; `positions` are those of each aggregate's states."""
     columns = [
         *partial.keys,
         *(
-            single_chunk(call.aggregate.finalize(partial.states[position]))
+            _finalized(call, partial.states[position])
             for (_, call), position in zip(node.aggregates, positions, strict=True)
         ),
         *partial.set_column,
