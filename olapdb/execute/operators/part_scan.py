@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -53,6 +54,9 @@ class Piece:
 Task = tuple[Piece, ...]
 """Pieces that one thread reads into one batch."""
 
+_TASKS_PER_THREAD_MAX = 4
+"""Tasks that are shares of what is left have no fewer rows than such a part of all for each thread."""
+
 _SHARES_OF_LIMIT = 16
 """The part of the query's memory that the rows of a task may take, for each thread."""
 
@@ -88,7 +92,7 @@ def tasks_of(
         bytes_max // max(row_bytes, 1),
         total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
     )
-    size = _TaskSize(rows_max, context.threads, grow=not in_chain)
+    size = _TaskSize(rows_max, total_rows, context.threads, grow=not in_chain)
     task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, size)):
@@ -109,14 +113,23 @@ def tasks_of(
 
 class _TaskSize:
     """The rows of the next task. Where they grow, they double each time that every thread has had a task; else all
-    but the first have the most."""
+    but the first have the most, and the last ones a share of what is left, so that threads end at the same time."""
 
-    def __init__(self, rows_max: int, threads: int, *, grow: bool) -> None:
+    def __init__(self, rows_max: int, total_rows: int, threads: int, *, grow: bool) -> None:
         self.rows = tuning.TASK_ROWS
+        self.left = total_rows
         self._rows_max = rows_max
+        self._least = min(rows_max, total_rows // (_TASKS_PER_THREAD_MAX * threads))
         self._threads = threads
         self._grows = grow
         self._tasks = 0
+
+    @property
+    def share(self) -> int:
+        """Return the rows of the next piece of a part, if the part has more."""
+        if self._grows or self._threads == 1:
+            return self.rows
+        return min(self.rows, max(self.left // self._threads, self._least))
 
     def count(self) -> None:
         """Count a task of the present size."""
@@ -152,11 +165,18 @@ def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
     count = len(part.group_rows)
     groups = part.groups if part.groups is not None else tuple(range(count))
     window = window_groups(part.group_rows[0])
-    start = 0
+    start, left = 0, sum(part.group_rows)
     while start < count:
         stop, rows = start + 1, part.group_rows[start]
+        # The pieces of a part are about as large.
+        share = left / math.ceil(left / max(size.share, 1))
         # An array of the column cache ends where a window of it does.
-        while stop < count and rows + part.group_rows[stop] <= size.rows and groups[stop] % window:
+        while (
+            stop < count
+            and rows < share
+            and rows + part.group_rows[stop] <= size.rows
+            and groups[stop] % window
+        ):
             rows += part.group_rows[stop]
             stop += 1
         whole = part.groups is None and start == 0 and stop == count
@@ -167,6 +187,8 @@ def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
             part.group_offsets[start:stop],
         )
         start = stop
+        left -= rows
+        size.left -= rows
 
 
 def narrowed(task: Task, keep: np.ndarray) -> Task:
