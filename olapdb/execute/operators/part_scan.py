@@ -111,6 +111,37 @@ def tasks_of(
         yield tuple(task)
 
 
+def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
+    """Return tasks for a thread that does all of them: neighbours in one part together, up to LARGE_TASK_ROWS. Threads
+    need tasks for each, and each task has its own cost."""
+    joined: list[Task] = []
+    for task in tasks:
+        both = _joined_pieces(joined[-1], task) if joined else None
+        if both is not None and both.rows <= tuning.LARGE_TASK_ROWS:
+            joined[-1] = (both,)
+        else:
+            joined.append(task)
+    return joined
+
+
+def _joined_pieces(left: Task, right: Task) -> Piece | None:
+    """Return two tasks of one piece each as one piece, if the pieces follow each other in a window of a part."""
+    if len(left) > 1 or len(right) > 1 or left[0].selection is not right[0].selection:
+        return None
+    (first,), (second,) = left, right
+    if first.groups is None or second.groups is None:
+        return None
+    window = window_groups(first.selection.group_rows[0])
+    if not second.groups[0] % window or first.groups[-1] + 1 != second.groups[0]:
+        return None
+    return Piece(
+        first.selection,
+        first.groups + second.groups,
+        first.group_rows + second.group_rows,
+        first.offsets + second.offsets,
+    )
+
+
 class _TaskSize:
     """The rows of the next task. Where they grow, they double each time that every thread has had a task; else all
     but the first have the most, and the last ones a share of what is left, so that threads end at the same time."""

@@ -31,6 +31,7 @@ from olapdb.execute.operators.part_scan import (
     Task,
     bytes_of_row,
     bytes_of_value,
+    joined_tasks,
     read_rows,
     read_task,
     tasks_of,
@@ -135,7 +136,7 @@ def _part_batches(
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
 
-    yield Stage(context, read, tasks, rows=rows)
+    yield Stage(context, read, tasks, rows=rows, together=joined_tasks if in_chain else None)
 
 
 def scan_tasks(
