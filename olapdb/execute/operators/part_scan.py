@@ -155,12 +155,13 @@ class _TaskSize:
         self._grows = grow
         self._tasks = 0
 
-    @property
-    def share(self) -> int:
-        """Return the rows of the next piece of a part, if the part has more."""
-        if self._grows or self._threads == 1:
+    def piece_rows(self, left: int) -> float:
+        """Return the rows at which the next piece of a part ends, of which so many rows are left: the pieces of a part
+        are about as large where they do not grow."""
+        if self._grows:
             return self.rows
-        return min(self.rows, max(self.left // self._threads, self._least))
+        share = min(self.rows, max(self.left // self._threads, self._least))
+        return left / math.ceil(left / max(share, 1))
 
     def count(self) -> None:
         """Count a task of the present size."""
@@ -199,8 +200,7 @@ def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
     start, left = 0, sum(part.group_rows)
     while start < count:
         stop, rows = start + 1, part.group_rows[start]
-        # The pieces of a part are about as large.
-        share = left / math.ceil(left / max(size.share, 1))
+        share = size.piece_rows(left)
         # An array of the column cache ends where a window of it does.
         while (
             stop < count
