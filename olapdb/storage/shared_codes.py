@@ -65,7 +65,7 @@ class JointDictionary:
     def nbytes(self) -> int:
         """Return the bytes of the dictionary and the positions."""
         positions = (p.nbytes for _, p in self.places.values() if p is not None)
-        return int(self.values.nbytes) + sum(positions)
+        return int(self.values.nbytes + sum(positions))
 
     def is_of(self, dictionaries: Mapping[str, pa.Array]) -> bool:
         """Return whether these are the dictionaries of the files."""

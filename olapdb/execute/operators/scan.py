@@ -52,7 +52,7 @@ from olapdb.lazy import LazyModule
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, columns_of
 from olapdb.plan.nodes import Scan
-from olapdb.storage.shared_codes import joint_dictionary
+from olapdb.storage.shared_codes import JointDictionary, joint_dictionary
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
@@ -173,14 +173,17 @@ def scan_tasks(
 
 
 def _with_joint_dictionaries(
-    node: Scan, chosen: Sequence[PartSelection], compact: Collection[str], context: ExecutionContext
-) -> Sequence[PartSelection]:
+    node: Scan,
+    chosen: tuple[PartSelection, ...],
+    compact: Collection[str],
+    context: ExecutionContext,
+) -> tuple[PartSelection, ...]:
     """Return the selections, each with one dictionary for all of them of each text column that the column cache has as
     codes, and of other columns in `compact`."""
     files = [selection.reader.cache_path for selection in chosen if not selection.part.inline]
     if len(files) < 2:
         return chosen
-    cache, joints = context.require_store().cache, {}
+    cache, joints = context.require_store().cache, dict[str, JointDictionary]()
     for source in scan_sources(node):
         column = node.table.column(source.name)
         is_coded = isinstance(plain(source.type), String) or source.unique in compact
@@ -188,7 +191,9 @@ def _with_joint_dictionaries(
             joint = joint_dictionary(cache, files, column.id)
             if joint is not None:
                 joints[source.name] = joint
-    return [replace(selection, joints=joints) for selection in chosen] if joints else chosen
+    if not joints:
+        return chosen
+    return tuple(replace(selection, joints=joints) for selection in chosen)
 
 
 def _row_bytes(
