@@ -17,6 +17,7 @@ from olapdb.execute.operators.compact_columns import (
     bytes_of_rows,
     have_one_dictionary,
     is_coded_set,
+    plain_column,
 )
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
@@ -123,16 +124,38 @@ def merge_partials(
 
 
 def _of_one_form(partials: Sequence[Partial], calls: Sequence[AggregateCall]) -> Sequence[Partial]:
-    """Return the partials; a key or state whose codes are of several dictionaries has values instead."""
+    """Return the partials with one dictionary for each key that has codes, or its values, and states in place of sets
+    with codes of several dictionaries."""
     first, *others = partials
-    keys_differ = any(not all(map(have_one_dictionary, first.keys, other.keys)) for other in others)
     sets_differ = any(
         not all(map(have_one_dictionary, _elements_of_sets(first), _elements_of_sets(other)))
         for other in others
     )
-    if keys_differ:
-        partials = [partial.with_values() for partial in partials]
-    return [partial.with_states(calls) for partial in partials] if sets_differ else partials
+    if sets_differ:
+        partials = [partial.with_states(calls) for partial in partials]
+    columns = [_of_one_dictionary(list(c)) for c in zip(*(p.keys for p in partials), strict=True)]
+    return [
+        replace(partial, keys=[column[at] for column in columns])
+        for at, partial in enumerate(partials)
+    ]
+
+
+def _of_one_dictionary(keys: list[pa.Array]) -> list[pa.Array]:
+    """Return a key of several partials as codes of one dictionary, or as values where that is not cheaper."""
+    first, *others = keys
+    if all(have_one_dictionary(first, other) for other in others):
+        return keys
+    coded = [key for key in keys if isinstance(key, pa.DictionaryArray)]
+    values = sum(len(key.dictionary) for key in coded)
+    types = {key.dictionary.type for key in coded}
+    if len(coded) < len(keys) or len(types) > 1 or values > sum(map(len, keys)):
+        return [plain_column(key) for key in keys]
+    encoded = pa.chunked_array([key.dictionary for key in coded]).dictionary_encode()
+    dictionary = encoded.chunk(0).dictionary
+    return [
+        pa.DictionaryArray.from_arrays(chunk.indices.take(key.indices), dictionary, safe=False)
+        for chunk, key in zip(encoded.chunks, coded, strict=True)
+    ]
 
 
 def _elements_of_sets(partial: Partial) -> list[pa.Array]:
