@@ -41,7 +41,9 @@ def plain_column(column: pa.Array) -> pa.Array:
 
 def is_coded_set(states: pa.Array) -> bool:
     """Return whether states are sets of codes of a dictionary, see `coded_sets`."""
-    return pa.types.is_list(states.type) and pa.types.is_dictionary(states.type.value_type)
+    return bool(pa.types.is_list(states.type)) and bool(
+        pa.types.is_dictionary(states.type.value_type)
+    )
 
 
 def bytes_of_rows(column: pa.Array) -> int:
