@@ -11,12 +11,12 @@ codes then, and what is computed of a text is computed once.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.config import tuning
+from olapdb.records import dataclass
 from olapdb.storage.cache import PartCache
 from olapdb.storage.column_cache import ChunkKey, StoreColumns
 from olapdb.storage.column_chunks import are_one_array, may_be_joined, split_column

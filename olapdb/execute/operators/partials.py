@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from olapdb.functions.kernels.columns import from_values
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import AggregateCall
 from olapdb.plan.nodes import Aggregate
+from olapdb.records import dataclass
 from olapdb.threads import in_threads
 from olapdb.types.arrow_values import from_numpy, to_numpy
 

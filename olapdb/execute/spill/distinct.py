@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -24,6 +23,7 @@ from olapdb.config import tuning
 from olapdb.execute.operators.compact_columns import decoded
 from olapdb.native import group_totals
 from olapdb.native.library import library
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
 COPIES = 4
