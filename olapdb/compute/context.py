@@ -399,10 +399,16 @@ class ExecutionContext:
             close_iterator(source)
 
     def parallel_if_long(
-        self, work: Callable[[Item], Answer], items: Sequence[Item], rows: Sequence[int]
+        self,
+        work: Callable[[Item], Answer],
+        items: Sequence[Item],
+        rows: Sequence[int],
+        together: Callable[[Sequence[Item]], Sequence[Item]] | None = None,
     ) -> Iterator[Answer]:
         """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
         take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first ones. `rows` has the rows of each.
+
+        `together` then puts items together.
 
         Threads take turns in the interpreter, and each turn wakes one that sleeps. The first item also tells how
         many rows are worked on at once."""
@@ -429,7 +435,7 @@ class ExecutionContext:
         if self.threads > 1 and expected > max(tuning.ALONE_MICROSECONDS, shortest):
             yield from self.parallel(work, others)
             return
-        for item in others:
+        for item in others if together is None else together(others):
             self.check()
             yield alone(item)
 

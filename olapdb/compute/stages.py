@@ -31,6 +31,8 @@ Made = TypeVar("Made")
 Answer = TypeVar("Answer")
 Work = Callable[[Any], Iterable[pa.RecordBatch]]
 """What is made of a batch, or of a task of the first stage."""
+Together = Callable[[Sequence[Any]], Sequence[Any]]
+"""Puts items together that one thread works on."""
 Gather = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Puts batches together, or cuts them, before the work."""
 Begin = Callable[[bool], AbstractContextManager[Iterator[pa.RecordBatch]]]
@@ -45,16 +47,18 @@ class Chain(Generic[Made]):
     work: Callable[[Any], Made]
     rows: Sequence[int] = ()
     """The rows of each item, where they are known."""
+    together: Together | None = None
+    """Puts items together, where the rows are known and one thread does all."""
 
     def then(self, work: Callable[[Made], Answer]) -> Chain[Answer]:
         """Return the chain with one more work."""
         below = self.work
-        return Chain(self.items, lambda item: work(below(item)), self.rows)
+        return Chain(self.items, lambda item: work(below(item)), self.rows, self.together)
 
     def run(self, context: ExecutionContext) -> Iterator[Made]:
         """Yield what is made of each item, in their order, by threads where that pays."""
         if self.rows and isinstance(self.items, Sequence):
-            return context.parallel_if_long(self.work, self.items, self.rows)
+            return context.parallel_if_long(self.work, self.items, self.rows, self.together)
         return context.parallel(self.work, self.items)
 
 
@@ -72,12 +76,14 @@ class Stage(Iterator[pa.RecordBatch]):
         *,
         gather: Gather | None = None,
         rows: Sequence[int] = (),
+        together: Together | None = None,
     ) -> None:
         self._context = context
         self._work = work
         self._items = items
         self._gather = gather
         self._rows = rows
+        self._together = together
         self._batches: Iterator[pa.RecordBatch] | None = None
 
     def __next__(self) -> pa.RecordBatch:
@@ -99,6 +105,7 @@ class Stage(Iterator[pa.RecordBatch]):
             self._items,
             gather=self._gather,
             rows=self._rows,
+            together=self._together,
         )
 
     def chain(self, stack: ExitStack) -> Chain[Iterable[pa.RecordBatch]]:
@@ -106,7 +113,8 @@ class Stage(Iterator[pa.RecordBatch]):
         work, gather = self._work, self._gather
         items = begun(self._items, stack)
         if not isinstance(items, Stage):
-            return Chain(items if gather is None else gather(iter(items)), work, self._rows)
+            rows = items if gather is None else gather(iter(items))
+            return Chain(rows, work, self._rows, self._together)
 
         def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             """Yield what the work makes of the batches that the stages below made of an item."""

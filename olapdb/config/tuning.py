@@ -159,10 +159,11 @@ LIMIT may need no more. LIMIT 10 over 9 columns took 2.9 ms, 3.1 ms with 8,192 r
 
 LARGE_TASK_ROWS = 1_048_576
 LARGE_TASK_BYTES = 1 << 25
-TASKS_PER_THREAD_MIN = 2
+TASKS_PER_THREAD_MIN = 1
 """Let tasks grow up to so many rows, to rows of so many bytes in memory, and to a share of the rows that
 leaves each thread so many tasks. A task costs some 0.3 ms, in which it holds the interpreter's lock: TPC-H at
-scale factor 1 took 0.86 of the CPU of tasks of half the size."""
+scale factor 1 took 0.86 of the CPU of tasks of half the size. With two tasks a thread the 38 reads of the benchmark, on
+two threads, took 1.07 of the time."""
 
 LATE_TASK_FACTOR = 4
 """Let tasks of so many times those bytes be read where a join's keys are looked up first and leave few rows: most
@@ -178,7 +179,7 @@ JOINED_TASK_ROWS_MAX = 16_384
 which costs more than another task does. 16 parts took 2.6 ms instead of 8.0 ms with 4,096 rows each, 6 ms instead of
 11 ms with 16,384, 27 ms either way with 131,072."""
 
-ALONE_MICROSECONDS = 18_000
+ALONE_MICROSECONDS = 12_000
 ALONE_TASK_MICROSECONDS = 1_500
 TASK_MICROSECONDS = 450
 """Read a table in the query's thread where that is expected to take less than so long, or less than so long a task,
@@ -228,6 +229,14 @@ SHARED_DICTIONARY_ROWS_PER_TEXT_MIN = 3
 """Keep text columns of a part of at least so many rows as codes of one dictionary, where a text has so
 many rows on average. With fewer, codes save little and the dictionary is large. GROUP BY a text of 1,000 values took
 5.8 ms instead of 6.8 ms at 524,288 rows, 1.32 ms instead of 1.40 ms at 65,536, no less at 8,192."""
+
+JOINT_VALUES_MIN = 4_096
+"""Take the codes of the parts of a query as those of one dictionary where a part's has so many values. Translating codes
+costs 1 ns a row, which fewer values save nowhere."""
+
+CODED_SPAN_MIN = 1 << 18
+"""Keep wide integers whose values repeat as such codes, too, where their least and greatest lie so far apart that no
+table has a place for each."""
 
 JOINED_PIECE_ROWS_MIN = 16_384
 """Join the chunks of a block that are smaller than this on average: a batch has its own cost. An INSERT of 500,000 rows
@@ -337,6 +346,8 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LARGE_TASK_ROWS": 1 << 16,
         "LATE_TASK_FACTOR": 1,
         "SHARED_DICTIONARY_ROWS_MIN": _NEVER,
+        "CODED_SPAN_MIN": _NEVER,
+        "JOINT_VALUES_MIN": _NEVER,
         "JOINED_PIECE_ROWS_MIN": 0,
         "LISTED_VALUES_MAX": 0,
         "MONOTONIC_ROWS_MIN": _NEVER,
@@ -402,6 +413,8 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "LATE_TASK_FACTOR": 1 << 20,
         "SHARED_DICTIONARY_ROWS_MIN": 1,
         "SHARED_DICTIONARY_ROWS_PER_TEXT_MIN": 0,
+        "CODED_SPAN_MIN": 0,
+        "JOINT_VALUES_MIN": 1,
         "JOINED_PIECE_ROWS_MIN": _NEVER,
         "LISTED_VALUES_MAX": _NEVER,
         "MONOTONIC_ROWS_MIN": 1,

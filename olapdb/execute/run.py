@@ -18,7 +18,7 @@ from olapdb.compute.stages import checked
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
 from olapdb.execute.operators.before_limit import counted_input, counting, prepare_counts
-from olapdb.execute.operators.coded_inputs import shared_texts, short_decimals
+from olapdb.execute.operators.coded_inputs import coded_numbers, shared_texts, short_decimals
 from olapdb.execute.operators.filter import filter_batches
 from olapdb.execute.operators.join_outputs import EVERYTHING, Wanted, wanted_by
 from olapdb.execute.operators.known_extremes import known_extremes
@@ -277,7 +277,7 @@ def _input(
     elif (counted := counted_batch(child, context)) is not None:
         return context.watched(iter((counted,)), child)
     coded = coded_keys(node)
-    shared = shared_texts(node) | short_decimals(node)
+    shared = shared_texts(node) | short_decimals(node) | coded_numbers(node)
     if not coded and not shared:
         return run_child(child, context)
     if coded:

@@ -217,6 +217,19 @@ class Aggregate(ABC):
         return False
 
     @property
+    def keeps_distinct(self) -> bool:
+        """Return whether the states have the distinct values of the arguments, or a sample of them: repeats are
+        found by codes sooner than by wide numbers."""
+        return False
+
+    def of_distinct(
+        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return the results of groups from their distinct arguments, if `keeps_distinct` and the aggregate need not
+        make states for it, else None. `offsets` cut `codes`, each a position in `values`, into groups."""
+        return None
+
+    @property
     def takes_dictionaries(self) -> bool:
         """Return whether `state` takes a text argument as a dictionary, too."""
         return False

@@ -177,3 +177,64 @@ EXPORT int64_t olapdb_distinct_sorted(uint64_t *words, int64_t groups, int64_t *
     }
     return written;
 }
+
+/* Set a bit for each code that occurs in a group and is not null. Each group has `words` words of bits, one bit for
+ * each code from 0 on; `bits` begins with zeros. */
+EXPORT void olapdb_mark_codes(int type, const void *values, const uint8_t *validity, int64_t bit,
+                              const int64_t *codes, int64_t rows, int64_t words, uint64_t *bits) {
+    switch (type) {
+#define MARK(GROUP, KEEPS)                                                                          \
+    for (int64_t row = 0; row < rows; row++) {                                                      \
+        if (row % 64 == 0) PREFETCH_AFTER(typed + row);                                             \
+        uint64_t code = (uint64_t)typed[row];                                                       \
+        if (KEEPS) bits[(GROUP) * words + (int64_t)(code / WORD_BITS)] |= (uint64_t)1 << (code % WORD_BITS); \
+    }
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        if (codes == NULL && validity == NULL) {                                                    \
+            MARK(0, 1)                                                                              \
+        } else if (codes == NULL) {                                                                 \
+            MARK(0, is_valid(validity, bit, row))                                                   \
+        } else if (validity == NULL) {                                                              \
+            MARK(codes[row], 1)                                                                     \
+        } else {                                                                                    \
+            MARK(codes[row], is_valid(validity, bit, row))                                          \
+        }                                                                                           \
+        return;                                                                                     \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+#undef MARK
+    }
+}
+
+/* Set the bits of the codes in `lists` lists, where `starts` has the positions of the lists in `codes`, for the group of
+ * each list. */
+EXPORT void olapdb_mark_lists(const int32_t *codes, const int64_t *starts, int64_t lists, const int64_t *groups,
+                              int64_t words, uint64_t *bits) {
+    for (int64_t list = 0; list < lists; list++) {
+        uint64_t *own = bits + groups[list] * words;
+        for (int64_t at = starts[list]; at < starts[list + 1]; at++)
+            own[codes[at] / WORD_BITS] |= (uint64_t)1 << (codes[at] % WORD_BITS);
+    }
+}
+
+/* Write how many bits of each group are set, as positions where the groups begin, to `starts`, of groups + 1; and with
+ * `out` the codes of these bits, ascending in each group. Return the number of all. */
+EXPORT int64_t olapdb_marked_codes(const uint64_t *bits, int64_t groups, int64_t words, int64_t *starts,
+                                   int32_t *out) {
+    int64_t count = 0;
+    starts[0] = 0;
+    for (int64_t group = 0; group < groups; group++) {
+        const uint64_t *own = bits + group * words;
+        if (out == NULL)
+            for (int64_t at = 0; at < words; at++) count += __builtin_popcountll(own[at]);
+        else
+            for (int64_t at = 0; at < words; at++)
+                for (uint64_t left = own[at]; left != 0; left &= left - 1)
+                    out[count++] = (int32_t)(at * WORD_BITS + __builtin_ctzll(left));
+        starts[group + 1] = count;
+    }
+    return count;
+}

@@ -13,6 +13,8 @@ from olapdb.native.values import ColumnValues
 
 _SPARE = 64
 _SLOTS_PER_VALUE = 2
+_WORD_BITS = 64
+_WORDS_MIN = 1 << 12
 _SIGN = np.uint64(1 << 63)
 
 
@@ -27,6 +29,57 @@ def distinct_values(
     if dtype.kind == "i":
         return starts, (words[: starts[-1]] ^ _SIGN).view(np.int64).astype(dtype, copy=False)
     return starts, _shortened(words, starts).astype(dtype, copy=False)
+
+
+def distinct_codes(
+    values: ColumnValues, codes: np.ndarray | None, groups: int, count: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return each group's distinct codes that are not NULL, of codes from 0 up to `count`, sorted: the offsets of the
+    groups, and the codes as int32. None where a bit for each code of each group takes more than the rows do."""
+    words = _words_of(count, groups, values.rows)
+    if words is None:
+        return None
+    if codes is not None and len(codes) != values.rows:
+        raise ValueError(f"{values.rows} rows have {len(codes)} codes.")
+    bits = np.zeros(groups * words, np.uint64)
+    kernels().olapdb_mark_codes(*values.column, codes, values.rows, words, bits)
+    return _marked(bits, groups, words)
+
+
+def union_of_codes(
+    offsets: np.ndarray, codes: np.ndarray, owners: np.ndarray, groups: int, count: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the union of lists of int32 codes below `count` for each group, as `distinct_codes` does. `offsets` cut
+    the codes into lists, `owners` has the group of each list."""
+    words = _words_of(count, groups, len(codes))
+    if words is None:
+        return None
+    bits = np.zeros(groups * words, np.uint64)
+    kernels().olapdb_mark_lists(
+        codes,
+        np.ascontiguousarray(offsets, np.int64),
+        len(owners),
+        np.ascontiguousarray(owners, np.int64),
+        words,
+        bits,
+    )
+    return _marked(bits, groups, words)
+
+
+def _words_of(count: int, groups: int, rows: int) -> int | None:
+    """Return the words of 64 bits that a bit for each of `count` codes takes; None where those of all groups take
+    more than the rows do."""
+    words = -(-count // _WORD_BITS)
+    return words if groups * words <= max(rows, _WORDS_MIN) else None
+
+
+def _marked(bits: np.ndarray, groups: int, words: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes whose bit is set: the offsets of the groups, and the codes as int32."""
+    starts = np.zeros(groups + 1, np.int64)
+    found = kernels().olapdb_marked_codes(bits, groups, words, starts, None)
+    distinct = empty(found, np.int32)
+    kernels().olapdb_marked_codes(bits, groups, words, starts, distinct)
+    return starts, distinct
 
 
 def sample(

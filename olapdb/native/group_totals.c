@@ -8,6 +8,12 @@
  * bits for so many rows. */
 enum { STEP_ROWS = 1024, LANES = 4, PACKED_ROWS = 32768, SUM_BITS = 48 };
 
+/* Packed words are taken apart after so many rows: with more places that costs more than it saves. */
+enum { PACKED_PLACES_MAX = 8192 };
+
+/* Rows that follow each other and have one key are a run; a step of at most so many is added up run by run. */
+enum { RUNS_MAX = STEP_ROWS / 16 };
+
 /* A column as a digit of a row's key, as in `olapdb_pack`. */
 typedef struct {
     int64_t type;
@@ -17,7 +23,7 @@ typedef struct {
     uint64_t low, count;
 } Digit;
 
-enum { COUNT, SUM, LEAST, LARGEST };
+enum { COUNT, SUM, LEAST, LARGEST, MARK };
 
 /* What is kept of a column for each key. `out` has a number for each: the rows that are not null; their sum in 64 bits,
  * which wraps around, of floats as Float64, in row order; or their extreme, of the column's type, which begins with the
@@ -63,9 +69,23 @@ static void add_digit(const Digit *digit, int64_t start, int64_t rows, int is_fi
 typedef struct {
     int64_t start, rows, radix;
     int lanes;  /* 1 or LANES */
-    int is_one; /* whether all rows have one key, as is often so where rows are sorted */
+    int64_t runs; /* 0: the rows have more than RUNS_MAX; few are often so where rows are sorted */
+    const int32_t *run_starts;
     const uint32_t *keys;
 } Step;
+
+/* Write where the runs of a step begin, and behind them where the last one ends; return their number, 0 if they are
+ * more than RUNS_MAX. */
+static int64_t find_runs(const uint32_t *keys, int64_t rows, int32_t *run_starts) {
+    int64_t runs = 1;
+    for (int64_t at = 1; at < rows; at++) runs += keys[at] != keys[at - 1];
+    if (runs > RUNS_MAX) return 0;
+    run_starts[0] = 0;
+    run_starts[runs] = (int32_t)rows;
+    for (int64_t at = 1, run = 1; run < runs; at++)
+        if (keys[at] != keys[at - 1]) run_starts[run++] = (int32_t)at;
+    return runs;
+}
 
 static int have_one_key(const uint32_t *keys, int64_t rows) {
     uint32_t differences = 0;
@@ -83,11 +103,12 @@ static int have_one_key(const uint32_t *keys, int64_t rows) {
 #define SPREAD(places, number)                                                                      \
     do {                                                                                            \
         int64_t at = 0;                                                                             \
-        if (step->is_one) {                                                                         \
+        for (int64_t run = 0; run < step->runs; run++) {                                            \
             uint64_t sum = 0;                                                                       \
-            for (; at < rows; at++) sum += number(at);                                              \
-            (places)[keys[0]] += sum;                                                               \
-        } else if (lanes == LANES)                                                                  \
+            for (at = step->run_starts[run]; at < step->run_starts[run + 1]; at++) sum += number(at); \
+            (places)[keys[at - 1]] += sum;                                                          \
+        }                                                                                           \
+        if (step->runs == 0 && lanes == LANES) \
             for (; at + LANES <= rows; at += LANES) {                                               \
                 (places)[keys[at]] += number(at);                                                   \
                 (places)[radix + keys[at + 1]] += number(at + 1);                                   \
@@ -216,20 +237,44 @@ static void find_firsts(const Digit *digits, int64_t digit_count, int64_t rows, 
     for (int64_t group = 0; group < count; group++) counts[group_keys[group]] = -counts[group_keys[group]];
 }
 
+/* Write the key and the first row of each key that occurs, in their order, and mark the keys that occur by 1; return
+ * their number. */
+static int64_t mark_keys(const Digit *digits, int64_t digit_count, int64_t rows, int64_t *marks,
+                         int64_t *group_keys, int64_t *firsts) {
+    uint32_t keys[STEP_ROWS];
+    int64_t count = 0;
+    for (int64_t start = 0; start < rows; start += STEP_ROWS) {
+        int64_t step = rows - start < STEP_ROWS ? rows - start : STEP_ROWS;
+        for (int64_t digit = 0; digit < digit_count; digit++)
+            add_digit(digits + digit, start, step, digit == 0, keys);
+        for (int64_t at = 0; at < step; at++) {
+            if (marks[keys[at]]) continue;
+            marks[keys[at]] = 1;
+            group_keys[count] = keys[at];
+            firsts[count++] = start + at;
+        }
+    }
+    return count;
+}
+
 /* Add rows to the totals of their keys, which their digits are and which are below `radix`. The first total counts all
- * rows. Write the key and the first row of each key that occurs, in the order of their first rows; return their number.
+ * rows, or marks keys where it is the only one. Write the key and the first row of each key that occurs, in the order of their first rows; return their number.
  * `packed` has `lanes` * `radix` zeros; `group_keys` and `firsts` have room for the fewer of rows and `radix`. */
 EXPORT int64_t olapdb_group_totals(const Digit *digits, int64_t digit_count, int64_t rows, int64_t radix,
                                    int64_t lanes, uint64_t *packed, Total *totals, int64_t total_count,
                                    int64_t *group_keys, int64_t *firsts) {
     uint32_t keys[STEP_ROWS];
     int64_t *counts = totals->out, count = 0, narrow = 1;
+    int32_t run_starts[RUNS_MAX + 1];
+    if (totals->kind == MARK) return mark_keys(digits, digit_count, rows, counts, group_keys, firsts);
     while (narrow < total_count && !is_narrow(totals + narrow)) narrow++;
+    if (lanes * radix > PACKED_PLACES_MAX) narrow = total_count;
     for (int64_t start = 0; start < rows; start += STEP_ROWS) {
-        Step step = {start, rows - start < STEP_ROWS ? rows - start : STEP_ROWS, radix, (int)lanes, 0, keys};
+        int64_t step_rows = rows - start < STEP_ROWS ? rows - start : STEP_ROWS;
+        Step step = {start, step_rows, radix, (int)lanes, 0, run_starts, keys};
         for (int64_t digit = 0; digit < digit_count; digit++)
             add_digit(digits + digit, start, step.rows, digit == 0, keys);
-        step.is_one = have_one_key(keys, step.rows);
+        step.runs = find_runs(keys, step.rows, run_starts);
         if (narrow == total_count) {
             count_rows(totals, &step);
         } else {

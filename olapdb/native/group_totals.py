@@ -15,8 +15,8 @@ from olapdb.native.library import kernels
 from olapdb.native.values import validity_of, values_of
 from olapdb.records import dataclass
 
-Kind: TypeAlias = Literal["count", "sum", "least", "largest"]
-_KINDS: dict[Kind, int] = {"count": 0, "sum": 1, "least": 2, "largest": 3}
+Kind: TypeAlias = Literal["count", "sum", "least", "largest", "mark"]
+_KINDS: dict[Kind, int] = {"count": 0, "sum": 1, "least": 2, "largest": 3, "mark": 4}
 _TOTAL_WORDS = 7
 _ENDS = 6
 _SIGN_BIT = 63
@@ -34,6 +34,12 @@ class Total:
     column: pa.Array | None = None
 
 
+def first_rows(keys: Sequence[pa.Array], radix_max: int) -> np.ndarray | None:
+    """Return the first row of each group, as `group_totals` does, without numbering the rows."""
+    found = group_totals(keys, [], radix_max)
+    return None if found is None else found[0]
+
+
 def group_totals(
     keys: Sequence[pa.Array], totals: Sequence[Total], radix_max: int
 ) -> tuple[np.ndarray, list[np.ndarray]] | None:
@@ -49,7 +55,10 @@ def group_totals(
         return None
     digits, radix = packing
     rows, lanes = digits[0].values.rows, _LANES if radix <= _LANES_RADIX_MAX else 1
-    wanted = [Total("count"), *(total for total in totals if not _counts_all(total))]
+    wanted = [
+        Total("count" if totals else "mark"),
+        *(total for total in totals if not _counts_all(total)),
+    ]
     described = np.zeros((len(wanted), _TOTAL_WORDS), np.int64)
     outs = []
     held: list[object] = []  # what the addresses are of
@@ -84,10 +93,10 @@ def _described(
 ) -> np.ndarray | None:
     """Describe a total to the kernel; return its array, None for a column that the kernel does not take."""
     column = total.column
-    if total.kind == "count":
+    if total.kind in ("count", "mark"):
         out = np.zeros(lanes * radix, np.int64)
         validity, bit = (None, 0) if column is None else validity_of(column)
-        words[:6] = (_KINDS["count"], 0, 0, validity or 0, bit, _address(out))
+        words[:6] = (_KINDS[total.kind], 0, 0, validity or 0, bit, _address(out))
         return out
     assert column is not None
     values = values_of(column)

@@ -119,6 +119,9 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sort_packed": (None, (_POINTER, _LONG, _INT, _INT, _POINTER)),
     "olapdb_group_values": (None, (*_COLUMN, _POINTER, _LONG, _LONG, _POINTER, _POINTER, _POINTER)),
     "olapdb_distinct_sorted": (_LONG, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
+    "olapdb_mark_codes": (None, (*_COLUMN, _POINTER, _LONG, _LONG, _POINTER)),
+    "olapdb_mark_lists": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
+    "olapdb_marked_codes": (_LONG, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_count_cells": (None, (*_COLUMN, _POINTER, _LONG, _WORD, _LONG, _POINTER)),
     "olapdb_buckets": (None, (_POINTER, _LONG, _POINTER)),
     "olapdb_sort_groups": (None, (_POINTER, _LONG, _POINTER, _POINTER)),
@@ -129,7 +132,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 20
+ABI = 21
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -15,6 +15,7 @@ INLINE_BYTES_MAX = 64 << 20
 INDEX_BYTES_MAX = 64 << 20
 BOUNDS_MAX = 1 << 18
 SELECTED_GROUPS_MAX = 1 << 18
+JOINT_BYTES_MAX = 256 << 20
 
 Value = TypeVar("Value")
 
@@ -53,6 +54,12 @@ class BoundedCache(Generic[Value]):
         with self._lock:
             self._drop(key)
 
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._entries.clear()
+            self._weight = 0
+
     def __len__(self) -> int:
         return len(self._entries)
 
@@ -73,7 +80,7 @@ class PartCache:
     `indexes`, skip indexes by (path, name); `bounds`, the bounds of a column in the row groups of
     several files, as pruning compares them; `selections`, the row groups that a condition leaves of several
     parts; `columns`, decoded columns, in the cache that all stores
-    of the process share; `suspects`, parts on which a read failed.
+    of the process share; `joints`, dictionaries for several files, see `shared_codes`; `suspects`, parts on which a read failed.
     """
 
     def __init__(
@@ -87,6 +94,7 @@ class PartCache:
         self.bounds: BoundedCache[object] = BoundedCache(BOUNDS_MAX)
         self.selections: BoundedCache[object] = BoundedCache(SELECTED_GROUPS_MAX)
         self.columns = StoreColumns()
+        self.joints: BoundedCache[object] = BoundedCache(JOINT_BYTES_MAX)
         self.suspects = Suspects()
 
     def forget(self, path: str) -> None:

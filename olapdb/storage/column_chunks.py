@@ -88,6 +88,16 @@ def neighbours(chunks: Sequence[pa.Array]) -> pa.Array | None:
     return pa.Array.from_buffers(first.type, stop - first.offset, buffers, offset=first.offset)
 
 
+def are_one_array(left: pa.Array, right: pa.Array) -> bool:
+    """Return whether two arrays are the same values in the same memory."""
+    return (
+        left.type == right.type
+        and left.offset == right.offset
+        and len(left) == len(right)
+        and _addresses(left.buffers()) == _addresses(right.buffers())
+    )
+
+
 def may_be_joined(chunks: Sequence[pa.Array]) -> bool:
     """Return whether chunks of a column are kept as one array: not too many bytes, of a type without
     children and dictionaries."""

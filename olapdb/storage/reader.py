@@ -40,12 +40,12 @@ from olapdb.storage.part_footer import (
     stored_type_name,
     ticks_per_unit,
 )
-from olapdb.storage.shared_codes import share_codes, shared_column
+from olapdb.storage.shared_codes import may_have_codes, share_codes, shared_column
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.storage.stored_values import as_named, as_stored, compact_form, long_form
 from olapdb.threads import refuse_if_ending
-from olapdb.types import Float, String, plain
+from olapdb.types import Float, plain
 
 _FORMS = ((False, False), (True, False), (True, True))
 """`coded` and `shared` of the forms that the cache may have of a column."""
@@ -149,8 +149,8 @@ class PartReader:
 
         Text columns named in `coded` come as dictionaries where the part has them so, which is much
         faster: no text is made for each row. Those in `shared` come in a compact form where the column
-        cache has them so: texts as codes of one dictionary of the file (see `shared_codes`), Decimals of
-        at most 18 digits as Decimal64.
+        cache has them so: texts and wide integers as codes of one dictionary of the file (see `shared_codes`),
+        Decimals of at most 18 digits as Decimal64.
 
         Columns that the part lacks are left out. If no column is left, so is the number of rows;
         take it from `part.rows` or `row_groups`. Raises FileDoesntExist, ChecksumDoesntMatch or
@@ -338,8 +338,8 @@ class PartReader:
             for _, s in stored
             if s.id in as_dictionaries and groups and _texts_repeat(footer, s, groups[0])
         )
-        texts = frozenset(c.id for c, _ in stored if isinstance(plain(c.type), String))
-        ready = self._shared(may_share & texts, groups)
+        coded = frozenset(s.id for c, s in stored if may_have_codes(c.type))
+        ready = self._shared(may_share & coded, groups)
         keys = {s.id: ChunkKey(s.id, 0, s.id in as_dictionaries) for _, s in stored}
         ready.update(self._joined([key for i, key in keys.items() if i not in ready], groups))
         cached = {i: self._cached(key, groups) for i, key in keys.items() if i not in ready}

@@ -129,3 +129,64 @@ def test_one_pass_for_all_groups() -> None:
     with observation.counting(counts):
         aggregate.state([pa.array(np.arange(ROWS))], Groups(np.arange(ROWS) % 500, 500))
     assert (counts.kernels["group_values"], counts.kernels["distinct_sorted"]) == (1, 1)
+
+
+@given(st.data())
+def test_codes_of_a_dictionary(data: st.DataObject) -> None:
+    rows, count = data.draw(st.integers(1, 200)), data.draw(st.integers(1, 5))
+    size = data.draw(st.sampled_from([1, 63, 64, 65, 400]))
+    code = st.one_of(st.none(), st.integers(0, size - 1))
+    codes = pa.array(data.draw(st.lists(code, min_size=rows, max_size=rows)), pa.int32())
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(range(size)))
+    groups = Groups(
+        np.array(data.draw(st.lists(st.integers(0, count - 1), min_size=rows, max_size=rows))),
+        count,
+    )
+    offsets, found = group_kernels.distinct_codes(column, groups)
+    with without_kernels():
+        expected_offsets, expected = group_kernels.distinct_codes(column, groups)
+    np.testing.assert_array_equal(offsets, expected_offsets)
+    np.testing.assert_array_equal(found, expected)
+    owners = np.array(data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)))
+    union = native.union_of_codes(offsets, found, owners, 3, size)
+    assert union is not None
+    members = pa.DictionaryArray.from_arrays(pa.array(found, pa.int32()), column.dictionary)
+    with without_kernels():
+        lists = Groups(np.repeat(owners, np.diff(offsets)), 3)
+        expected_offsets, expected = group_kernels.distinct_codes(members, lists)
+    np.testing.assert_array_equal(union[0], expected_offsets)
+    np.testing.assert_array_equal(union[1], expected)
+
+
+def test_codes_with_too_many_bits_are_sorted() -> None:
+    codes = values_of_numbers(np.array([5, 1 << 30, 5], np.int64))
+    assert native.distinct_codes(codes, np.array([0, 1, 0]), 2, 1 << 31) is None
+
+
+@pytest.mark.parametrize("size_max", [1, 50, 700, 100_000])
+@pytest.mark.parametrize("function", ["uniq", "uniqExact"])
+@pytest.mark.parametrize("is_text", [False, True])
+def test_results_from_codes_are_those_of_states(
+    function: str, size_max: int, *, is_text: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distinct, "SAMPLE_MAX", size_max)
+    values = pa.array(np.unique(SPREAD))
+    values = values.cast(pa.string()) if is_text else values
+    aggregate = resolve_aggregate(function, (), (parse_type("String" if is_text else "UInt64"),))
+    codes, groups = (
+        RANDOM.integers(0, len(values), ROWS),
+        np.minimum(RANDOM.integers(0, 9, ROWS), 4),
+    )
+    column = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), values)
+    offsets, found = group_kernels.distinct_codes(column, Groups(groups, 6))
+    states = aggregate.state([values.take(pa.array(codes))], Groups(groups, 6))
+    results = aggregate.of_distinct(values, offsets, found)
+    assert results is not None
+    assert results.equals(aggregate.finalize(states))
+
+
+def test_values_of_one_hash_need_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two values with one hash count once, as in the states."""
+    monkeypatch.setattr(distinct.hashing, "hash_rows", lambda _: np.array([7, 7], np.uint64))
+    aggregate = resolve_aggregate("uniq", (), (parse_type("UInt64"),))
+    assert aggregate.of_distinct(pa.array([1, 2]), np.array([0, 2]), np.array([0, 1])) is None

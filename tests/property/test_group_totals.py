@@ -13,7 +13,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.functions import parse_type
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.kernels.decimal_width import has_short_form, shortened
-from olapdb.native.group_totals import Total, group_totals
+from olapdb.native.group_totals import Total, first_rows, group_totals
 from olapdb.native.library import library, without_kernels
 from olapdb.types import UINT8, Nullable
 from tests.property.test_kernels import DECIMALS, INTEGERS, NUMBERS, TIMES, array_of, columns
@@ -87,7 +87,7 @@ def bits_of(states: pa.Array) -> list[object]:
     return [repr(value) for value in states.to_pylist()]
 
 
-@pytest.mark.parametrize("distinct", [1, 7, 300, 1_024, 3_000])
+@pytest.mark.parametrize("distinct", [1, 7, 300, 1_024, 3_000, 20_000])
 @pytest.mark.parametrize("is_sorted", [False, True])
 @pytest.mark.parametrize("name", INTEGERS)
 def test_many_rows(name: str, *, is_sorted: bool, distinct: int) -> None:
@@ -105,6 +105,7 @@ def test_many_rows(name: str, *, is_sorted: bool, distinct: int) -> None:
     with without_kernels():
         groups = factorise([by], rows)
     np.testing.assert_array_equal(found[0], groups.first)
+    np.testing.assert_array_equal(first_rows([by], RADIX_MAX), groups.first)
     numbers, order = values.to_numpy(), np.argsort(groups.codes, kind="stable")
     starts = np.searchsorted(groups.codes[order], np.arange(groups.count))
     sums = np.add.reduceat(numbers.astype(np.int64).view(np.uint64)[order], starts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +28,18 @@ from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.group_merger import GroupMerger
 from olapdb.functions.base import AceroAggregation, TotalsOfState
 from olapdb.functions.kernels.columns import from_values
+from olapdb.lazy import LazyModule
 from olapdb.native.group_totals import group_totals
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import coded_sets
+else:
+    coded_sets = LazyModule("olapdb.execute.operators.coded_sets")
 
 FEW_REPEATS = 0.8
 """Where so many rows of a batch have keys of their own, grouping them costs more than to write the others."""
@@ -58,7 +65,7 @@ def aggregate_batches(
             merger.add(partial)
         for partial in known(calls) if known is not None else ():
             merger.add(partial)
-        results = merger.groups()
+        results = merger.groups(with_sets=not node.sets and node.totals is None)
         if not node.keys and not node.empty_without_rows and not node.sets:
             results = iter((next(results, None) or empty_group(calls),))
         with ExitStack() as stack:
@@ -210,22 +217,18 @@ class _Grouping:
         codes = [k.indices if isinstance(k, pa.DictionaryArray) else k for k in keys]
         if self._may_keep_repeats():
             every = np.arange(batch.num_rows)
-            decoded = [_decoded(c, key) for c, key in zip(codes, keys, strict=True)]
             states = self._states(Factorised(every, every), arguments)
-            return Partial(decoded, states, batch.num_rows)
+            return Partial(keys, states, batch.num_rows)
         if self._passes is not None and batch.num_rows:
             partial = self._by_acero(codes, arguments, self._passes)
-            decoded = [_decoded(c, key) for c, key in zip(partial.keys, keys, strict=True)]
-            return Partial(decoded, partial.states, partial.groups)
+            return Partial(_coded(partial.keys, keys), partial.states, partial.groups)
         totalled = self._by_totals(codes, arguments)
         if totalled is not None:
-            decoded = [_decoded(c, key) for c, key in zip(totalled.keys, keys, strict=True)]
-            return Partial(decoded, totalled.states, totalled.groups)
+            return Partial(_coded(totalled.keys, keys), totalled.states, totalled.groups)
         groups = factorise(codes, batch.num_rows)
-        firsts = first_of_groups(codes, groups)
-        decoded = [_decoded(c, key) for c, key in zip(firsts, keys, strict=True)]
+        firsts = _coded(first_of_groups(codes, groups), keys)
         self._repeats_are_few = groups.count >= FEW_REPEATS * batch.num_rows
-        return Partial(decoded, self._states(groups, arguments), groups.count)
+        return Partial(firsts, self._states(groups, arguments), groups.count)
 
     def _may_keep_repeats(self) -> bool:
         """Return whether each row of a batch may be a group: partials are on disk, so that their groups are
@@ -280,7 +283,9 @@ class _Grouping:
     def _states(self, groups: Factorised, arguments: list[list[pa.Array]]) -> list[pa.Array]:
         """Return one array of states for each aggregate call, a state for each group."""
         return [
-            state_of(call, values, groups.groups)
+            coded_sets.set_of(values[0], groups.groups)
+            if call.aggregate.keeps_distinct and isinstance(values[0], pa.DictionaryArray)
+            else state_of(call, values, groups.groups)
             for call, values in zip(self._calls, arguments, strict=True)
         ]
 
@@ -317,9 +322,14 @@ class _Grouping:
         return Partial(flat[: len(keys)], states, grouped.num_rows)
 
 
-def _decoded(codes: pa.Array, key: pa.Array) -> pa.Array:
-    """Return the values of codes: those of the key's dictionary, if it has one, else the codes."""
-    return key.dictionary.take(codes) if isinstance(key, pa.DictionaryArray) else codes
+def _coded(codes: Sequence[pa.Array], keys: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return codes of keys with the dictionaries of those that have one."""
+    return [
+        pa.DictionaryArray.from_arrays(values, key.dictionary, safe=False)
+        if isinstance(key, pa.DictionaryArray)
+        else values
+        for values, key in zip(codes, keys, strict=True)
+    ]
 
 
 def distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall], list[int]]:

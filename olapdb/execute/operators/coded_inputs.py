@@ -35,8 +35,9 @@ from olapdb.plan.expressions import (
     transform,
     walk,
 )
-from olapdb.plan.nodes import Aggregate
+from olapdb.plan.nodes import Aggregate, Scan
 from olapdb.records import dataclass
+from olapdb.storage.shared_codes import has_number_codes
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
@@ -48,7 +49,7 @@ def shared_texts(node: Aggregate) -> frozenset[str]:
     texts = frozenset(field.name for field in fields if isinstance(plain(field.type), String))
     served: set[str] = set()
     for _, key in node.keys:
-        served |= _served(key, texts)
+        served |= columns_of(key) & texts if isinstance(key, ColumnRef) else _served(key, texts)
     for _, call in node.aggregates:
         for argument in call.arguments:
             if isinstance(argument, ColumnRef) and call.aggregate.ignores_repeats:
@@ -56,6 +57,25 @@ def shared_texts(node: Aggregate) -> frozenset[str]:
             else:
                 served |= _served(argument, texts)
     return frozenset(served)
+
+
+def coded_numbers(node: Aggregate) -> frozenset[str]:
+    """Return the unique names of the child's wide integers that the aggregation takes as codes of a dictionary: as
+    keys, and to tell distinct values from each other. Nothing else may read them."""
+    fields = {field.name for field in node.child.schema if has_number_codes(field.type)}
+    if not fields or library() is None:
+        return frozenset()
+    taken, others = set[str](), set[str]()
+    if isinstance(node.child, Scan):
+        for condition in (node.child.prewhere, node.child.predicate):
+            others |= columns_of(condition) if condition is not None else set()
+    for _, key in node.keys:
+        (taken if isinstance(key, ColumnRef) else others).update(columns_of(key))
+    for _, call in node.aggregates:
+        for argument in call.arguments:
+            takes_codes = isinstance(argument, ColumnRef) and call.aggregate.keeps_distinct
+            (taken if takes_codes else others).update(columns_of(argument))
+    return frozenset(taken & fields - others)
 
 
 def short_decimals(node: Aggregate) -> frozenset[str]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from olapdb.compute.batches import rows_only
 from olapdb.functions.kernels.decimal_width import lengthened
+from olapdb.storage.column_chunks import are_one_array
 
 _COMPACT = frozenset({pa.DictionaryType, pa.Decimal64Type})
 
@@ -38,6 +39,13 @@ def plain_column(column: pa.Array) -> pa.Array:
     return lengthened(column)
 
 
+def is_coded_set(states: pa.Array) -> bool:
+    """Return whether states are sets of codes of a dictionary, see `coded_sets`."""
+    return bool(pa.types.is_list(states.type)) and bool(
+        pa.types.is_dictionary(states.type.value_type)
+    )
+
+
 def bytes_of_rows(column: pa.Array) -> int:
     """Return the size of a column, without its dictionary."""
     values = column.indices if isinstance(column, pa.DictionaryArray) else column
@@ -50,10 +58,16 @@ def bytes_of_rows(column: pa.Array) -> int:
 def have_one_form(left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
     """Return whether the columns of two batches have the same types, and the same dictionaries in memory."""
     return left.schema == right.schema and all(
-        not isinstance(a, pa.DictionaryArray)
-        or [_address(x) for x in a.dictionary.buffers()]
-        == [_address(x) for x in b.dictionary.buffers()]
-        for a, b in zip(left.columns, right.columns, strict=True)
+        have_one_dictionary(a, b) for a, b in zip(left.columns, right.columns, strict=True)
+    )
+
+
+def have_one_dictionary(left: pa.Array, right: pa.Array) -> bool:
+    """Return whether two columns have no dictionary, or both have the same one in memory."""
+    if not isinstance(left, pa.DictionaryArray) or not isinstance(right, pa.DictionaryArray):
+        return isinstance(left, pa.DictionaryArray) == isinstance(right, pa.DictionaryArray)
+    return left.indices.type == right.indices.type and are_one_array(
+        left.dictionary, right.dictionary
     )
 
 
@@ -72,8 +86,3 @@ def joined_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         else:
             columns.append(pa.concat_arrays([batch.column(at) for batch in batches]))
     return pa.RecordBatch.from_arrays(columns, schema=first.schema)
-
-
-def _address(buffer: pa.Buffer | None) -> int:
-    """Return where a buffer begins; 0 for one that is not there."""
-    return 0 if buffer is None else int(buffer.address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
@@ -53,6 +54,9 @@ class Piece:
 Task = tuple[Piece, ...]
 """Pieces that one thread reads into one batch."""
 
+_TASKS_PER_THREAD_MAX = 4
+"""Tasks that are shares of what is left have no fewer rows than such a part of all for each thread."""
+
 _SHARES_OF_LIMIT = 16
 """The part of the query's memory that the rows of a task may take, for each thread."""
 
@@ -88,7 +92,7 @@ def tasks_of(
         bytes_max // max(row_bytes, 1),
         total_rows // (tuning.TASKS_PER_THREAD_MIN * context.threads),
     )
-    size = _TaskSize(rows_max, context.threads, grow=not in_chain)
+    size = _TaskSize(rows_max, total_rows, context.threads, grow=not in_chain)
     task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, size)):
@@ -107,16 +111,57 @@ def tasks_of(
         yield tuple(task)
 
 
+def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
+    """Return tasks for a thread that does all of them: neighbours in one part together, up to LARGE_TASK_ROWS. Threads
+    need tasks for each, and each task has its own cost."""
+    joined: list[Task] = []
+    for task in tasks:
+        both = _joined_pieces(joined[-1], task) if joined else None
+        if both is not None and both.rows <= tuning.LARGE_TASK_ROWS:
+            joined[-1] = (both,)
+        else:
+            joined.append(task)
+    return joined
+
+
+def _joined_pieces(left: Task, right: Task) -> Piece | None:
+    """Return two tasks of one piece each as one piece, if the pieces follow each other in a window of a part."""
+    if len(left) > 1 or len(right) > 1 or left[0].selection is not right[0].selection:
+        return None
+    (first,), (second,) = left, right
+    if first.groups is None or second.groups is None:
+        return None
+    window = window_groups(first.selection.group_rows[0])
+    if not second.groups[0] % window or first.groups[-1] + 1 != second.groups[0]:
+        return None
+    return Piece(
+        first.selection,
+        first.groups + second.groups,
+        first.group_rows + second.group_rows,
+        first.offsets + second.offsets,
+    )
+
+
 class _TaskSize:
     """The rows of the next task. Where they grow, they double each time that every thread has had a task; else all
-    but the first have the most."""
+    but the first have the most, and the last ones a share of what is left, so that threads end at the same time."""
 
-    def __init__(self, rows_max: int, threads: int, *, grow: bool) -> None:
+    def __init__(self, rows_max: int, total_rows: int, threads: int, *, grow: bool) -> None:
         self.rows = tuning.TASK_ROWS
+        self.left = total_rows
         self._rows_max = rows_max
+        self._least = min(rows_max, total_rows // (_TASKS_PER_THREAD_MAX * threads))
         self._threads = threads
         self._grows = grow
         self._tasks = 0
+
+    def piece_rows(self, left: int) -> float:
+        """Return the rows at which the next piece of a part ends, of which so many rows are left: the pieces of a part
+        are about as large where they do not grow."""
+        if self._grows:
+            return self.rows
+        share = min(self.rows, max(self.left // self._threads, self._least))
+        return left / math.ceil(left / max(share, 1))
 
     def count(self) -> None:
         """Count a task of the present size."""
@@ -152,11 +197,17 @@ def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
     count = len(part.group_rows)
     groups = part.groups if part.groups is not None else tuple(range(count))
     window = window_groups(part.group_rows[0])
-    start = 0
+    start, left = 0, sum(part.group_rows)
     while start < count:
         stop, rows = start + 1, part.group_rows[start]
+        share = size.piece_rows(left)
         # An array of the column cache ends where a window of it does.
-        while stop < count and rows + part.group_rows[stop] <= size.rows and groups[stop] % window:
+        while (
+            stop < count
+            and rows < share
+            and rows + part.group_rows[stop] <= size.rows
+            and groups[stop] % window
+        ):
             rows += part.group_rows[stop]
             stop += 1
         whole = part.groups is None and start == 0 and stop == count
@@ -167,6 +218,8 @@ def _pieces(part: PartSelection, size: _TaskSize) -> Iterator[Piece]:
             part.group_offsets[start:stop],
         )
         start = stop
+        left -= rows
+        size.left -= rows
 
 
 def narrowed(task: Task, keep: np.ndarray) -> Task:
@@ -319,9 +372,17 @@ def _read(
         coded=[s.name for s in sources if s.unique in coded],
     )
     return [
-        single_chunk(columns[s.name]) if s.name in columns else _virtual(piece, s, table)
+        _of_one_dictionary(piece, s, single_chunk(columns[s.name]))
+        if s.name in columns
+        else _virtual(piece, s, table)
         for s in sources
     ]
+
+
+def _of_one_dictionary(piece: Piece, source: Source, column: pa.Array) -> pa.Array:
+    """Return a column of a piece as codes of the dictionary that all parts of the query have, if there is one."""
+    joint = piece.selection.joints.get(source.name) if source.shared else None
+    return column if joint is None else joint.translated(piece.selection.reader.cache_path, column)
 
 
 def _virtual(piece: Piece, source: Source, table: Table) -> pa.Array:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +13,25 @@ import pyarrow as pa
 from olapdb.compute.batches import make_batch, single_chunk
 from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.config import tuning
+from olapdb.execute.operators.compact_columns import (
+    bytes_of_rows,
+    have_one_dictionary,
+    is_coded_set,
+    plain_column,
+)
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
+from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import AggregateCall
 from olapdb.plan.nodes import Aggregate
 from olapdb.records import dataclass
 from olapdb.threads import in_threads
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import coded_sets
+else:
+    coded_sets = LazyModule("olapdb.execute.operators.coded_sets")
 
 MERGE_BYTES_PER_GROUP = 40
 MERGE_COPIES = 4
@@ -26,7 +40,9 @@ _RANGES_PER_THREAD = 2
 
 @dataclass(frozen=True)
 class Partial:
-    """Distinct keys, in order of appearance, and for each aggregate one state for each key."""
+    """Distinct keys, in order of appearance, and for each aggregate one state for each key.
+
+    Keys may be codes of a dictionary, and states sets of such, until the partials are merged."""
 
     keys: list[pa.Array]
     states: list[pa.Array]
@@ -36,8 +52,28 @@ class Partial:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of keys and states."""
-        return sum(column.nbytes for column in (*self.keys, *self.states))
+        """Return the size of keys and states; of codes that of their values."""
+        return sum(map(_bytes, (*self.keys, *self.states)))
+
+    def decoded(self, calls: Sequence[AggregateCall]) -> Partial:
+        """Return the partial with the values of keys in place of codes, and states of the calls in place of sets."""
+        return self.with_values().with_states(calls)
+
+    def with_states(self, calls: Sequence[AggregateCall]) -> Partial:
+        """Return the partial with states of the calls in place of sets."""
+        states = [
+            coded_sets.states_of_sets(call, column) if is_coded_set(column) else column
+            for call, column in zip(calls, self.states, strict=True)
+        ]
+        return replace(self, states=states)
+
+    def with_values(self) -> Partial:
+        """Return the partial with the values of keys in place of codes."""
+        keys = [
+            key.dictionary.take(key.indices) if isinstance(key, pa.DictionaryArray) else key
+            for key in self.keys
+        ]
+        return replace(self, keys=keys)
 
     def as_batch(self) -> pa.RecordBatch:
         """Return keys and states as a batch; it needs a column."""
@@ -71,20 +107,79 @@ def merging_bytes(nbytes: int, groups: int) -> int:
 def merge_partials(
     partials: Sequence[Partial], calls: Sequence[AggregateCall], threads: int
 ) -> Partial:
-    """Return the union of the partials' groups; states are merged in the partials' order."""
+    """Return the union of the partials' groups; states are merged in the partials' order.
+
+    What is codes of one dictionary in all partials is merged by these, which need no hashing of texts."""
+    partials = _of_one_form(partials, calls)
     rows = sum(partial.groups for partial in partials)
-    keys = [
-        single_chunk(pa.chunked_array([p.keys[at] for p in partials]))
-        for at in range(len(partials[0].keys))
-    ]
-    union = factorise(keys, rows, threads=threads)
+    keys = [_joined([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
+    codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
+    union = factorise(codes, rows, threads=threads)
     first = from_values(union.first, pa.int64())
     states = [
-        single_chunk(pa.chunked_array(list(c)))
+        coded_sets.joined_sets(c) if is_coded_set(c[0]) else single_chunk(pa.chunked_array(list(c)))
         for c in zip(*(p.states for p in partials), strict=True)
     ]
     merged = _merged(calls, states, union.groups, threads)
     return Partial([key.take(first) for key in keys], merged, union.count)
+
+
+def _of_one_form(partials: Sequence[Partial], calls: Sequence[AggregateCall]) -> Sequence[Partial]:
+    """Return the partials with one dictionary for each key that has codes, or its values, and states in place of sets
+    with codes of several dictionaries."""
+    first, *others = partials
+    sets_differ = any(
+        not all(map(have_one_dictionary, _elements_of_sets(first), _elements_of_sets(other)))
+        for other in others
+    )
+    if sets_differ:
+        partials = [partial.with_states(calls) for partial in partials]
+    columns = [_of_one_dictionary(list(c)) for c in zip(*(p.keys for p in partials), strict=True)]
+    return [
+        replace(partial, keys=[column[at] for column in columns])
+        for at, partial in enumerate(partials)
+    ]
+
+
+def _of_one_dictionary(keys: list[pa.Array]) -> list[pa.Array]:
+    """Return a key of several partials as codes of one dictionary, or as values where that is not cheaper."""
+    first, *others = keys
+    if all(have_one_dictionary(first, other) for other in others):
+        return keys
+    coded = [key for key in keys if isinstance(key, pa.DictionaryArray)]
+    values = sum(len(key.dictionary) for key in coded)
+    types = {key.dictionary.type for key in coded}
+    if len(coded) < len(keys) or len(types) > 1 or values > sum(map(len, keys)):
+        return [plain_column(key) for key in keys]
+    encoded = pa.chunked_array([key.dictionary for key in coded]).dictionary_encode()
+    dictionary = encoded.chunk(0).dictionary
+    return [
+        pa.DictionaryArray.from_arrays(chunk.indices.take(key.indices), dictionary, safe=False)
+        for chunk, key in zip(encoded.chunks, coded, strict=True)
+    ]
+
+
+def _elements_of_sets(partial: Partial) -> list[pa.Array]:
+    """Return the states of a partial, of sets their elements."""
+    return [states.values if is_coded_set(states) else states for states in partial.states]
+
+
+def _joined(keys: Sequence[pa.Array]) -> pa.Array:
+    """Return the values of a key in several partials, which have one dictionary if they are codes."""
+    first = keys[0]
+    if isinstance(first, pa.DictionaryArray):
+        codes = pa.concat_arrays([key.indices for key in keys])
+        return pa.DictionaryArray.from_arrays(codes, first.dictionary, safe=False)
+    return single_chunk(pa.chunked_array(list(keys)))
+
+
+def _bytes(column: pa.Array) -> int:
+    """Return the size of a column; of codes about that which their values will have, too."""
+    codes = column.values if is_coded_set(column) else column
+    if not isinstance(codes, pa.DictionaryArray):
+        return int(column.nbytes)
+    share = len(codes) / max(len(codes.dictionary), 1)
+    return bytes_of_rows(codes) + int(codes.dictionary.nbytes * share)
 
 
 def _merged(
@@ -102,6 +197,8 @@ def _merged(
 
 def _merged_call(call: AggregateCall, states: pa.Array, groups: Groups, threads: int) -> pa.Array:
     """Return the merged states of one call, several ranges of groups at a time where that pays."""
+    if is_coded_set(states):
+        return coded_sets.merged_sets(states, groups)
     ranges = _ranges(states, groups, threads)
     if len(ranges) == 1:
         return single_chunk(call.aggregate.merge(states, groups))
@@ -170,12 +267,19 @@ def empty_group(calls: Sequence[AggregateCall]) -> Partial:
     return Partial([], states, 1)
 
 
+def _finalized(call: AggregateCall, states: pa.Array) -> pa.Array:
+    """Return the results of a call."""
+    if is_coded_set(states):
+        return coded_sets.finalized_sets(call, states)
+    return single_chunk(call.aggregate.finalize(states))
+
+
 def finalized(node: Aggregate, partial: Partial, positions: Sequence[int]) -> pa.RecordBatch:
     """Return the rows of the groups; `positions` are those of each aggregate's states."""
     columns = [
         *partial.keys,
         *(
-            single_chunk(call.aggregate.finalize(partial.states[position]))
+            _finalized(call, partial.states[position])
             for (_, call), position in zip(node.aggregates, positions, strict=True)
         ),
         *partial.set_column,

@@ -31,13 +31,19 @@ from olapdb.execute.operators.part_scan import (
     Task,
     bytes_of_row,
     bytes_of_value,
+    joined_tasks,
     read_rows,
     read_task,
     tasks_of,
 )
 from olapdb.execute.operators.row_filter import RowFilter
 from olapdb.execute.operators.running_bound import RunningBound
-from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, live_parts
+from olapdb.execute.pruning.granule_selection import (
+    VIRTUAL_VALUES,
+    PartSelection,
+    Selector,
+    live_parts,
+)
 from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
@@ -47,6 +53,7 @@ from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, columns_of
 from olapdb.plan.nodes import Scan
 from olapdb.records import dataclass
+from olapdb.storage.shared_codes import JointDictionary, joint_dictionary
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
@@ -130,7 +137,7 @@ def _part_batches(
             return cut(batch, max(context.rows_at_once, tuning.SLOW_BATCH_ROWS))
         return cut(batch, context.batch_rows)
 
-    yield Stage(context, read, tasks, rows=rows)
+    yield Stage(context, read, tasks, rows=rows, together=joined_tasks if in_chain else None)
 
 
 def scan_tasks(
@@ -159,11 +166,36 @@ def scan_tasks(
     chosen = projected_selections(
         node, all_of_any(conditions), selection.parts, names - {TASK_ROW}, context
     )
+    chosen = _with_joint_dictionaries(node, chosen, compact, context)
     granules = sum(p.granules for p in chosen)
     context.count_partitions({one.part.partition_id for one in chosen})
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
     row_bytes = _row_bytes(node, sources, compact, context)
     return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain)
+
+
+def _with_joint_dictionaries(
+    node: Scan,
+    chosen: tuple[PartSelection, ...],
+    compact: Collection[str],
+    context: ExecutionContext,
+) -> tuple[PartSelection, ...]:
+    """Return the selections, each with one dictionary for all of them of each text column that the column cache has as
+    codes, and of other columns in `compact`."""
+    files = [selection.reader.cache_path for selection in chosen if not selection.part.inline]
+    if len(files) < 2:
+        return chosen
+    cache, joints = context.require_store().cache, dict[str, JointDictionary]()
+    for source in scan_sources(node):
+        column = node.table.column(source.name)
+        is_coded = isinstance(plain(source.type), String) or source.unique in compact
+        if column is not None and is_coded:
+            joint = joint_dictionary(cache, files, column.id)
+            if joint is not None:
+                joints[source.name] = joint
+    if not joints:
+        return chosen
+    return tuple(replace(selection, joints=joints) for selection in chosen)
 
 
 def _row_bytes(

@@ -8,6 +8,7 @@ pruning may keep too much, but never too little.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +49,7 @@ from olapdb.plan.nodes import Scan
 from olapdb.plan.tuples import tuple_elements
 from olapdb.records import dataclass
 from olapdb.storage.reader import PartReader
+from olapdb.storage.shared_codes import JointDictionary
 from olapdb.types import DataType
 
 
@@ -55,13 +57,15 @@ from olapdb.types import DataType
 class PartSelection:
     """The row groups to read of a part: their numbers, their rows, the offsets of their first rows.
 
-    `groups` None means the whole part, whose footer may be unread."""
+    `groups` None means the whole part, whose footer may be unread. `joints` has by column name one dictionary for all
+    parts of a query."""
 
     part: Part
     reader: PartReader
     groups: tuple[int, ...] | None
     group_rows: tuple[int, ...]
     group_offsets: tuple[int, ...]
+    joints: Mapping[str, JointDictionary] = field(default_factory=dict)
 
     @property
     def granules(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import cut, single_chunk, take_rows
@@ -18,7 +19,10 @@ from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.files import joined
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
 from olapdb.compute.stages import chain_of
+from olapdb.config import tuning
 from olapdb.execute.operators.compact_columns import decoded
+from olapdb.native import group_totals
+from olapdb.native.library import library
 from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
@@ -69,11 +73,20 @@ class _Repeats:
             return decoded(batch)
         keys = [batch.column(at) for at in self._key_columns]
         codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
-        first = factorise(codes, batch.num_rows).first
+        first = _first_rows(codes, batch.num_rows)
         self._are_few = len(first) >= FEW_REPEATS * batch.num_rows
         return decoded(
             batch if len(first) == batch.num_rows else take_rows(batch, from_numpy(first))
         )
+
+
+def _first_rows(keys: Sequence[pa.Array], rows: int) -> np.ndarray:
+    """Return the first row of each distinct key, ascending."""
+    if library() is not None and keys and rows >= tuning.TOTALLED_ROWS_MIN:
+        found = group_totals.first_rows(keys, min(tuning.TOTALLED_RADIX_MAX, rows))
+        if found is not None:
+            return found
+    return factorise(keys, rows).first
 
 
 def _distinct(

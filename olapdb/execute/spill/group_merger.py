@@ -68,11 +68,13 @@ class GroupMerger:
         if self._groups > self._merge_at:
             self._merge()
 
-    def groups(self) -> Iterator[Partial]:
-        """Yield all groups, those of a partition at a time; nothing without partials."""
+    def groups(self, *, with_sets: bool = False) -> Iterator[Partial]:
+        """Yield all groups, those of a partition at a time; nothing without partials. `with_sets`: states may be sets
+        of codes (see `coded_sets`)."""
         if self._partitions is None:
             self._merge()
-            yield from self._partials
+            for partial in self._partials:
+                yield partial.with_values() if with_sets else partial.decoded(self._calls)
             return
         self._spill()
         self._account.set(0)
@@ -139,7 +141,7 @@ class GroupMerger:
             self._partitions = PartitionedRows(self._file, self._level)
         while self._partials:
             self._context.check()
-            partial = self._partials.pop(0)
+            partial = self._partials.pop(0).decoded(self._calls)
             self._partitions.add(partial.as_batch(), partial.keys)
         self._groups = self._nbytes = 0
         self._merge_at = self._next_merge_at()

@@ -40,6 +40,9 @@ from olapdb.types import (
 SAMPLE_MAX = 65_536
 """The hashes that uniq keeps a group; ClickHouse has the same bound."""
 
+_POWERS = 65
+"""How often 2 divides a hash is one of so many numbers."""
+
 
 def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.DataType) -> pa.Array:
     """Return each group's distinct values as a sorted list, of list type `arrow`, shape
@@ -77,6 +80,11 @@ class UniqExact(Aggregate):
         """True: the state depends on the set of values alone."""
         return True
 
+    @property
+    def keeps_distinct(self) -> bool:
+        """True: the state is made of distinct values."""
+        return True
+
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         """Return each group's distinct values, sorted; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
@@ -85,6 +93,12 @@ class UniqExact(Aggregate):
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the union of each group's distinct values, sorted."""
         return union_lists(states, groups)
+
+    def of_distinct(
+        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return the number of distinct values of each group."""
+        return columns.from_values(np.diff(offsets), self.result_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the number of distinct values of each group; a narrower type than UInt64 wraps."""
@@ -96,6 +110,12 @@ class GroupUniqArray(UniqExact):
     """groupUniqArray([limit]): the distinct values, sorted, at most `limit` of them. ClickHouse
     leaves their order open.
     """
+
+    def of_distinct(
+        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return None: the result is the state."""
+        return None
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return each group's distinct values, cut to the limit if there is one."""
@@ -116,6 +136,11 @@ class Uniq(Aggregate):
     @property
     def ignores_repeats(self) -> bool:
         """True: the state depends on the set of values alone."""
+        return True
+
+    @property
+    def keeps_distinct(self) -> bool:
+        """True: the state is made of distinct values."""
         return True
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -144,6 +169,26 @@ class Uniq(Aggregate):
             return self._sample(hashes, owners, skip)
         divisible = _divides(hashes, skip[owners.codes])
         return self._sample(hashes[divisible], Groups(owners.codes[divisible], groups.count), skip)
+
+    def of_distinct(
+        self, values: pa.Array, offsets: np.ndarray, codes: np.ndarray
+    ) -> pa.Array | None:
+        """Return the estimate of each group from how many of its hashes each power of two divides. None where two
+        values have one hash, which counts once."""
+        hashes = hashing.hash_rows([values])
+        distinct, _ = _distinct_hashes(hashes, Groups(np.zeros(len(hashes), np.int64), 1))
+        if int(distinct[-1]) < len(values):
+            return None
+        counts = np.diff(offsets)
+        large = np.flatnonzero(counts > SAMPLE_MAX)
+        powers = _powers_of_two(hashes) if len(large) else hashes
+        for group in large.tolist():  # each has many codes
+            own = powers[codes[offsets[group] : offsets[group + 1]]]
+            # How many hashes 2^skip divides, for each skip.
+            divided = np.bincount(own, minlength=_POWERS)[::-1].cumsum()[::-1]
+            skip = int(np.argmax(divided <= SAMPLE_MAX))
+            counts[group] = int(divided[skip]) << skip
+        return columns.from_values(counts.astype(np.uint64), pa.uint64())
 
     def finalize(self, states: pa.Array) -> pa.Array:
         """Return the estimate of each group: its number of hashes times 2^skip; UInt64."""
@@ -188,6 +233,13 @@ def _distinct_hashes(hashes: np.ndarray, groups: Groups) -> tuple[np.ndarray, np
     ranking = group_kernels.rank_rows([array])
     offsets, ranks = group_kernels.distinct_ranks(ranking, groups)
     return offsets, hashes[ranking.rows[ranks]]
+
+
+def _powers_of_two(hashes: np.ndarray) -> np.ndarray:
+    """Return how often 2 divides each hash, 64 for 0; uint8."""
+    lowest = hashes & (~hashes + np.uint64(1))
+    _, exponents = np.frexp(lowest.astype(np.float64))  # 2^n is 0.5 * 2^(n + 1)
+    return np.where(lowest == 0, _POWERS - 1, exponents - 1).astype(np.uint8)
 
 
 def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:

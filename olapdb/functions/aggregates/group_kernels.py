@@ -379,6 +379,13 @@ def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.n
 def distinct_codes(column: pa.DictionaryArray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """Return each group's distinct codes that are not NULL, sorted: the offsets of the groups and the
     codes."""
+    indices = values_of(column.indices) if library() is not None else None
+    if indices is not None:
+        marked = distinct.distinct_codes(
+            indices, groups.kernel_codes, groups.count, len(column.dictionary)
+        )
+        if marked is not None:
+            return marked
     (codes,), groups = drop_null_rows([column.indices], groups)
     numbers = distinct_integers(codes, groups)
     if numbers is None:

@@ -249,6 +249,7 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
         return quarantine(statement, context)
     if statement.command == "DROP UNCOMPRESSED CACHE":
         context.services.store.cache.columns.shared.clear()
+        context.services.store.cache.joints.clear()
         return Result()
     if statement.command.startswith("DROP "):  # the other caches
         return Result()

@@ -1,0 +1,78 @@
+"""Sets of distinct values as codes of a dictionary, until the groups of a GROUP BY are merged.
+
+An aggregate that keeps distinct values (`keeps_distinct`) has such a list of codes for each group in place of its state,
+where its argument comes as a dictionary.  Sets of the same dictionary are merged by a bit for each code.  At the end
+the aggregate makes its result of them, or its states where these are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.batches import single_chunk
+from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.base import Groups
+from olapdb.functions.kernels.columns import from_values
+from olapdb.native import distinct
+from olapdb.native.library import library
+from olapdb.plan.expressions import AggregateCall
+from olapdb.types.arrow_values import to_numpy
+
+
+def set_of(column: pa.DictionaryArray, groups: Groups) -> pa.ListArray:
+    """Return the codes of each group's values, ascending, as a list for each group."""
+    return _sets(*group_kernels.distinct_codes(column, groups), column.dictionary)
+
+
+def joined_sets(parts: Sequence[pa.ListArray]) -> pa.ListArray:
+    """Return the sets of several partials one after the other; they have one dictionary."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([np.diff(to_numpy(part.offsets)) for part in parts])
+    codes = np.concatenate([to_numpy(part.values.indices) for part in parts])
+    offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+    return _sets(offsets, codes, parts[0].values.dictionary)
+
+
+def merged_sets(sets: pa.ListArray, groups: Groups) -> pa.ListArray:
+    """Return the union of each group's sets."""
+    if groups.count == len(sets):  # each is alone: groups are numbered by first appearance
+        return sets
+    offsets, dictionary = to_numpy(sets.offsets).astype(np.int64), sets.values.dictionary
+    if library() is not None:
+        codes = to_numpy(sets.values.indices)
+        union = distinct.union_of_codes(offsets, codes, groups.codes, groups.count, len(dictionary))
+        if union is not None:
+            return _sets(*union, dictionary)
+    return set_of(sets.values, group_kernels.element_groups(offsets, groups))
+
+
+def states_of_sets(call: AggregateCall, sets: pa.ListArray) -> pa.Array:
+    """Return the states of an aggregate over these sets."""
+    values = sets.values.dictionary.take(sets.values.indices)
+    sizes = np.diff(to_numpy(sets.offsets))
+    groups = Groups(np.repeat(np.arange(len(sets)), sizes), len(sets))
+    return single_chunk(call.aggregate.state([values], groups))
+
+
+def finalized_sets(call: AggregateCall, sets: pa.ListArray) -> pa.Array:
+    """Return the results of an aggregate over these sets."""
+    dictionary = sets.values.dictionary
+    results = None
+    if not dictionary.null_count:
+        offsets = to_numpy(sets.offsets).astype(np.int64)
+        codes = to_numpy(sets.values.indices)
+        results = call.aggregate.of_distinct(dictionary, offsets, codes)
+    if results is None:
+        results = call.aggregate.finalize(states_of_sets(call, sets))
+    return single_chunk(results)
+
+
+def _sets(offsets: np.ndarray, codes: np.ndarray, dictionary: pa.Array) -> pa.ListArray:
+    """Return lists of codes of a dictionary; `offsets` are where they begin."""
+    indices = from_values(codes.astype(np.int32, copy=False), pa.int32())
+    values = pa.DictionaryArray.from_arrays(indices, dictionary, safe=False)
+    return pa.ListArray.from_arrays(from_values(offsets.astype(np.int32), pa.int32()), values)
