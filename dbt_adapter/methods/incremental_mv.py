@@ -10,6 +10,7 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
+from ..constraints import Contract
 from ..credentials import check_backfill_engine
 from ..incremental_mv import generic_tests, reconcile, runner
 from ..incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
@@ -83,6 +84,11 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
             if any(element.startswith("CONSTRAINT") for element in elements):
                 raise CompilationError(
                     "A materialized_view with refresh has no constraints. Test them, or use a table."
+                )
+            if stored := Contract.of(model).stored_otherwise():
+                raise CompilationError(
+                    f"The contract gives {', '.join(stored)} a codec or ttl, which columns of a "
+                    "materialized_view with refresh do not have. Use config ttl, or a table."
                 )
         refreshed = refreshable_runner.RefreshedModel(
             sql,
