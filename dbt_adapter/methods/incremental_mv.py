@@ -48,12 +48,10 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         if config["contract"]["enforced"]:
             self.contract_elements(model)  # dbt warns of constraints that are left out
         shares = owner_of(getattr(self.get_macro_resolver(), "nodes", {}), model)
-        outcome = runner.run(
-            self.warehouse(),
-            ModelNames(relation.schema or "", relation.identifier or "", shares),
-            sql,
-            settings_of(config, model, credentials, flags),
-        )
+        names = ModelNames(relation.schema or "", relation.identifier or "", shares)
+        settings = settings_of(config, model, credentials, flags)
+        with self._turn.taken():
+            outcome = runner.run(self.warehouse(), names, sql, settings)
         for identifier, kind in outcome.relations:
             self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
         return outcome.as_dict()
