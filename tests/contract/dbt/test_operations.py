@@ -92,10 +92,12 @@ class TestOperations(OperationsProject):
         assert re.search(r"daily +REPLAY IF CHANGED .*hourly, replayed before", log), log
         log = operate("replay", "{models: carrier, partition: '201302'}")
         assert re.search(r"by_carrier +201302 +replayed", log)
-        for operation in ("replay", "reconcile"):
-            log = operate(operation, "{models: carrier, partition: '2013-02'}")
-            assert "by_carrier has no partition 2013-02" in log, operation
-            assert "ids of its partitions are 201301, 201302" in log, operation
+        log = operate("reconcile", "{models: carrier, partition: '2013-02'}")
+        assert "by_carrier has no partition 2013-02" in log
+        assert "ids of its partitions are 201301, 201302" in log
+        log = operate("replay", "{models: carrier, partition: '2013-02'}", succeeds=False)
+        assert "has no partition 2013-02, and the source has no rows of it" in log
+        assert "It has 201301, 201302" in log
         operate("replay", "{models: hourly, since: '2013-02-01', stale: true}", succeeds=False)
         log = operate("replay", "{models: hourly, where: \"hour >= '2013-02-01 00:00:00'\"}")
         assert re.search(r"hourly +all +replayed", log)
