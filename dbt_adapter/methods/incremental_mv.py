@@ -147,7 +147,7 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         # dbt-core's selection and compiler load only with operations.
         from ..incremental_mv.operations import actions, dispatch, plan, project
 
-        dispatch.check_flags(operation, options)
+        dispatch.check_arguments(operation, options)
         credentials = self.config.credentials
         manifest_project = project.ManifestProject(self.get_macro_resolver(), self.config)
         engine = options.get("engine") or credentials.backfill_engine
