@@ -48,7 +48,7 @@ def test_a_view_fires_on_rows_of_a_buffer(connection: Connection) -> None:
     for table in ("b", "behind", "seen"):
         assert rows(connection, f"SELECT k FROM {table}") == [(7,)]
     with pytest.raises(
-        olapdb.Error, match="Buffer default.b: what is inserted .* goes to its table"
+        olapdb.Error, match=r"Buffer default\.b: what is inserted into it goes to its table"
     ):
         connection.execute("CREATE MATERIALIZED VIEW more TO seen AS SELECT k FROM b")
 
