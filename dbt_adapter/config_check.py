@@ -86,6 +86,8 @@ _ANSWERS: Mapping[str, str] = {
     "Set on_schema_change on the incremental_mv.",
     "repopulate_from_mvs_on_full_refresh": "a full refresh of an incremental_mv recomputes it from "
     "its source. Remove it.",
+    "sql_security": "the warehouse has one user. Remove it.",
+    "definer": "the warehouse has one user. Remove it.",
     "inserts_only": "it is called incremental_strategy='append'.",
     "materialization_target_table": "it is called target, the name of the model that owns it.",
     "target_table": "it is called target, the name of the model that owns it.",

@@ -5,6 +5,8 @@ not_null      a type that is not Nullable: the engine refuses a NULL
 primary_key   not null, and the sorting key of a table whose config has none; not unique
 custom        as it is written
 unique, foreign_key    not there; dbt warns of them
+
+A column may have the keys `codec` and `ttl` in its YAML, as in dbt-clickhouse.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class Contract:
         columns, checks = [], []
         for column in self.columns:
             words = [quote(str(column["name"])), self._type(column, str(column["data_type"]))]
+            words += _storage(column)
             names = iter(f"{column['name']}_check{number}" for number in ("", *range(2, 1000)))
             for constraint in _of_column(column):
                 name = next(names) if constraint.type == ConstraintType.check else ""
@@ -67,6 +70,10 @@ class Contract:
             element = supported(constraint, _render(f"check_{number}"))
             checks += [element] if element else []
         return columns + checks
+
+    def stored_otherwise(self) -> list[str]:
+        """Return the names of the columns that have a codec or a TTL."""
+        return [str(column["name"]) for column in self.columns if _storage(column)]
 
     def primary_key(self) -> list[str]:
         """Return the columns of the primary key, [] if none is declared."""
@@ -98,6 +105,12 @@ class Contract:
         if refused or column.get("name") in self.primary_key():
             return _without_null(data_type)
         return data_type
+
+
+def _storage(column: Mapping[str, Any]) -> list[str]:
+    """Return the clauses of how a column is stored, as its YAML says: CODEC, then TTL."""
+    codec, ttl = column.get("codec"), column.get("ttl")
+    return [*([f"CODEC({codec})"] if codec else []), *([f"TTL {ttl}"] if ttl else [])]
 
 
 def _render(name: str) -> Callable[[Constraint], str | None]:

@@ -38,6 +38,22 @@ def fill_gaps(run: ModelRun, health: Health | None) -> None:
         view = run.warehouse.sql_name(run.names, run.names.view)
         run.warn(f"{left} (backfill: none). SYSTEM BACKFILL VIEW {view} does it.")
         return
+    _backfill(run)
+    if not run.progress.chunks:
+        run.warn(f"{left}: they are outside of the bounds of backfill in its config.")
+
+
+def fill_first_gap(run: ModelRun) -> None:
+    """Backfill a trigger that was just created: a new model without limits has no health to ask for."""
+    scope = run.settings.backfill
+    if run.limited or scope.is_bounded or not scope.enabled:
+        fill_gaps(run, run.health())
+    else:
+        _backfill(run)
+
+
+def _backfill(run: ModelRun) -> None:
+    """Run the backfill, and note what it did; see `fill_gaps`."""
     try:
         run.progress = backfill(
             run.warehouse,
@@ -55,10 +71,9 @@ def fill_gaps(run: ModelRun, health: Health | None) -> None:
                 "attaches it and backfills what it missed."
             )
         raise
-    rows = run.progress.target_rows
     if not run.progress.chunks:
-        run.warn(f"{left}: they are outside of the bounds of backfill in its config.")
         return
+    rows = run.progress.target_rows
     step = f"{run.progress.chunks} chunks, {rows} rows"
     if run.steps[:1] == ["CREATE"]:
         run.steps[0] += f" {step}"

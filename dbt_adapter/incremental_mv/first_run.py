@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from .completion import fill_gaps
+from .completion import fill_first_gap
 from .differences import target_fits
 from .model_run import ModelRun
 from .shared_target import rows_left_by_a_trigger
@@ -29,7 +29,7 @@ def create_model(run: ModelRun, state: ModelState) -> None:
     if kept_rows:
         run.warn(f"had no trigger; the rows of {names.target} are made anew.")
         run.system("REPLAY", "DISCARD BYPASS")
-    fill_gaps(run, run.health())
+    fill_first_gap(run)
     if state.read_view is not None and state.read_view.engine == "MaterializedView":
         warehouse.run(f"DROP VIEW {run.relation}")  # refreshed on a schedule until now
     warehouse.run(definition.create_read_view(names))

@@ -25,7 +25,8 @@ class BackfillProgress:
     """The chunks that a backfill has published. `rows_total` are the rows of the planned chunks.
 
     `clock` gives the time in seconds. Chunks are computed side by side, so a rate is of the time
-    since the backfill began, not of the chunks' own times."""
+    since the first of them was planned, which is after Spark has started, not of the chunks' own
+    times."""
 
     title: str
     clock: Callable[[], float] = time.monotonic
@@ -39,12 +40,14 @@ class BackfillProgress:
     _began: float = 0.0
 
     def __post_init__(self) -> None:
-        """Note the time at which the backfill begins."""
+        """Note the time, in case no chunk is planned."""
         self._began = self.clock()
 
     def __call__(self, event: Any) -> None:
         """Note an event of the job, and log a chunk that was published."""
         if event.phase == "planned":
+            if not self._planned:
+                self._began = self.clock()
             self._planned[event.index] = event.rows
             self.rows_total = sum(self._planned.values())
         if event.phase != "published":

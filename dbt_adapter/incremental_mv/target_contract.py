@@ -40,11 +40,20 @@ class TargetContract:
 
 
 def contract_of(model: Mapping[str, Any]) -> TargetContract | None:
-    """Return the constraints of a node of the manifest; None if its contract is not enforced."""
+    """Return the constraints of a node of the manifest; None if its contract is not enforced.
+
+    Raises CompilationError for columns with a codec or ttl."""
     config = model.get("config") or {}
     if not (config.get("contract") or {}).get("enforced"):
         return None
     contract = Contract.of(model)
+    if stored := contract.stored_otherwise():
+        raise refuse(
+            f"the contract gives {', '.join(stored)} a codec or ttl,",
+            "and the columns of the target are others: states, where the model aggregates.",
+            "Set it in a post_hook (ALTER TABLE <model>__target MODIFY COLUMN …); rows leave by "
+            "config ttl.",
+        )
     elements = contract.elements(
         lambda constraint, render: (
             render(constraint) if constraint.type == ConstraintType.check else None

@@ -17,6 +17,7 @@ from .chain import Upstream
 from .model_definition import COMMENT_KEY
 from .names import ModelNames
 from .shared_reads import Name, Rows, RunReads
+from .turn import Turn
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,13 @@ class Warehouse:
         handle: Callable[[], Handle],
         prepare: Callable[[str], None] = lambda engine: None,
         shared: RunReads | None = None,
+        turn: Turn | None = None,
     ) -> None:
         self._connections = connections
         self._handle = handle
         self._prepare = prepare
         self._shared = shared
+        self._turn = turn or Turn()
         self._looked_up: dict[Name, Mapping[str, Any] | None] = {}
         self.statements: list[str] = []
         """The statements that changed something, in order, for the run's results."""
@@ -300,12 +303,15 @@ class Warehouse:
         settings = [f"backfill_threads = {threads}"] if threads else []
         if engine != "in_process":
             settings.append(f"engine = {string_literal(engine)}")
-            self._prepare(engine)
         if settings:
             sql += f" SETTINGS {', '.join(settings)}"
         self._looked_up.clear()
         self.statements.append(sql)
-        _, rows = self._connections.run_system(sql, progress)
+        is_local_backfill = action == "BACKFILL" and engine == "in_process"
+        with self._turn.given_up(progress if is_local_backfill else None) as watched:
+            if engine != "in_process":
+                self._prepare(engine)
+            _, rows = self._connections.run_system(sql, watched if is_local_backfill else progress)
         return rows
 
     @staticmethod

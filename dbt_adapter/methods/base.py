@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.sql import SQLAdapter
 
 from ..column import OlapdbColumn
@@ -13,10 +14,13 @@ from ..connections import Handle, OlapdbConnectionManager
 from ..incremental_mv import clones
 from ..incremental_mv.names import ModelNames
 from ..incremental_mv.shared_reads import Name, RunReads, SharedReads
+from ..incremental_mv.turn import Turn
 from ..incremental_mv.warehouse import Warehouse
 from ..packages import look_up_here
 from ..project import maintained_models, project_relations
 from ..relation import OlapdbRelation
+
+logger = AdapterLogger("olapdb")
 
 
 class AdapterBase(SQLAdapter):
@@ -31,6 +35,7 @@ class AdapterBase(SQLAdapter):
         """Make the adapter; its models share what they read of system tables."""
         look_up_here(config)
         super().__init__(config, mp_context)
+        self._turn = Turn()
         self._shared_reads = RunReads(
             tables=SharedReads(self._relation_names), views=SharedReads(self._trigger_names)
         )
@@ -42,7 +47,9 @@ class AdapterBase(SQLAdapter):
 
     def warehouse(self) -> Warehouse:
         """Return the engine as `incremental_mv` uses it, over this thread's connection."""
-        return Warehouse(self.connections, self._handle, self._prepare_engine, self._shared_reads)
+        return Warehouse(
+            self.connections, self._handle, self._prepare_engine, self._shared_reads, self._turn
+        )
 
     def _relation_names(self) -> Iterator[Name]:
         """Yield the names that `incremental_mv` models of the project ask for: of each model, and of
@@ -63,8 +70,13 @@ class AdapterBase(SQLAdapter):
         An active session is reused."""
         if engine != "spark":
             return
-        from olapdb.spark.session import spark_session  # PySpark is optional and slow to import
+        from olapdb.spark.session import (  # PySpark is optional and slow to import
+            active_session,
+            spark_session,
+        )
 
+        if active_session() is None:
+            logger.info("Spark starts, for the backfills and replays of this run.")
         options = dict(self.config.credentials.spark)
         with self.connections.exception_handler("start of Spark"):
             spark_session(options.pop("app_name", "olapdb dbt"), **options)

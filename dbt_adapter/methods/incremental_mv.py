@@ -10,6 +10,7 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import CompilationError
 
+from ..constraints import Contract
 from ..credentials import check_backfill_engine
 from ..incremental_mv import generic_tests, reconcile, runner
 from ..incremental_mv.config import ReconcilePolicy, RunSettings, reconcile_policy, settings_of
@@ -47,12 +48,10 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         if config["contract"]["enforced"]:
             self.contract_elements(model)  # dbt warns of constraints that are left out
         shares = owner_of(getattr(self.get_macro_resolver(), "nodes", {}), model)
-        outcome = runner.run(
-            self.warehouse(),
-            ModelNames(relation.schema or "", relation.identifier or "", shares),
-            sql,
-            settings_of(config, model, credentials, flags),
-        )
+        names = ModelNames(relation.schema or "", relation.identifier or "", shares)
+        settings = settings_of(config, model, credentials, flags)
+        with self._turn.taken():
+            outcome = runner.run(self.warehouse(), names, sql, settings)
         for identifier, kind in outcome.relations:
             self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
         return outcome.as_dict()
@@ -83,6 +82,11 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
             if any(element.startswith("CONSTRAINT") for element in elements):
                 raise CompilationError(
                     "A materialized_view with refresh has no constraints. Test them, or use a table."
+                )
+            if stored := Contract.of(model).stored_otherwise():
+                raise CompilationError(
+                    f"The contract gives {', '.join(stored)} a codec or ttl, which columns of a "
+                    "materialized_view with refresh do not have. Use config ttl, or a table."
                 )
         refreshed = refreshable_runner.RefreshedModel(
             sql,
@@ -143,7 +147,7 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
         # dbt-core's selection and compiler load only with operations.
         from ..incremental_mv.operations import actions, dispatch, plan, project
 
-        dispatch.check_flags(operation, options)
+        dispatch.check_arguments(operation, options)
         credentials = self.config.credentials
         manifest_project = project.ManifestProject(self.get_macro_resolver(), self.config)
         engine = options.get("engine") or credentials.backfill_engine

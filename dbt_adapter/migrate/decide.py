@@ -21,27 +21,15 @@ from ..incremental_mv.query_split import SplitQuery, split_query
 from ..incremental_mv.refusals import refuse_clauses
 from .diagnose import engine_of, order_names, problems
 from .explicit_targets import SHARED, with_own_targets
+from .microbatch import microbatch_problems
 from .model_text import REF_DATABASE, parsed
+from .new_config import dropped_keys, dropped_notes, new_config
 from .project import DbtProject, ModelFile
 
 _VIEWS = ("materialized_view", "materializedview")
 _STRATEGIES = {"delete_insert": "delete+insert"}
-_DROPPED = {
-    "catchup": "",
-    "mv_on_schema_change": "a changed definition is told by on_definition_change",
-    "repopulate_from_mvs_on_full_refresh": "a full refresh always fills the target again",
-    "refreshable": "",
-    "sharding_key": "there are no shards",
-    "cluster": "there is no cluster",
-    "on_cluster": "there is no cluster",
-    "inserts_only": "",
-    "query_settings": "a trigger runs with the settings of each INSERT. Give one that changes the "
-    "result, such as join_use_nulls, in the profile",
-}
 _OF_REFRESHED = ("refreshable", "catchup", "query_settings")
 """Keys that a view which is refreshed on a schedule keeps."""
-_OF_FILLED = ("query_settings",)
-"""Keys that a model which a statement of each run fills keeps."""
 _OF_DICTIONARY = (
     "layout",
     "lifetime",
@@ -80,7 +68,8 @@ class Decision:
 
 
 def decide_all(project: DbtProject) -> list[Decision]:
-    """Return the decisions on all models, each after those that it reads."""
+    """Return the decisions on all models, each after those that it reads, then on the snapshots and
+    seeds that change."""
     project = with_own_targets(project)
     writers = _writers(project)
     decisions: dict[str, Decision] = {}
@@ -94,12 +83,16 @@ def decide_all(project: DbtProject) -> list[Decision]:
         for below in sorted(_refs(query)):
             visit(below, above | {name})
         decision = _decide(model, query, reason, writers, decisions)
+        if model.config.get("incremental_strategy") == "microbatch":
+            today = (*decision.today, *microbatch_problems(model, query, project))
+            decision = replace(decision, today=today)
         notes = (*decision.notes, *_callers(decision, writers, project))
         decisions[name] = replace(decision, notes=notes)
 
     for name in sorted(project.models):
         visit(name, frozenset())
-    return list(decisions.values())
+    others = (_decide_other(node) for _, node in sorted(project.others.items()))
+    return [*decisions.values(), *(other for other in others if other.changed or other.notes)]
 
 
 def _query(model: ModelFile) -> tuple[nodes.Query | None, str]:
@@ -140,7 +133,34 @@ def _decide(
         return _decide_incremental(model)
     if materialized in ("table", "distributed_table", "dictionary"):
         return _decide_table(model)
+    if materialized == "view" and dropped_notes(model, "view"):
+        return Decision(
+            model, "view", new_config(model, "view", drop=()), (), dropped_notes(model, "view")
+        )
     return Decision(model, materialized)
+
+
+def _decide_other(node: ModelFile) -> Decision:
+    """Return the decision on a snapshot or seed: the same, without keys that only a cluster has.
+
+    Only the config call of a snapshot's file is written anew; keys of YAML are named."""
+    kind = node.materialized
+    dropped = dropped_notes(node, kind)
+    if not dropped:
+        return Decision(node, kind)
+    by_yaml = [name for name in dropped_keys(kind) if node.inherited.get(name) is not None]
+    notes = [*dropped]
+    if by_yaml and not node.call.end:
+        notes.append(
+            f"Remove {' and '.join(by_yaml)} from its YAML, since a run refuses what means nothing."
+        )
+        return Decision(node, kind, None, (), tuple(notes))
+    if node.problem:
+        notes.append(f"Remove it by hand: {node.problem}.")
+        return Decision(node, kind, None, (), tuple(notes))
+    config = new_config(node, kind, drop=())
+    del config["materialized"]
+    return Decision(node, kind, config, (), tuple(notes))
 
 
 # --- materialized views
@@ -161,9 +181,9 @@ def _decide_view(
         return _as_table(model, (), note)
     if query is None:
         note = f"Not analysed, since {reason}. The first dbt run says what is wrong, if anything."
-        config = _config(model, "incremental_mv", drop=("engine",))
+        config = new_config(model, "incremental_mv", drop=("engine",))
         return Decision(
-            model, "incremental_mv", config, (), (note, *_dropped(model, "incremental_mv"))
+            model, "incremental_mv", config, (), (note, *dropped_notes(model, "incremental_mv"))
         )
     today = (*problems(model, query, writers), *_reads_a_view(query, decisions))
     try:
@@ -175,8 +195,8 @@ def _decide_view(
         attached = attach_to_target(select, lambda name: _upstream(name, decisions))
     except CompilationError as error:
         note = f"A trigger on the other model's states cannot maintain it. {_message(error)}"
-        config = _config(model, "view", drop=_STORAGE)
-        return Decision(model, "view", config, today, (note, *_dropped(model, "view")))
+        config = new_config(model, "view", drop=_STORAGE)
+        return Decision(model, "view", config, today, (note, *dropped_notes(model, "view")))
     try:
         split = split_query(attached)
     except CompilationError as error:
@@ -220,6 +240,12 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
             drop.append("order_by")
         if not _columns(model.config.get("partition_by")) <= set(keys):
             drop.append("partition_by")
+        if model.config.get("ttl") and not _columns(model.config["ttl"]) <= set(keys):
+            drop.append("ttl")
+            notes.append(
+                f"Its ttl is dropped, so that all rows stay: only a key of the groups "
+                f"({', '.join(keys)}) can say when a group leaves."
+            )
     elif not model.config.get("order_by"):
         notes.append("It aggregates nothing: give config order_by.")
     if model.config.get("catchup") is False:
@@ -233,16 +259,16 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
         notes = [f"It writes into the target of {model.target}, as one of several."]
     elif model.rewritten:
         notes.append("It is the view and its table in one: the view that wrote into it is its SQL.")
-    config = _config(model, "incremental_mv", drop=tuple(drop))
+    config = new_config(model, "incremental_mv", drop=tuple(drop))
     if model.rewritten == SHARED:
         config["target"] = repr(model.target)
-    everything = (*notes, *_dropped(model, "incremental_mv"))
+    everything = (*notes, *dropped_notes(model, "incremental_mv"))
     return Decision(model, "incremental_mv", config, today, everything, split)
 
 
 def _refreshed(model: ModelFile) -> Decision:
     """Return the decision on a view that is refreshed on a schedule: it stays one."""
-    config = _config(model, "materialized_view", drop=())
+    config = new_config(model, "materialized_view", drop=())
     for name in _OF_REFRESHED:
         if name in model.call.texts:
             config[name] = model.call.texts[name]
@@ -252,18 +278,22 @@ def _refreshed(model: ModelFile) -> Decision:
         "It is refreshed by the processes that have the warehouse open for writing, as by a server."
     )
     dropped = tuple(
-        n for n in _dropped(model, "materialized_view") if n.split()[0] not in _OF_REFRESHED
+        n for n in dropped_notes(model, "materialized_view") if n.split()[0] not in _OF_REFRESHED
     )
     return Decision(model, "materialized_view", config, (), (note, *dropped))
 
 
 def _as_table(model: ModelFile, today: tuple[str, ...], note: str) -> Decision:
     """Return the decision that a view becomes a table, which each dbt run computes anew."""
-    config = _config(model, "table", drop=())
+    config = new_config(model, "table", drop=())
     if ":begin" not in model.text and engine_of(model) in _MERGING:
         # The SELECT has each key once; merges could only join rows of different keys.
         config["engine"] = "'MergeTree'"
-    notes = (note, "Until then it is a table, right after each dbt run.", *_dropped(model, "table"))
+    notes = (
+        note,
+        "Until then it is a table, right after each dbt run.",
+        *dropped_notes(model, "table"),
+    )
     return Decision(model, "table", config, today, notes)
 
 
@@ -308,7 +338,8 @@ def _decide_incremental(model: ModelFile) -> Decision:
         notes.append(f"{strategy} without a unique_key appends, and says so now.")
     elif strategy in ("legacy", None) and model.config.get("unique_key"):
         changes["incremental_strategy"] = "'delete+insert'"
-        notes.append("A unique_key without a strategy is delete+insert, and says so now.")
+        said = "legacy" if strategy else "A unique_key without a strategy"
+        notes.append(f"{said} is delete+insert, and says so now.")
     elif strategy in _STRATEGIES:
         changes["incremental_strategy"] = repr(_STRATEGIES[str(strategy)])
         notes.append(f"The strategy {strategy} is called {_STRATEGIES[str(strategy)]}.")
@@ -325,51 +356,14 @@ def _decide_table(model: ModelFile) -> Decision:
 
 def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list[str]) -> Decision:
     """Return the decision on a model that stays a stored table; no new text if nothing changes."""
-    dropped = _dropped(model, becomes)
+    dropped = dropped_notes(model, becomes)
     engine = str(model.config.get("engine") or "")
     renamed = becomes != model.materialized or re.match(r"Replicated|Shared|Distributed", engine)
     if not changes and not dropped and not renamed and "settings" not in model.config:
         return Decision(model, becomes, None, (), tuple(notes))
     drop = _OF_DICTIONARY if model.materialized == "dictionary" else ()
-    config = {**_config(model, becomes, drop=drop), **changes}
+    config = {**new_config(model, becomes, drop=drop), **changes}
     return Decision(model, becomes, config, (), (*notes, *dropped))
-
-
-def _config(model: ModelFile, materialized: str, drop: tuple[str, ...]) -> dict[str, str]:
-    """Return the arguments of the new config call, by name, as texts.
-
-    A dropped config that YAML gives the model is set to none, since the call cannot unset it."""
-    config = {"materialized": repr(materialized)}
-    for name, text in model.call.texts.items():
-        if name == "materialized" or name in drop or name in _dropped_from(materialized):
-            continue
-        config["table_settings" if name == "settings" else name] = text
-    engine = model.call.values.get("engine")
-    if "engine" in config and isinstance(engine, str):
-        plain = re.sub(r"^(Replicated|Shared)(\w+)(\(.*)?$", r"\2", engine.strip())
-        if plain.startswith("Distributed"):
-            del config["engine"]
-        elif plain != engine.strip():
-            config["engine"] = repr(plain)
-    for name in (*drop, *_dropped_from(materialized)):
-        if model.inherited.get(name) is not None:
-            config[name] = "none"
-    return config
-
-
-def _dropped_from(materialized: str) -> Mapping[str, str]:
-    """Return the keys that mean nothing to a materialization, each with the reason."""
-    kept = _OF_FILLED if materialized in ("table", "incremental") else ()
-    return {name: why for name, why in _DROPPED.items() if name not in kept}
-
-
-def _dropped(model: ModelFile, becomes: str) -> tuple[str, ...]:
-    """Return a note for each config that means nothing here and that a user may look for."""
-    return tuple(
-        f"{name} is dropped: {why}."
-        for name, why in _dropped_from(becomes).items()
-        if why and model.config.get(name) is not None
-    )
 
 
 # --- direct writes, and what calls a dictionary

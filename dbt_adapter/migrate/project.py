@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from .model_text import ConfigCall, config_call
+
+_NO_CALL = ConfigCall(0, 0, {}, {})
+_SNAPSHOT = re.compile(r"\{%-?\s*snapshot\s+(\w+)\s*-?%\}")
 
 
 class ProjectError(Exception):
@@ -42,11 +46,16 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class DbtProject:
-    """A project: its folder, dbt_project.yml, and its SQL models by name."""
+    """A project: its folder, dbt_project.yml, and its SQL models by name.
+
+    `others` are its snapshots and seeds. `event_times` names what has an `event_time`: models, seeds
+    and snapshots by name, sources as `source.table`."""
 
     root: Path
     settings: Mapping[str, Any]
     models: Mapping[str, ModelFile]
+    others: Mapping[str, ModelFile] = field(default_factory=dict)
+    event_times: frozenset[str] = frozenset()
 
     @property
     def profile(self) -> str:
@@ -59,18 +68,102 @@ def read_project(root: Path) -> DbtProject:
     settings = _yaml(root / "dbt_project.yml")
     if not settings:
         raise ProjectError(f"{root} has no dbt_project.yml, so it is no dbt project.")
-    folders = [root / str(p) for p in settings.get("model-paths") or ["models"]]
-    properties: dict[str, Mapping[str, Any]] = {}
-    for folder in folders:
-        for path in sorted([*folder.rglob("*.yml"), *folder.rglob("*.yaml")]):
-            for model in _yaml(path).get("models") or []:
-                properties[str(model.get("name"))] = model.get("config") or {}
+    folders = _folders(root, settings, "model-paths", "models")
+    properties = Properties.read(
+        (
+            *folders,
+            *_folders(root, settings, "seed-paths", "seeds"),
+            *_folders(root, settings, "snapshot-paths", "snapshots"),
+        )
+    )
     models: dict[str, ModelFile] = {}
     for folder in folders:
         for path in sorted(folder.rglob("*.sql")):
-            tree = _tree_config(settings, path.relative_to(folder))
-            models[path.stem] = _model(root, path, {**tree, **properties.get(path.stem, {})})
-    return DbtProject(root, settings, models)
+            tree = _tree_config(settings, "models", path.relative_to(folder))
+            own = properties.of("models", path.stem)
+            models[path.stem] = _model(root, path, {**tree, **own})
+    others = {node.name: node for node in _others(root, settings, properties)}
+    timed = {n.name for n in (*models.values(), *others.values()) if n.config.get("event_time")}
+    return DbtProject(root, settings, models, others, frozenset(timed | properties.timed_sources))
+
+
+def _folders(root: Path, settings: Mapping[str, Any], key: str, default: str) -> list[Path]:
+    """Return the folders of a key of dbt_project.yml, such as model-paths."""
+    return [root / str(p) for p in settings.get(key) or [default]]
+
+
+def _others(root: Path, settings: Mapping[str, Any], properties: Properties) -> Iterator[ModelFile]:
+    """Yield the seeds and snapshots of the project, those of YAML files alone too."""
+    for folder in _folders(root, settings, "seed-paths", "seeds"):
+        for path in sorted(folder.rglob("*.csv")):
+            tree = _tree_config(settings, "seeds", path.relative_to(folder))
+            own = properties.of("seeds", path.stem)
+            inherited = {**tree, **own, "materialized": "seed"}
+            place = path.relative_to(root)
+            yield ModelFile(path.stem, place, "", _NO_CALL, inherited, inherited=inherited)
+    in_files: set[str] = set()
+    for folder in _folders(root, settings, "snapshot-paths", "snapshots"):
+        for path in sorted(folder.rglob("*.sql")):
+            names = _SNAPSHOT.findall(path.read_text(encoding="utf-8"))
+            in_files.update(names)
+            for name in names[:1]:
+                tree = _tree_config(settings, "snapshots", path.relative_to(folder))
+                own = properties.of("snapshots", name)
+                node = _model(root, path, {**tree, **own, "materialized": "snapshot"})
+                several = "it has several snapshots" if len(names) > 1 else node.problem
+                yield replace(node, name=name, problem=several)
+    for (kind, name), place in properties.places.items():
+        if kind == "snapshots" and name not in in_files:
+            tree = _tree_config(settings, "snapshots", Path(name))
+            inherited = {**tree, **properties.of(kind, name), "materialized": "snapshot"}
+            place = place.relative_to(root)
+            yield ModelFile(name, place, "", _NO_CALL, inherited, inherited=inherited)
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What the YAML files of a project say: the config of each node by section and name, the file
+    where it stands, and the sources that have an `event_time`."""
+
+    configs: Mapping[tuple[str, str], Mapping[str, Any]]
+    places: Mapping[tuple[str, str], Path]
+    timed_sources: frozenset[str]
+
+    @classmethod
+    def read(cls, folders: Iterable[Path]) -> Properties:
+        """Read all YAML files of the folders. Raises ProjectError."""
+        configs: dict[tuple[str, str], Mapping[str, Any]] = {}
+        places: dict[tuple[str, str], Path] = {}
+        timed: set[str] = set()
+        for folder in dict.fromkeys(folders):
+            for path in sorted([*folder.rglob("*.yml"), *folder.rglob("*.yaml")]):
+                content = _yaml(path)
+                for section in ("models", "seeds", "snapshots"):
+                    for node in _mappings(content.get(section)):
+                        key = (section, str(node.get("name")))
+                        configs[key], places[key] = node.get("config") or {}, path
+                for source in _mappings(content.get("sources")):
+                    timed.update(_timed_tables(source))
+        return cls(configs, places, frozenset(timed))
+
+    def of(self, section: str, name: str) -> Mapping[str, Any]:
+        """Return the config that YAML gives a node."""
+        return self.configs.get((section, name), {})
+
+
+def _timed_tables(source: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the tables of a source that have an `event_time`, their own or the source's."""
+    whole = (source.get("config") or {}).get("event_time")
+    for table in _mappings(source.get("tables")):
+        if (table.get("config") or {}).get("event_time", whole):
+            yield f"{source.get('name')}.{table.get('name')}"
+
+
+def _mappings(listed: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the mappings of a list of a YAML file."""
+    yield from (
+        one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, Mapping)
+    )
 
 
 def _model(root: Path, path: Path, inherited: Mapping[str, Any]) -> ModelFile:
@@ -84,9 +177,9 @@ def _model(root: Path, path: Path, inherited: Mapping[str, Any]) -> ModelFile:
     return ModelFile(path.stem, path.relative_to(root), text, call, config, problem, inherited)
 
 
-def _tree_config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the config that the tree `models:` of dbt_project.yml gives a model."""
-    tree = settings.get("models") or {}
+def _tree_config(settings: Mapping[str, Any], section: str, path: Path) -> dict[str, Any]:
+    """Return the config that a tree of dbt_project.yml, such as `models:`, gives a node."""
+    tree = settings.get(section) or {}
     config: dict[str, Any] = {}
     for level in _levels(tree, (str(settings.get("name")), *path.parts[:-1], path.stem)):
         plain = {k: v for k, v in level.items() if not isinstance(v, Mapping)}

@@ -20,7 +20,8 @@ def report_lines(decisions: Sequence[Decision]) -> list[str]:
         lines += [f"    here:  {note}" for note in decision.notes]
     views = [d for d in decisions if d.model.materialized != d.becomes]
     wrong = [d for d in decisions if d.today]
-    summary = f"{len(decisions)} models, {len(views)} become something else"
+    models = [d for d in decisions if d.model.materialized not in ("seed", "snapshot")]
+    summary = f"{len(models)} models, {len(views)} become something else"
     if wrong:
         count = sum(len(d.today) for d in wrong)
         summary += f"; {count} findings in {len(wrong)} of them today"

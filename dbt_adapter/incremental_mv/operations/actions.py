@@ -8,6 +8,9 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from olapdb.errors import Error
+from olapdb.sql.parser import parse_expression
+
 from ...relation import string_literal
 from ..live import read_view_problem, restore_read_view, trigger_problem
 from ..names import ModelNames
@@ -32,7 +35,9 @@ class Request:
 
     def partitions(self) -> list[str]:
         """Return the ids of the partitions that are asked for; empty means all."""
-        chosen = self.options.get("partitions") or self.options.get("partition")
+        chosen = self.options.get("partitions")
+        if chosen is None:
+            chosen = self.options.get("partition")
         return listed([str(chosen)] if isinstance(chosen, str | int) else chosen)
 
 
@@ -121,12 +126,13 @@ def replay(request: Request, model: Model) -> Report:
 def _replay_clauses(request: Request) -> list[str]:
     """Return the clauses of SYSTEM REPLAY VIEW, one for each statement to run.
 
-    Raises DbtRuntimeError if the arguments choose slices in more than one way."""
+    Raises DbtRuntimeError if the arguments choose slices in more than one way, or `where` is more
+    than one expression."""
     options = request.options
     chosen = [
         name
         for name in ("partition", "partitions", "where", "since", "all", "stale")
-        if options.get(name)
+        if options.get(name) is not None and options[name] is not False
     ]
     if len(chosen) > 1:
         raise DbtRuntimeError(
@@ -137,12 +143,22 @@ def _replay_clauses(request: Request) -> list[str]:
         case ["partition" | "partitions"]:
             return [f"PARTITION ID {string_literal(p)}" for p in request.partitions()]
         case ["where"]:
-            return [f"WHERE {options['where']}"]
+            return [f"WHERE ({_condition(str(options['where']))}\n)"]  # a comment may end it
         case ["since"]:
             return [f"FROM {string_literal(str(options['since']))}"]
         case ["all"]:
             return [""]
     return ["STALE"]
+
+
+def _condition(where: str) -> str:
+    """Return the text of a condition. Raises DbtRuntimeError unless it is one expression, so that no
+    other statement comes with it."""
+    try:
+        parse_expression(where)
+    except Error as error:
+        raise DbtRuntimeError(f"replay: where is no condition: {error}") from error
+    return where
 
 
 def _replay_rows(names: ModelNames, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:

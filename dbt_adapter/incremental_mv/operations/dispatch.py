@@ -32,13 +32,27 @@ _FLAGS = ("confirm", "dry_run", "discard_bypass", "stale", "all", "full_refresh"
 """The arguments that are true or false."""
 
 
-def check_flags(operation: str, options: Mapping[str, object]) -> None:
-    """Raise DbtRuntimeError if an argument that is true or false is something else: the text 'no'
-    would count as true."""
+_CHOOSING = ("models", "select", "partition", "partitions", "where", "since")
+"""The arguments that choose models or slices; without them an operation takes all, or the stale ones."""
+
+
+def check_arguments(operation: str, options: Mapping[str, object]) -> None:
+    """Raise DbtRuntimeError if an argument that is true or false is something else, since the text
+    'no' would count as true; or if one that chooses is empty, since it would choose all."""
+    for name in _CHOOSING:
+        if _is_empty(options.get(name)):
+            raise DbtRuntimeError(
+                f"{operation}: {name} is empty. Leave it out, or give what it is to choose."
+            )
     for name in _FLAGS:
         value = options.get(name)
         if value is not None and not isinstance(value, bool):
             raise DbtRuntimeError(f"{operation}: {name} is true or false, not {value!r}.")
+
+
+def _is_empty(value: object) -> bool:
+    """Return whether an argument that was given chooses nothing; the number 0 may be a partition."""
+    return value is False or (isinstance(value, str | list | dict) and not value)
 
 
 def run(

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dbt_common.exceptions import DbtRuntimeError
+
 from .project import is_model
 
 TEST_NAMES = ("reconciled", "reconciles_with_source")
@@ -49,9 +51,14 @@ def write_tests(
 
     Each model of the project `project` that no other test reconciles gets a file. Generated files
     of models that are gone, or have a test of their own by now, are removed; a file of the same
-    name that a person wrote stays."""
+    name that a person wrote stays. Raises DbtRuntimeError for a folder outside of the project."""
     listed = list(nodes)
     home = Path(root) / folder
+    if not home.resolve().is_relative_to(Path(root).resolve()):
+        raise DbtRuntimeError(
+            f"generate_reconciliation_tests: the folder {folder} is outside of the project {root}. "
+            "Give one of its test-paths, or a folder in one."
+        )
     generated = {path for path in sorted(home.glob("*.sql")) if _is_generated(path)}
     paths = frozenset(path.relative_to(root).as_posix() for path in generated)
     expected = {

@@ -24,7 +24,9 @@ def _drawn_order(offsets: np.ndarray, environment: Environment, *call: object) -
 
 def _shuffle(*, partial: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Return a resolver of arrayShuffle(array[, seed]), or with `partial` of
-    arrayPartialShuffle(array[, limit[, seed]]), which draws the first `limit` elements alone."""
+    arrayPartialShuffle(array[, limit[, seed]]), which draws the first `limit` elements alone.
+
+    The generator goes from row to row, with a seed too: equal arrays of two rows are in two orders."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; limit and seed are constants."""
@@ -54,7 +56,7 @@ def _shuffle(*, partial: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
             shuffled = columns.lists_from(offsets, elements.take(from_numpy(order)))
             return shuffled if array.null_count == 0 else array
 
-        return ScalarCall(name, arguments[0].type, kernel, "row" if seed is None else "pure")
+        return ScalarCall(name, arguments[0].type, kernel, "row")
 
     return resolve
 

@@ -289,6 +289,13 @@ def _source(
                 hint=f"Select FROM {target_name}.",
                 position=name.position,
             )
+        case View() if source.engine_name == "Buffer":
+            raise errors.QueryNotSupportedInMaterializedView(
+                f"View {view} reads FROM the Buffer {name}: what is inserted into it goes to its table"
+                " at once, and fires the views of that.",
+                hint=f"Select FROM the table of {name}.",
+                position=name.position,
+            )
         case View():
             raise errors.QueryNotSupportedInMaterializedView(
                 f"View {view} reads FROM the view {name}, into which nothing is inserted, so"

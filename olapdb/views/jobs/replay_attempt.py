@@ -23,7 +23,8 @@ from typing import Literal
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.staging import Staging
 from olapdb.config import Settings
-from olapdb.errors import CommitConflict
+from olapdb.engine.layout import UNPARTITIONED
+from olapdb.errors import BadArguments, CommitConflict
 from olapdb.ingest.block_parts import PLACEHOLDER_PARTITION
 from olapdb.ingest.dimension_requirements import dimension_requirements
 from olapdb.ingest.read_parts import Pin, deleting_on_failure, discard
@@ -232,6 +233,7 @@ class ReplayAttempt:
             p: [old_part for old_part in parts if not old_part.written_by(unreplayed_writers)]
             for p, parts in replaced_parts.items()
         }
+        self._refuse_unknown(replayed_parts, added)
         self._refuse_retained(replayed_parts, added, frozen_before, writer_ids)
         new_changes += placeholder_changes(
             views, self.snapshot, target, removed, now.parts(target.id), new_changes
@@ -269,6 +271,36 @@ class ReplayAttempt:
             )
             for partition, parts in sorted(replayed_parts.items())
         )
+
+    def _refuse_unknown(self, old: Mapping[str, list[Part]], added: Iterable[AddPart]) -> None:
+        """Raise BadArguments if the statement names one partition of which nobody knows: the target
+        has no rows of it, and had none that a commit removed, none is stale, and the source makes
+        none."""
+        if not self.explicit or self.slices is None:
+            return
+        target = self.view.target_id
+        table = self.snapshot.by_id(target)
+        if isinstance(table, Table) and not table.partition_key and self.slices == {UNPARTITIONED}:
+            return
+        known = {part.partition_id for part in self.snapshot.parts(target) if part.rows}
+        made = {change.part.partition_id for change in added}
+        stale = stale_slices(self.snapshot, self.view)
+        for partition in self.slices:
+            if (
+                old[partition]
+                or partition in known | made
+                or self.snapshot.data_version(target, partition)
+            ):
+                continue
+            if stale is None or partition in stale:
+                continue
+            ids = sorted(known)
+            listed = ", ".join(ids[:20]) + (", …" if len(ids) > 20 else "")
+            raise BadArguments(
+                f"The target of {view_name(self.view)} has no partition {partition}, and the source"
+                " has no rows of it.",
+                hint=f"REPLAY takes a partition of the target. It has {listed or 'none yet'}.",
+            )
 
     # --- frozen rows
 

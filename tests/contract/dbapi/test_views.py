@@ -120,6 +120,17 @@ def test_errors_say_what_there_is(connection: Connection) -> None:
         view.replay(partition="202401", stale=True)
     with pytest.raises(BadArguments, match="199901"):
         view.backfill(partition="199901")
+    with pytest.raises(BadArguments, match="no partition 199901") as nowhere:
+        view.replay(partition="199901")
+    assert "none yet" in str(nowhere.value.hint)
+    view.backfill()
+    with pytest.raises(BadArguments, match="no partition 2024-01") as misspelt:
+        view.replay(partition="2024-01", discard_bypass=True)
+    assert "It has 202401, " in str(misspelt.value.hint)
+    connection.execute("DELETE FROM events WHERE day < '2024-02-01'")
+    (emptied,) = view.replay(partition="202401")
+    assert (emptied.rows_after, emptied.status) == (0, "replayed")
+    assert view.replay(partition="202401") != (), "a partition that there was"
     with pytest.raises(FrozenInstanceError):
         view.status().verdict = "proven"  # type: ignore[misc]
 

@@ -32,12 +32,14 @@ WRONG = {
     "names": ("{name: total,", "{name: surplus,"),
     "states": ("\"day >= '2020-01-01'\"", "'n > 0'"),
     "unknown": ("\"day >= '2020-01-01'\"", "'nothing > 0'"),
+    "codec": ("{name: day, data_type: Date", "{name: day, data_type: Date, codec: ZSTD"),
 }
 REASONS = {
     "types": "This model has an enforced contract that failed",
     "names": "This model has an enforced contract that failed",
     "states": "the target has states of parts of a group",
     "unknown": "which is no column",
+    "codec": "the contract gives day a codec or ttl",
 }
 
 

@@ -342,3 +342,70 @@ def test_explicit_targets_inherited_engines_views_and_dictionaries(
             ("select count() from analytics.known", 5),
         ):
             assert connection.execute(query).fetchall() == [(expected,)], query
+
+
+CLUSTERED = {
+    "dbt_project.yml": "name: p\nprofile: p\nseeds: {p: {+sharding_key: code}}\n",
+    "models/schema.yml": "sources: [{name: raw, schema: raw, tables: [{name: events}, "
+    "{name: clicks, config: {event_time: ts}}]}]\n"
+    "models: [{name: lacking, config: {enabled: false}}]\n",
+    "models/by_kind.sql": VIEW.format(
+        "engine='SummingMergeTree', order_by='kind', ttl='ts + INTERVAL 1 DAY', indexes=[{'name': "
+        "'i', 'definition': 'kind TYPE set(9)'}], projections=[{'name': 'q', 'query': 'select 1'}]",
+        "select kind, count() as n, max(ts) as ts from {{ source('raw', 'events') }} group by kind",
+    ),
+    "models/secured.sql": "{{ config(materialized='view', sql_security='definer', definer='me') }}\n"
+    "select kind from {{ source('raw', 'events') }}",
+    "models/whole.sql": "{{ config(materialized='incremental', incremental_strategy='microbatch', "
+    "event_time='ts', begin='2024-01-01', batch_size='year', order_by='ts') }}\n"
+    "-- not read: {{ source('raw', 'clicks') }}\n"
+    "select ts, kind from {{ source('raw', 'events') }}",
+    "models/joined.sql": "{{ config(materialized='incremental', incremental_strategy='microbatch', "
+    "event_time='ts', begin='2024-01-01', batch_size='year', order_by='ts') }}\n"
+    "select c.ts as ts, e.kind as kind from {{ source('raw', 'clicks') }} as c "
+    "left join {{ source('raw', 'events') }} as e on e.ts = c.ts",
+    "models/lacking.sql": "{{ config(materialized='incremental', incremental_strategy='microbatch', "
+    "order_by='ts') }} select ts from {{ source('raw', 'clicks') }}",
+    "snapshots/kept.sql": "{% snapshot kept %}\n{{ config(target_schema='analytics', "
+    "unique_key='kind', strategy='check', check_cols=['kind'], engine='ReplicatedMergeTree', "
+    "sharding_key='kind') }}\nselect distinct kind from {{ source('raw', 'events') }}\n{% endsnapshot %}",
+    "seeds/codes.csv": "code\na\n",
+}
+
+
+def test_microbatches_snapshots_and_keys_of_a_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report names each, and dbt builds all that it does not call wrong."""
+    assert main([str(write(tmp_path / "old", CLUSTERED)), "--out", str(tmp_path / "new")]) == 0
+    report = capsys.readouterr().out
+    for line in (
+        "its input raw.events has no event_time, so that each batch reads all rows of it",
+        "its config lacks event_time, begin, batch_size; dbt runs a microbatch model only with",
+        "here:  sql_security is dropped: the warehouse has one user.",
+        "here:  projections is dropped: a table has them. Add them to the target by a post_hook",
+        "here:  indexes is dropped: a table has them.",
+        "Its ttl is dropped, so that all rows stay: only a key of the groups (kind)",
+        "snapshots/kept.sql: snapshot, other config",
+        "seeds/codes.csv: seed, unchanged",
+        "Remove sharding_key from its YAML, since a run refuses what means nothing.",
+        "5 models,",
+    ):
+        assert line in report, report
+    assert "raw.clicks has no event_time" not in report
+    assert report.count("has no event_time") == 1, "a joined table needs none"
+    project = tmp_path / "new" / "dbt_project.yml"
+    project.write_text("name: p\nprofile: p\n")
+    monkeypatch.chdir(tmp_path / "new")
+    with olapdb.connect(str(tmp_path / "new" / "warehouse")) as connection:
+        connection.execute(
+            "create database raw; "
+            "create table raw.events (ts DateTime, kind String) engine = MergeTree order by ts; "
+            "create table raw.clicks (ts DateTime) engine = MergeTree order by ts; "
+            "insert into raw.events values ('2024-01-05 00:00:00', 'a'), ('2025-01-05 00:00:00', 'b');"
+            "insert into raw.clicks select ts from raw.events"
+        )
+        run("build", "--exclude", "whole")
+        for table, expected in (("by_kind", 2), ("secured", 2), ("joined", 2), ("kept", 2)):
+            query = f"select count() from analytics.{table}"
+            assert connection.execute(query).fetchall() == [(expected,)], table

@@ -92,10 +92,12 @@ class TestOperations(OperationsProject):
         assert re.search(r"daily +REPLAY IF CHANGED .*hourly, replayed before", log), log
         log = operate("replay", "{models: carrier, partition: '201302'}")
         assert re.search(r"by_carrier +201302 +replayed", log)
-        for operation in ("replay", "reconcile"):
-            log = operate(operation, "{models: carrier, partition: '2013-02'}")
-            assert "by_carrier has no partition 2013-02" in log, operation
-            assert "ids of its partitions are 201301, 201302" in log, operation
+        log = operate("reconcile", "{models: carrier, partition: '2013-02'}")
+        assert "by_carrier has no partition 2013-02" in log
+        assert "ids of its partitions are 201301, 201302" in log
+        log = operate("replay", "{models: carrier, partition: '2013-02'}", succeeds=False)
+        assert "has no partition 2013-02, and the source has no rows of it" in log
+        assert "It has 201301, 201302" in log
         operate("replay", "{models: hourly, since: '2013-02-01', stale: true}", succeeds=False)
         log = operate("replay", "{models: hourly, where: \"hour >= '2013-02-01 00:00:00'\"}")
         assert re.search(r"hourly +all +replayed", log)
@@ -268,6 +270,25 @@ class TestRollback(OperationsProject):
         assert "replay: all is true or false, not 'no'." in log
         log = operate("drop_orphans", "{confirm: 'false'}", succeeds=False)
         assert "drop_orphans: confirm is true or false, not 'false'." in log
+
+    def test_arguments_that_choose_nothing_or_say_more(self, warehouse: ProjectWarehouse) -> None:
+        run_dbt(["run", "--select", "carrier"])
+        for arguments in ("{models: []}", "{models: carrier, partitions: []}", "{select: ''}"):
+            log = operate("reconcile", arguments, succeeds=False)
+            assert "is empty. Leave it out, or give what it is to choose." in log, arguments
+        # 0 is the id of a partition, and no flag.
+        log = operate("replay", "{models: carrier, partition: 0}", succeeds=False)
+        assert "has no partition 0, and the source has no rows of it" in log
+        assert "by_carrier has no partition 0" in operate(
+            "reconcile", "{models: carrier, partition: 0}"
+        )
+        where = "1; DROP TABLE raw.flights"
+        log = operate("replay", f"{{models: carrier, where: '{where}'}}", succeeds=False)
+        assert "replay: where is no condition" in log
+        count = warehouse.connection.execute("SELECT count() FROM raw.flights").fetchall()
+        assert count[0][0] > 0
+        log = operate("generate_reconciliation_tests", "{folder: ../elsewhere}", succeeds=False)
+        assert "the folder ../elsewhere is outside of the project" in log
 
     def test_models_over_it_are_named_with_the_command_that_mends_them(
         self, warehouse: ProjectWarehouse

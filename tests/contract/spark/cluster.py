@@ -1,5 +1,10 @@
 """A standalone Spark cluster of processes on this machine: a master, and workers started one by one,
-each in a mount namespace of its own where it is to see other folders than the driver does."""
+each in a mount namespace of its own where it is to see other folders than the driver does.
+
+The kernel ends each of them with the thread that started it, so that a run of the tests that is killed
+leaves no JVM behind: a worker ends its executors, and a JVM whose Python has ended reads the end of its
+input.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +22,18 @@ import pyspark
 from olapdb.spark.java import find_java, make_java_home
 
 HOST = "127.0.0.1"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a JVM that works for some seconds: compiling more than that takes cores from the others."""
 WORKER_SECONDS_MAX = 120
+ENDS_WITH_THIS_THREAD = ("setpriv", "--pdeathsig", "KILL")
+"""Begins a command whose process the kernel kills when the thread that started it ends."""
 
 
 def can_unshare() -> bool:
     """Return whether this process may make mount namespaces: it is root, and no sandbox forbids it."""
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True
+        [*ENDS_WITH_THIS_THREAD, "unshare", "--mount", "sh", "-c", "mount -t tmpfs none /mnt"],
+        capture_output=True,
     )
     return done.returncode == 0
 
@@ -48,6 +58,8 @@ class Cluster:
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
             "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "192m",
+            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+            "SPARK_LAUNCHER_OPTS": SHORT_LIVED,
             "SPARK_LOCAL_DIRS": str(folder / "scratch"),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_NO_DAEMONIZE": "1",
@@ -112,6 +124,7 @@ class Cluster:
         if mounts:
             script = f"set -e; {mounts}; exec {shlex.join(command)}"
             command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
+        command = [*ENDS_WITH_THIS_THREAD, *command]
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes.append(
                 subprocess.Popen(

@@ -23,11 +23,12 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, Error
 from olapdb.maintenance.check import check_database
 from olapdb.spark import read_table, spark_session, write_dataframe
+from tests.contract.spark.cluster import SHORT_LIVED
 
 ROWS = 4_000
 PARTITIONS = 4
 WAREHOUSES = ("shared", "hidden", "copied", "overlaid")
-EXECUTORS_SECONDS_MAX = 180
+EXECUTORS_SECONDS_MAX = 600
 SOURCE = f"""
 CREATE TABLE events (p UInt8, k UInt64, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k
 SETTINGS inline_bytes_max = 0, index_granularity = {ROWS // PARTITIONS // 2}
@@ -47,6 +48,8 @@ def main(master: str, folder: Path) -> None:
         prewarm=False,
         conf={
             "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": SHORT_LIVED,
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.default.parallelism": str(PARTITIONS),

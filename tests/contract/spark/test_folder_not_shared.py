@@ -9,21 +9,30 @@ it writes goes elsewhere.
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.contract.spark.cluster import Cluster, can_unshare, driver_environment
+from tests.contract.spark.cluster import (
+    ENDS_WITH_THIS_THREAD,
+    Cluster,
+    can_unshare,
+    driver_environment,
+)
 from tests.contract.spark.cluster_driver import PARTITIONS, ROWS, WAREHOUSES
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.timeout(900),
     pytest.mark.skipif(not can_unshare(), reason="mount namespaces need root"),
     pytest.mark.feature("spark"),
 ]
@@ -32,7 +41,7 @@ WORK = ("read", "write", "reconcile", "backfill", "replay")
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the outcome of each step as the driver prints it, by warehouse."""
     folder = tmp_path_factory.mktemp("cluster")
     warehouses, elsewhere = folder / "warehouses", folder / "elsewhere"
@@ -40,30 +49,38 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     elsewhere.mkdir()
     with Cluster(folder) as cluster:
         cluster.add_worker("a")
-        driver = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.contract.spark.cluster_driver",
-                cluster.master,
-                str(warehouses),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=driver_environment(),
-            stderr=subprocess.PIPE,
-        )
-        assert driver.stdout is not None
-        alone = driver.stdout.readline()
-        if not alone:
-            pytest.fail(f"{driver.communicate()[1]}\n{cluster.log()}")
-        assert json.loads(alone) == {"alone": dict.fromkeys(WAREHOUSES, ROWS)}
-        cluster.add_worker("b", mounts(warehouses, elsewhere))
-        out, err = driver.communicate("joined\n")
+        with started_driver(cluster, warehouses) as driver:
+            assert driver.stdout is not None
+            alone = driver.stdout.readline()
+            if not alone:
+                pytest.fail(f"{driver.communicate()[1]}\n{cluster.log()}")
+            assert json.loads(alone) == {"alone": dict.fromkeys(WAREHOUSES, ROWS)}
+            cluster.add_worker("b", mounts(warehouses, elsewhere))
+            out, err = driver.communicate("joined\n")
         if driver.returncode != 0:
             pytest.fail(f"{err}\n{cluster.log()}")
-        yield json.loads(out)
+    result: dict[str, Any] = json.loads(out)
+    return result
+
+
+@contextmanager
+def started_driver(cluster: Cluster, warehouses: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the driver; at the end of the body, and of this thread, it is gone with its JVM."""
+    module = "tests.contract.spark.cluster_driver"
+    with subprocess.Popen(
+        [*ENDS_WITH_THIS_THREAD, sys.executable, "-m", module, cluster.master, str(warehouses)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=driver_environment(),
+        start_new_session=True,
+    ) as driver:
+        try:
+            yield driver
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
 
 
 def mounts(warehouses: Path, elsewhere: Path) -> str:

@@ -180,7 +180,8 @@ def test_a_table_of_an_operation() -> None:
 
 
 def test_progress_has_the_rate_and_the_time_left() -> None:
-    times = iter((0.0, 2.0, 4.0))
+    """The start of Spark, before the first chunk is planned, is no part of the rate."""
+    times = iter((0.0, 50.0, 52.0, 54.0))
     progress = BackfillProgress("d.m", lambda: next(times))
     events = [ChunkEvent("planned", "BACKFILL", "v", i, 2, "2013", rows=1000) for i in (0, 1)]
     first = ChunkEvent("published", "BACKFILL", "v", 0, 2, "2013", rows=1000, target_rows=7)

@@ -56,6 +56,20 @@ def test_elements_of_a_table() -> None:
     assert model.primary_key() == ["from"]
 
 
+def test_codecs_and_ttls_of_columns() -> None:
+    model = contract(
+        {"name": "id", "data_type": "Int64", "codec": "Delta, ZSTD(3)"},
+        {"name": "ip", "data_type": "String", "ttl": "ts + INTERVAL 1 DAY", "codec": "LZ4"},
+        {"name": "ts", "data_type": "DateTime"},
+    )
+    assert model.elements(OlapdbAdapter.process_parsed_constraint) == [
+        "`id` Int64 CODEC(Delta, ZSTD(3))",
+        "`ip` String CODEC(LZ4) TTL ts + INTERVAL 1 DAY",
+        "`ts` DateTime",
+    ]
+    assert model.stored_otherwise() == ["id", "ip"]
+
+
 def test_a_contract_compares_meanings_of_types() -> None:
     not_null = [{"type": "not_null"}]
     model = contract(

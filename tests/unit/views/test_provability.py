@@ -192,6 +192,8 @@ MARKED = [
     ("plain", "SELECT k, hasColumnInTable('default', 'mt', 'w') AS n FROM s", "hasColumnInTable()"),
     ("plain", "SELECT s.k AS k, dice.w AS n FROM s JOIN dice ON s.k = dice.k", "rand()"),
     ("plain", "SELECT s.k AS k, dicey.r AS n FROM s JOIN dicey ON s.k = dicey.k", "rand()"),
+    ("plain", "SELECT k, arrayShuffle(a, 42)[1] AS n FROM s", "arrayShuffle()"),
+    ("plain", "SELECT k, arrayPartialShuffle(a, 1, 42)[1] AS n FROM s", "arrayPartialShuffle()"),
     ("plain", "WITH now() AS t SELECT k, toInt64(t) AS n FROM s", "now()"),
     # sources whose merges drop rows
     ("sums", "SELECT k, sum(w) AS n FROM summ GROUP BY k", "zero"),
