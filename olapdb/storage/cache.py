@@ -15,6 +15,7 @@ INLINE_BYTES_MAX = 64 << 20
 INDEX_BYTES_MAX = 64 << 20
 BOUNDS_MAX = 1 << 18
 SELECTED_GROUPS_MAX = 1 << 18
+MASK_BYTES_MAX = 64 << 20
 
 Value = TypeVar("Value")
 
@@ -53,6 +54,12 @@ class BoundedCache(Generic[Value]):
         with self._lock:
             self._drop(key)
 
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._entries.clear()
+            self._weight = 0
+
     def __len__(self) -> int:
         return len(self._entries)
 
@@ -72,7 +79,7 @@ class PartCache:
     queries; `defaults`, values for columns that parts lack;
     `indexes`, skip indexes by (path, name); `bounds`, the bounds of a column in the row groups of
     several files, as pruning compares them; `selections`, the row groups that a condition leaves of several
-    parts; `columns`, decoded columns, in the cache that all stores
+    parts; `masks`, the rows that conditions keep of a part; `columns`, decoded columns, in the cache that all stores
     of the process share; `suspects`, parts on which a read failed.
     """
 
@@ -86,6 +93,7 @@ class PartCache:
         self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
         self.bounds: BoundedCache[object] = BoundedCache(BOUNDS_MAX)
         self.selections: BoundedCache[object] = BoundedCache(SELECTED_GROUPS_MAX)
+        self.masks: BoundedCache[object] = BoundedCache(MASK_BYTES_MAX)
         self.columns = StoreColumns()
         self.suspects = Suspects()
 
