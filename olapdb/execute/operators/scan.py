@@ -25,7 +25,6 @@ from olapdb.engine.layout import layout_of_query
 from olapdb.errors import Error, InternalError
 from olapdb.execute.operators.coded_conditions import CodedConditions
 from olapdb.execute.operators.compact_columns import decoded
-from olapdb.execute.operators.condition_masks import ConditionMasks
 from olapdb.execute.operators.part_scan import (
     TASK_ROW,
     Source,
@@ -43,7 +42,7 @@ from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.functions.kernels.decimal_width import has_short_form
-from olapdb.lazy import LazyModule
+from olapdb.lazy import lazy_modules
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, columns_of
 from olapdb.plan.nodes import Scan
@@ -51,9 +50,9 @@ from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
-    from olapdb.execute.operators import final
+    from olapdb.execute.operators import condition_masks, final
 else:
-    final = LazyModule("olapdb.execute.operators.final")
+    condition_masks, final = lazy_modules("olapdb.execute.operators", "condition_masks", "final")
 
 
 def scan_batches(
@@ -226,7 +225,7 @@ class TaskReader:
             for s in sources
         ]
         bounds = [] if bound is None or bound.column is None else [(bound, {bound.column})]
-        self._masks = ConditionMasks(node, self._conditions, context)
+        self._masks = condition_masks.ConditionMasks(node, self._conditions, context)
         self._reading = _Reading.of(sources, [*steps, *bounds], len(steps))
         returned = {unique for unique, _ in node.columns}
         self._known_reading = _Reading.of([s for s in sources if s.unique in returned], bounds, 0)
