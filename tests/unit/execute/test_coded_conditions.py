@@ -105,8 +105,12 @@ def test_all_texts_are_computed_once_most_rows_have_asked(tmp_path: Path) -> Non
         computed.append(batch.num_rows)
         return evaluate(expression, batch, *rest)
 
-    sizes = {"TASK_ROWS": 512, "LARGE_TASK_ROWS": 4_096, "SHARED_DICTIONARY_ROWS_MIN": 100}
-    with patch.multiple(tuning, **sizes), olapdb.connect(tmp_path) as opened:
+    with (
+        patch.multiple(
+            tuning, TASK_ROWS=512, LARGE_TASK_ROWS=4_096, SHARED_DICTIONARY_ROWS_MIN=100
+        ),
+        olapdb.connect(tmp_path) as opened,
+    ):
         opened.execute("SET max_threads = 1")
         opened.execute(
             "CREATE TABLE rows (k UInt32, t String) ENGINE = MergeTree ORDER BY k SETTINGS index_granularity = 512"

@@ -36,9 +36,10 @@ QUERIES = [
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[olapdb.Connection]:
-    sizes = {"TASK_ROWS": 512, "LARGE_TASK_ROWS": 1_024, "SHARED_DICTIONARY_ROWS_MIN": 100}
     with (
-        patch.multiple(tuning, **sizes),
+        patch.multiple(
+            tuning, TASK_ROWS=512, LARGE_TASK_ROWS=1_024, SHARED_DICTIONARY_ROWS_MIN=100
+        ),
         olapdb.connect(tmp_path, settings={"inline_bytes_max": 0}) as opened,
     ):
         opened.execute(

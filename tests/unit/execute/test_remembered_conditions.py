@@ -41,9 +41,10 @@ CHANGING = [
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[olapdb.Connection]:
     """Two parts of several granules."""
-    sizes = {"REMEMBERED_ROWS_MIN": 0, "READ_AT_ONCE_ROWS_MAX": 0, "TASK_ROWS": 2 * GRANULE}
     with (
-        patch.multiple(tuning, **sizes),
+        patch.multiple(
+            tuning, REMEMBERED_ROWS_MIN=0, READ_AT_ONCE_ROWS_MAX=0, TASK_ROWS=2 * GRANULE
+        ),
         olapdb.connect(tmp_path, settings={"inline_bytes_max": 0}) as opened,
     ):
         opened.execute(
