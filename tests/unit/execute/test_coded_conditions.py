@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 import olapdb
+from olapdb.compute.evaluate import evaluate_array
 from olapdb.config import tuning
 from olapdb.execute.operators import coded_texts
 from olapdb.functions.aggregates.distinct import UniqExact
@@ -83,7 +84,7 @@ def test_a_condition_is_computed_once_for_each_text(connection: olapdb.Connectio
     sql = "SELECT count() FROM rows WHERE t LIKE '%3%' AND n > 0"
     expected = connection.execute(sql).fetchall()
     computed: list[int] = []
-    evaluate = coded_texts.evaluate_array
+    evaluate = evaluate_array
 
     def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
         computed.append(batch.num_rows)
@@ -99,7 +100,7 @@ def test_all_texts_are_computed_once_most_rows_have_asked(tmp_path: Path) -> Non
     """A small first task needs few of the texts; those after it need most, and compute the rest at once."""
     texts = 2_000
     computed: list[int] = []
-    evaluate = coded_texts.evaluate_array
+    evaluate = evaluate_array
 
     def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
         computed.append(batch.num_rows)
@@ -138,7 +139,7 @@ def test_no_text_is_searched_where_a_cheaper_condition_leaves_no_row(
     for _ in range(2):
         connection.execute("SELECT count() FROM rows WHERE t LIKE '%3%' OR maybe LIKE '%3%'")
     calls: list[str] = []
-    evaluate = coded_texts.evaluate_array
+    evaluate = evaluate_array
 
     def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
         calls.append(expression.name)

@@ -10,8 +10,8 @@ import pytest
 
 import olapdb
 from olapdb.config import tuning
-from olapdb.execute.operators.aggregate import GroupMerger
 from olapdb.execute.operators.partials import Partial
+from olapdb.execute.spill.group_merger import GroupMerger
 
 pytestmark = pytest.mark.feature("select", "aggregates")
 
