@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ from olapdb.model.detached import is_hidden
 from olapdb.model.schema import SchemaObject
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.types import Array, DataType, Enum, Map, Nullable, String
 from olapdb.types.arrow import arrow_schema

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from olapdb.errors import Error
 from olapdb.functions.kernels import columns as arrow_columns
 from olapdb.plan import expressions
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of, walk
+from olapdb.records import dataclass
 from olapdb.types import is_nullable
 from olapdb.types.arrow_values import from_numpy
 
