@@ -548,6 +548,11 @@ _DEFINED = (
         "Whether SELECT reads projections of parts in place of the parts where that is less.",
     ),
     SettingDefinition(
+        "use_query_condition_cache",
+        True,
+        "Whether SELECT remembers which rows of a part a condition keeps, and takes what was remembered.",
+    ),
+    SettingDefinition(
         "use_skip_indexes", True, "Whether SELECT skips granules by the skip indexes."
     ),
     SettingDefinition(

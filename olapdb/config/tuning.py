@@ -153,6 +153,10 @@ READ_AT_ONCE_ROWS_MAX = 8_192
 costs more than it can save: of 9 columns, 1,024 rows took 1.16 ms instead of 1.45 ms, 8,192 rows 1.32 ms instead of
 1.39 ms, 65,536 rows 2.13 ms instead of 2.19 ms, in memory; from a disk a read saves more."""
 
+REMEMBERED_ROWS_MIN = 65_536
+"""Remember which rows of a part a condition keeps from so many rows on. Of fewer rows finding them again costs
+about what finding the mask does."""
+
 TASK_ROWS = 65_536
 """Read row groups and small parts together up to this many rows in the first task of each thread: a
 LIMIT may need no more. LIMIT 10 over 9 columns took 2.9 ms, 3.1 ms with 8,192 rows, 9.0 ms with 1,048,576."""
@@ -339,6 +343,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "TOP_ROWS_MIN": _NEVER,
         "TOP_SAMPLE_PER_ROW": _NEVER,
         "READ_AT_ONCE_ROWS_MAX": 0,
+        "REMEMBERED_ROWS_MIN": _NEVER,
         "JOINED_TASK_ROWS_MAX": _NEVER,
         "RANGE_ROWS_MIN": _NEVER,
         "LATE_ROWS_MAX": -1,
@@ -403,6 +408,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "TOP_ROWS_MIN": 1,
         "TOP_SAMPLE_PER_ROW": 2,
         "READ_AT_ONCE_ROWS_MAX": _NEVER,
+        "REMEMBERED_ROWS_MIN": 0,
         "RANGE_ROWS_MIN": 1,
         "LATE_ROWS_MAX": _NEVER,
         "ROWS_PER_LATE_ROW_MIN": 1,

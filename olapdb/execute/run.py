@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.stages import checked
+from olapdb.config import Settings, tuning
 from olapdb.errors import InternalError
 from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys, totals_batches
 from olapdb.execute.operators.before_limit import counted_input, counting, prepare_counts
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         distinct,
         files,
         fill,
+        first_groups,
         join,
         paste,
         primes,
@@ -65,6 +67,7 @@ else:
         distinct,
         files,
         fill,
+        first_groups,
         join,
         paste,
         primes,
@@ -79,6 +82,7 @@ else:
         "distinct",
         "files",
         "fill",
+        "first_groups",
         "join",
         "paste",
         "primes",
@@ -178,13 +182,8 @@ def _operator(
             return project_batches(node, context.watched(rows, join), context)
         case nodes.Project(child=child):
             return project_batches(node, run_child(child, context), context)
-        case nodes.Aggregate(child=child):
-            extremes = known_extremes(node, context)
-            if extremes is not None:
-                return aggregate_batches(node, iter(()), context, extremes)
-            projected = projected_groups(node, context)
-            rows = _input(node, child, context, run_child)
-            return aggregate_batches(node, rows, context, projected)
+        case nodes.Aggregate():
+            return _aggregated(node, context, run_child)
         case nodes.TotalsRow(aggregate=aggregate):
             return totals_batches(node, lambda: run_child(aggregate, context), context)
         case nodes.SystemScan():
@@ -217,6 +216,12 @@ def _operator(
             return fill.fill_batches(node, run_child(child, context), context)
         case nodes.Window(child=child):
             return window.window_batches(node, run_child(child, context), context)
+        case nodes.Limit(child=nodes.Aggregate() as groups, count=int(), ties=()) if (
+            _may_keep_first(node, groups, context)
+        ):
+            rows = _aggregated(groups, context, run_child, node.offset + (node.count or 0))
+            rows = context.watched(checked(rows, groups), groups)
+            return limit_batches(node, rows, context)
         case nodes.Limit(child=child):
             late = late_limit_batches(node, context)
             return late or limit_batches(node, run_child(child, context), context)
@@ -247,6 +252,37 @@ def _operator(
             )
         case _:
             raise InternalError(f"The executor does not know {type(node).__name__}.")
+
+
+def _aggregated(
+    node: nodes.Aggregate, context: ExecutionContext, run_child: RunNode, groups_max: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield the groups of an aggregation; the first `groups_max` alone may come if that is not 0."""
+    extremes = known_extremes(node, context)
+    if extremes is not None:
+        return aggregate_batches(node, iter(()), context, extremes)
+    projected = projected_groups(node, context)
+    rows = _input(node, node.child, context, run_child)
+    if not groups_max or projected is not None:
+        return aggregate_batches(node, rows, context, projected)
+    context.note(node, "First groups: rows of others are dropped before they are grouped")
+    first = first_groups.FirstGroups(node, groups_max)
+    return aggregate_batches(node, rows, context, first=first)
+
+
+def _may_keep_first(node: nodes.Limit, groups: nodes.Aggregate, context: ExecutionContext) -> bool:
+    """Return whether only the first groups need be made: no other clause or limit counts the groups, and they are
+    not those of a view's block."""
+    settings = Settings.of(context.settings)
+    count = node.offset + (node.count or 0)
+    return (
+        0 < count <= tuning.LATE_ROWS_MAX
+        and bool(groups.keys)
+        and not groups.sets
+        and groups.totals is None
+        and not context.blocks
+        and not settings.integer("max_rows_to_group_by")
+    )
 
 
 def _input(

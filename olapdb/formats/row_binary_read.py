@@ -18,7 +18,6 @@ from olapdb.formats.heads import Head, checked_head
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
 from olapdb.functions.variants.values import NO_ALTERNATIVE, assembled
-from olapdb.records import dataclass
 
 _VARINT_BYTES = 5
 _DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))

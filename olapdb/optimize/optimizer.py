@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from olapdb.errors import InternalError
+from olapdb.lazy import LazyModule
 from olapdb.optimize.factor_disjunctions import factor_disjunctions
 from olapdb.optimize.fold_conditions import fold_conditions
 from olapdb.optimize.group_distinct_texts import group_distinct_texts
@@ -18,8 +20,20 @@ from olapdb.optimize.push_limits import push_limits
 from olapdb.optimize.push_predicates import push_predicates
 from olapdb.optimize.split_shifted_sums import split_shifted_sums
 from olapdb.optimize.unpack_tuples import unpack_tuples
-from olapdb.plan.nodes import Node, Plan
-from olapdb.plan.tree import bottom_up, map_subqueries
+from olapdb.plan.nodes import Aggregate, Node, Plan
+from olapdb.plan.tree import bottom_up, map_subqueries, walk_nodes
+
+if TYPE_CHECKING:
+    from olapdb.optimize import dependent_keys
+else:
+    dependent_keys = LazyModule("olapdb.optimize.dependent_keys")
+
+
+def drop_dependent_keys(root: Node) -> Node:
+    """Group by the keys that decide all others, and compute these above the groups."""
+    has_keys = any(isinstance(n, Aggregate) and len(n.keys) > 1 for n in walk_nodes(root))
+    return dependent_keys.drop_dependent_keys(root) if has_keys else root
+
 
 RULES: tuple[Callable[[Node], Node], ...] = (
     merge_projects,
@@ -31,6 +45,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     narrow_numbers,
     unpack_tuples,
     push_limits,
+    drop_dependent_keys,
     split_shifted_sums,
     group_distinct_texts,
     prune_columns,

@@ -16,6 +16,7 @@ INDEX_BYTES_MAX = 64 << 20
 BOUNDS_MAX = 1 << 18
 SELECTED_GROUPS_MAX = 1 << 18
 JOINT_BYTES_MAX = 256 << 20
+MASK_BYTES_MAX = 64 << 20
 
 Value = TypeVar("Value")
 
@@ -79,7 +80,7 @@ class PartCache:
     queries; `defaults`, values for columns that parts lack;
     `indexes`, skip indexes by (path, name); `bounds`, the bounds of a column in the row groups of
     several files, as pruning compares them; `selections`, the row groups that a condition leaves of several
-    parts; `columns`, decoded columns, in the cache that all stores
+    parts; `masks`, the rows that conditions keep of a part; `columns`, decoded columns, in the cache that all stores
     of the process share; `joints`, dictionaries for several files, see `shared_codes`; `suspects`, parts on which a read failed.
     """
 
@@ -93,6 +94,7 @@ class PartCache:
         self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
         self.bounds: BoundedCache[object] = BoundedCache(BOUNDS_MAX)
         self.selections: BoundedCache[object] = BoundedCache(SELECTED_GROUPS_MAX)
+        self.masks: BoundedCache[object] = BoundedCache(MASK_BYTES_MAX)
         self.columns = StoreColumns()
         self.joints: BoundedCache[object] = BoundedCache(JOINT_BYTES_MAX)
         self.suspects = Suspects()

@@ -38,6 +38,7 @@ from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
     from olapdb.execute.operators import coded_sets
+    from olapdb.execute.operators.first_groups import FirstGroups
 else:
     coded_sets = LazyModule("olapdb.execute.operators.coded_sets")
 
@@ -52,20 +53,27 @@ def aggregate_batches(
     child: Iterator[pa.RecordBatch],
     context: ExecutionContext,
     known: Callable[[Sequence[AggregateCall]], Iterator[Partial]] | None = None,
+    first: FirstGroups | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield one row for each group, in the order in which the keys first appear; where groups were
-    spilled to disk, in no order. `known` gives groups of further rows, with the states of calls."""
+    spilled to disk, in no order. `known` gives groups of further rows, with the states of calls; with `first`
+    only those groups need come."""
     calls, positions = distinct_states([call for _, call in node.aggregates])
     with (
         context.memory.account("GROUP BY") as account,
         GroupMerger(calls, len(node.keys), context, account) as merger,
     ):
         grouping = _Grouping(node, calls, context, merger)
-        for partial in _partials(grouping, child, context):
+        for partial in _partials(grouping, child, context, first):
+            if first is not None:
+                first.learn(partial)
             merger.add(partial)
         for partial in known(calls) if known is not None else ():
             merger.add(partial)
-        results = merger.groups(with_sets=not node.sets and node.totals is None)
+        with_sets = first is None and not node.sets and node.totals is None
+        results = merger.groups(with_sets=with_sets)
+        if first is not None:
+            results = first.groups(results)
         if not node.keys and not node.empty_without_rows and not node.sets:
             results = iter((next(results, None) or empty_group(calls),))
         with ExitStack() as stack:
@@ -115,17 +123,21 @@ def coded_keys(node: Aggregate) -> frozenset[str]:
 
 
 def _partials(
-    grouping: _Grouping, child: Iterator[pa.RecordBatch], context: ExecutionContext
+    grouping: _Grouping,
+    child: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    first: FirstGroups | None,
 ) -> Iterator[Partial]:
     """Yield the groups of the child's batches, those of several together where a batch has many: the groups that
     they share need not be merged later."""
     with ExitStack() as stack:
         rows = begun(child, stack)
+        wanted = iter if first is None else first.rows
         if not isinstance(rows, Stage):
-            yield from context.parallel(grouping.grouped, _together(grouping, rows))
+            yield from context.parallel(grouping.grouped, _together(grouping, wanted(rows)))
             return
         chain = rows.chain(stack).then(
-            lambda batches: [*map(grouping.grouped, _together(grouping, batches))]
+            lambda batches: [*map(grouping.grouped, _together(grouping, wanted(batches)))]
         )
         for partials in chain.run(context):
             yield from partials

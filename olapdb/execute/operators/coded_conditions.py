@@ -18,8 +18,34 @@ from olapdb.execute.operators.compact_columns import decoded
 from olapdb.execute.operators.row_filter import RowFilter
 from olapdb.native import selection
 from olapdb.native.library import library
+from olapdb.optimize.conditions import is_total
 from olapdb.plan.conditions import conjuncts
-from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, with_children
+from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, walk, with_children
+from olapdb.types.arrow_values import from_numpy
+
+_ROWS_PER_ASKING_MIN = 4
+"""Ask for a condition's value only for the texts of the rows that remain where they are so few."""
+
+_COSTS = {
+    "equals": 0,
+    "notEquals": 0,
+    "empty": 0,
+    "notEmpty": 0,
+    "less": 1,
+    "lessOrEquals": 1,
+    "greater": 1,
+    "greaterOrEquals": 1,
+    "startsWith": 1,
+    "endsWith": 1,
+}
+"""What functions of conditions cost for a text; any other is a search."""
+_SEARCH_COST = 2
+
+
+def _cost(condition: Expression) -> int:
+    """Return what a condition costs for a text, to order conditions by."""
+    calls = [e.name for e in walk(condition) if isinstance(e, Call)]
+    return max((_COSTS.get(name, _SEARCH_COST) for name in calls), default=1)
 
 
 class CodedConditions:
@@ -45,8 +71,10 @@ class CodedConditions:
         self.columns = frozenset().union(*map(columns_of, self._parts))
         operands = [operand for condition in coded for operand in conjuncts(condition)]
         part_of = {reference: part for part, reference in self._parts.items()}
-        self._whole = [part_of[o] for o in operands if isinstance(o, ColumnRef) and o in part_of]
-        """The parts that are conditions themselves."""
+        whole = [part_of[o] for o in operands if isinstance(o, ColumnRef) and o in part_of]
+        self._whole = sorted(whole, key=_cost) if all(map(is_total, whole)) else whole
+        """The parts that are conditions themselves, the cheapest first; in their order where one may fail on rows
+        that those before it leave out."""
         others = [o for o in operands if not (isinstance(o, ColumnRef) and o in part_of)]
         read = frozenset().union(*map(columns_of, others))
         self._others = RowFilter(others, context)
@@ -81,20 +109,26 @@ class CodedConditions:
         where there are no such conditions, or they are not to be computed so."""
         if not self._whole or library() is None or batch.num_rows < tuning.RANGE_ROWS_MIN:
             return None
-        flagged = []
+        rows = batch.num_rows
+        kept = selection.kept_rows(before, rows)
+        remaining = before
         for part in self._whole:
             (name,) = columns_of(part)
             column = batch.column(name)
             if not isinstance(column, pa.DictionaryArray):
                 return None
-            flags = self._values.flags(part, column)
+            if remaining is not None and remaining.true_count * _ROWS_PER_ASKING_MIN <= rows:
+                kept_rows = selection.positions(remaining)
+                flags = self._values.flags(part, column.take(from_numpy(kept_rows)))
+            else:
+                flags = self._values.flags(part, column)
             if flags is None:
                 return None
-            flagged.append((column.indices, flags))
-        kept = selection.kept_rows(before, batch.num_rows)
-        for codes, flags in flagged:
-            selection.keep_flagged(codes, flags, kept)
-        return selection.as_mask(kept, batch.num_rows)
+            selection.keep_flagged(column.indices, flags, kept)
+            remaining = selection.as_mask(kept, rows)
+            if not remaining.true_count:
+                break
+        return remaining
 
     def _rewritten(self, expression: Expression, texts: frozenset[str]) -> Expression:
         """Return the expression with a column in place of each largest part over one of the text

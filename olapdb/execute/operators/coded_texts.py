@@ -16,6 +16,7 @@ from olapdb.errors import Error
 from olapdb.functions.kernels import columns as arrow_columns
 from olapdb.plan import expressions
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of, walk
+from olapdb.records import dataclass
 from olapdb.types import is_nullable
 from olapdb.types.arrow_values import from_numpy
 
@@ -23,7 +24,7 @@ _DICTIONARIES_MAX = 32
 """Dictionaries whose values an operator keeps: those that its threads read now, and some more."""
 
 _TEXTS_PER_ROW_MAX = 2
-"""Compute the values of all texts of a dictionary at once where it has fewer for a row of the batch."""
+"""Compute the values of all texts of a dictionary where it has fewer for each row that asked for values so far."""
 
 _SLICES_PER_THREAD = 2
 """The values of all texts are computed in so many slices for each thread."""
@@ -65,11 +66,11 @@ class TextValues:
             codes = codes.fill_null(len(column.dictionary))
         numbers = arrow_columns.numpy_values(codes)
         lacks_null = column.null_count > 0 and computed.count == len(column.dictionary)
-        if (lacks_null or not computed.has_all) and not self._compute(
-            expression, computed, numbers
+        if (lacks_null or not computed.known.has_all) and not self._compute(
+            expression, computed, numbers, lacks_null=lacks_null
         ):
             return None
-        return computed.at(numbers, by_code=computed.has_all and not lacks_null)
+        return computed.known.at(numbers, lacks_null=lacks_null)
 
     def flags(self, condition: Expression, column: pa.DictionaryArray) -> np.ndarray | None:
         """Return for each code of a column whether a condition over it is true, then whether it is for
@@ -80,42 +81,45 @@ class TextValues:
         if condition.type.arrow != pa.uint8():
             return None
         computed = self._computed(condition, column.dictionary)
-        if not computed.has_all:
+        if column.null_count and computed.count == len(column.dictionary):
+            return None
+        if not computed.known.has_all:
             codes = column.indices
             if codes.null_count:
                 codes = codes.fill_null(len(column.dictionary))
-            if not self._compute(condition, computed, arrow_columns.numpy_values(codes)):
+            numbers = arrow_columns.numpy_values(codes)
+            if not self._compute(condition, computed, numbers, lacks_null=False):
                 return None
-        if column.null_count and computed.count == len(column.dictionary):
-            return None
         with self._lock:
             return computed.flags()
 
-    def _compute(self, expression: Expression, computed: _Computed, numbers: np.ndarray) -> bool:
-        """Compute what is not known for the codes; return False where that fails.
+    def _compute(
+        self, expression: Expression, computed: _Computed, numbers: np.ndarray, *, lacks_null: bool
+    ) -> bool:
+        """Compute what is not known for the codes; return False where that fails. `lacks_null`: the code of NULL
+        is among them, which the values of all texts do not tell.
 
-        A batch that may have most texts computes all of them, if none fails. Other threads that need
-        them compute some each."""
+        All texts are computed, if none fails, once so many rows have asked that they may have had most of
+        them. Other threads that need them compute some each."""
         with computed.computing:
-            missing = numbers[computed.positions[numbers] < 0]
-            if not len(missing):
-                return True
-            count = computed.count
-            has_codes_of_all = int(missing.max()) < count <= _TEXTS_PER_ROW_MAX * len(numbers)
-            if computed.whole is None and has_codes_of_all and not len(computed.values):
-                computed.whole = _Whole(count, self._context.threads)
-            whole = computed.whole if int(missing.max()) < count else None
-        if whole is not None:
+            computed.rows += len(numbers)
+            if computed.whole is None and computed.count <= _TEXTS_PER_ROW_MAX * computed.rows:
+                computed.whole = _Whole(computed.count, self._context.threads)
+            whole = computed.whole
+        if whole is not None and not computed.known.has_all:
             values = whole.values(
                 lambda start, stop: self._values(expression, computed.texts, np.arange(start, stop))
             )
             if values is not None:
                 with self._lock:
-                    computed.add(np.arange(len(values)), values)
-                return True
+                    computed.replace(values)
+        if computed.known.has_all and not lacks_null:
+            return True
         with computed.computing:
-            missing = numbers[computed.positions[numbers] < 0]
-            occurs = np.zeros(len(computed.positions), bool)
+            missing = numbers[computed.known.positions[numbers] < 0]
+            if not len(missing):
+                return True
+            occurs = np.zeros(len(computed.known.positions), bool)
             occurs[missing] = True
             new = np.flatnonzero(occurs)
             values = self._values(expression, computed.texts, new)
@@ -188,66 +192,26 @@ class _Whole:
         return slices[0] if len(slices) == 1 else pa.concat_arrays(slices)
 
 
-class _Computed:
-    """The values of an expression over the texts of a dictionary that occurred so far.
+@dataclass(frozen=True)
+class _Known:
+    """What is known of an expression over a dictionary: `positions[code]` is the position of a text's value in
+    `values`, -1 where it is not known; the last code is that of NULL. `has_all`: all values are known, each at the
+    position of its code unless they are texts.
 
-    `positions[code]` is the position of a text's value in `values`, -1 where it is not known; the last
-    code is that of NULL. What is known stays: a thread may read `positions`, then `values`, while another
-    one adds to them."""
+    Positions become known in place, but no known one changes: values of known codes may be read while another
+    thread adds others."""
 
-    def __init__(self, texts: pa.Array, expression: Expression) -> None:
-        self.texts = texts  # keeps the addresses that identify the dictionary from being used again
-        columns = (one for one in walk(expression) if isinstance(one, ColumnRef))
-        self.count = len(texts) + any(is_nullable(column.type) for column in columns)
-        """The codes that may occur: those of the texts, and that of NULL if there may be one."""
-        self.positions = np.full(len(texts) + 1, -1, np.int32)
-        self.values = pa.nulls(0, expression.type.arrow)
-        self.has_all = False
-        """Whether all values are known, each at the position of its code unless they are texts."""
-        self.computing = threading.Lock()
-        """Held by the thread that computes values of some codes."""
-        self.whole: _Whole | None = None
-        """The values of all texts, once a batch needs most of them."""
-        self._flags: tuple[int, np.ndarray] | None = None
-        """The number of values and the flags that `flags` made of them; None before its first call."""
+    positions: np.ndarray
+    values: pa.Array
+    has_all: bool = False
 
-    def add(self, codes: np.ndarray, values: pa.Array) -> None:
-        """Add the values of codes, unless another thread did."""
-        is_new = self.positions[codes] < 0
-        if not is_new.all():
-            codes, values = codes[is_new], values.filter(from_numpy(is_new))
-        if not len(codes):
-            return
-        known = len(self.values)
-        both = pa.concat_arrays([self.values, values]) if known else values
-        if pa.types.is_string(values.type):
-            encoded = both.dictionary_encode("encode")
-            self.values = encoded.dictionary
-            self.positions[codes] = arrow_columns.numpy_values(encoded.indices)[known:]
-        else:
-            self.values = both
-            self.positions[codes] = np.arange(known, len(both))
-        self.has_all = known == 0 and len(codes) == self.count
-
-    def flags(self) -> np.ndarray:
-        """Return for each code, that of NULL last, whether its value is true, 0 where it is not known;
-        uint8. The values are UInt8, and no thread may add to them."""
-        values = self.values
-        made = self._flags
-        if made is not None and made[0] == len(values):
-            return made[1]
-        numbers = arrow_columns.numpy_values(values.fill_null(0) if values.null_count else values)
-        is_true = np.append(numbers != 0, False)
-        flags = is_true[self.positions].astype(np.uint8)  # -1 is the False behind the values
-        self._flags = len(values), flags
-        return flags
-
-    def at(self, codes: np.ndarray, *, by_code: bool) -> pa.Array:
+    def at(self, codes: np.ndarray, *, lacks_null: bool) -> pa.Array:
         """Return the values of the codes, which are known; texts, which are distinct, as a
-        dictionary. `by_code`: codes are the positions of values that are not texts."""
-        is_text = pa.types.is_string(self.values.type)
-        positions = codes if by_code and not is_text else self.positions[codes]
+        dictionary. `lacks_null`: the code of NULL, which is none of all, is among them."""
         values = self.values
+        is_text = pa.types.is_string(values.type)
+        by_code = self.has_all and not lacks_null and not is_text
+        positions = codes if by_code else self.positions[codes]
         if is_text:
             return pa.DictionaryArray.from_arrays(from_numpy(positions), values, safe=False)
         if values.null_count or values.type != pa.uint8():
@@ -255,6 +219,85 @@ class _Computed:
         # Clipping changes no position, and is the one mode of take that checks none.
         numbers = np.take(arrow_columns.numpy_values(values), positions, mode="clip")
         return arrow_columns.from_values(numbers, pa.uint8())
+
+
+class _Computed:
+    """The values of an expression over the texts of a dictionary that occurred so far, or over all."""
+
+    def __init__(self, texts: pa.Array, expression: Expression) -> None:
+        self.texts = texts  # keeps the addresses that identify the dictionary from being used again
+        columns = (one for one in walk(expression) if isinstance(one, ColumnRef))
+        self.count = len(texts) + any(is_nullable(column.type) for column in columns)
+        """The codes that may occur: those of the texts, and that of NULL if there may be one."""
+        self.known = _Known(
+            np.full(len(texts) + 1, -1, np.int32), pa.nulls(0, expression.type.arrow)
+        )
+        self.rows = 0
+        """The rows that asked for values while not all were known."""
+        self.computing = threading.Lock()
+        """Held by the thread that computes values of some codes."""
+        self.whole: _Whole | None = None
+        """The values of all texts, once so many rows asked that most of them are needed."""
+        self._flags: tuple[pa.Array, np.ndarray] | None = None
+        """The values, and the flags that `flags` made of them; None before its first call."""
+
+    def replace(self, values: pa.Array) -> None:
+        """Take the values of all codes in place of those of some, unless another thread did."""
+        if self.known.has_all:
+            return
+        positions = np.full(len(self.texts) + 1, -1, np.int32)
+        null = int(self.known.positions[-1])
+        if null >= 0 and len(values) < len(
+            positions
+        ):  # a thread may have computed it and read it next
+            values = pa.concat_arrays([values, self.known.values.slice(null, 1)])
+        if pa.types.is_string(values.type):
+            encoded = values.dictionary_encode("encode")
+            positions[: len(values)] = arrow_columns.numpy_values(encoded.indices)
+            values = encoded.dictionary
+        else:
+            positions[: len(values)] = np.arange(len(values), dtype=np.int32)
+        self.known = _Known(positions, values, has_all=True)
+
+    def add(self, codes: np.ndarray, values: pa.Array) -> None:
+        """Add the values of codes, unless another thread did."""
+        known = self.known
+        is_new = known.positions[codes] < 0
+        if not is_new.all():
+            codes, values = codes[is_new], values.filter(from_numpy(is_new))
+        if not len(codes):
+            return
+        before = len(known.values)
+        both = pa.concat_arrays([known.values, values]) if before else values
+        if pa.types.is_string(values.type):
+            encoded = both.dictionary_encode("encode")
+            both = encoded.dictionary
+            added = arrow_columns.numpy_values(encoded.indices)[before:]
+        else:
+            added = np.arange(before, len(both))
+        has_all = known.has_all or (before == 0 and len(codes) == self.count)
+        self.known = _Known(known.positions, both, has_all)
+        known.positions[codes] = added
+
+    def flags(self) -> np.ndarray:
+        """Return for each code, that of NULL last, whether its value is true, 0 where it is not known;
+        uint8. The values are UInt8, and no thread may add to them."""
+        known = self.known
+        made = self._flags
+        if made is not None and made[0] is known.values:
+            return made[1]
+        values = known.values
+        numbers = arrow_columns.numpy_values(values.fill_null(0) if values.null_count else values)
+        flags: np.ndarray
+        if known.has_all and len(values) == len(known.positions):
+            flags = (numbers != 0).view(np.uint8)
+        elif known.has_all:
+            flags = np.append(numbers != 0, False).view(np.uint8)
+        else:
+            is_true = np.append(numbers != 0, False)
+            flags = is_true[known.positions].astype(np.uint8)  # -1 is the False behind the values
+        self._flags = values, flags
+        return flags
 
 
 def is_over_one_text(expression: Expression, texts: frozenset[str]) -> bool:

@@ -26,7 +26,7 @@ from olapdb.execute.operators.part_scan import TASK_ROW, Source, Task, narrowed,
 from olapdb.execute.operators.project import project_batches
 from olapdb.execute.operators.running_bound import RunningBound
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_tasks
-from olapdb.execute.operators.sort import not_after, order_columns, sort_batches
+from olapdb.execute.operators.sort import not_after, nth_value, order_columns, sort_batches
 from olapdb.execute.pruning.interval_analysis import ValueInterval, interval_of_bounds
 from olapdb.functions.kernels.columns import from_values
 from olapdb.model.columns import PartColumns
@@ -246,23 +246,11 @@ class _TopReader(_AddressReader):
         for rows in (sampled, batch.num_rows):
             if self._limit < rows <= batch.num_rows:
                 sample = order_columns([first_key], batch.slice(0, rows), context)[0].values
-                bound = _nth_value(sample, first_key, self._limit)
+                bound = nth_value(sample, first_key, self._limit)
                 if bound is not None:
                     batch = not_after(bound, first_key, batch, context)
         order = sort_indices(order_columns(self._keys, batch, context), batch.num_rows)
         return take_rows(batch, order.slice(0, self._limit))
-
-
-def _nth_value(values: pa.Array, key: SortKey, count: int) -> pa.Scalar | None:
-    """Return the value of the `count`-th row in the key's order, without sorting; None where Arrow
-    cannot say. There are more rows than `count`."""
-    if pa.types.is_nested(values.type) or pa.types.is_float16(values.type):
-        return None
-    pivot = len(values) - count if key.descending else count - 1
-    nulls_low = key.nulls_first != key.descending
-    options = pc.PartitionNthOptions(pivot, null_placement="at_start" if nulls_low else "at_end")
-    position = pc.partition_nth_indices(values, options=options)[pivot].as_py()
-    return values[position]
 
 
 @dataclass(frozen=True)

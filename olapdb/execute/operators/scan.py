@@ -8,9 +8,9 @@ Batches come in the order of the parts, whichever thread reads them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,7 +48,7 @@ from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.functions.kernels.decimal_width import has_short_form
-from olapdb.lazy import LazyModule
+from olapdb.lazy import lazy_modules
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, columns_of
 from olapdb.plan.nodes import Scan
@@ -58,9 +58,9 @@ from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
-    from olapdb.execute.operators import final
+    from olapdb.execute.operators import condition_masks, final
 else:
-    final = LazyModule("olapdb.execute.operators.final")
+    condition_masks, final = lazy_modules("olapdb.execute.operators", "condition_masks", "final")
 
 
 def scan_batches(
@@ -254,23 +254,16 @@ class TaskReader:
             coded_texts |= conditions.columns
         if bound is not None and bound.column is not None:
             coded_texts |= texts & {bound.column}
-        self._all = [
+        sources = [
             replace(s, shared=s.unique in coded_texts or has_short_form(s.type.arrow))
             for s in sources
         ]
-        self._steps = [
-            # A row's position in the task is that among all of its rows: it is read at first.
-            _Step(conditions, [s for s in self._all if s.unique in used or _is_row(s, at)])
-            for at, (conditions, used) in enumerate(steps)
-        ]
-        if bound is not None and bound.column is not None:
-            read = {s.unique for step in self._steps for s in step.columns}
-            wanted = {bound.column} - read
-            at = len(self._steps)
-            columns = [s for s in self._all if s.unique in wanted or _is_row(s, at)]
-            self._steps.append(_Step(bound, columns))
-        first = {s.unique for step in self._steps for s in step.columns}
-        self._other_columns = [s for s in self._all if s.unique not in first]
+        bounds = [] if bound is None or bound.column is None else [(bound, {bound.column})]
+        self._masks = condition_masks.ConditionMasks(node, self._conditions, context)
+        self._reading = _Reading.of(sources, [*steps, *bounds], len(steps))
+        returned = {unique for unique, _ in node.columns}
+        self._known_reading = _Reading.of([s for s in sources if s.unique in returned], bounds, 0)
+        """How the columns are read where the rows that meet the conditions are known."""
 
     def read(self, task: Task) -> pa.RecordBatch:
         """Return the task's rows that meet the conditions, as the scan's output columns.
@@ -278,46 +271,74 @@ class TaskReader:
         A large task reads the columns of the first condition, those of the second, then the others: of the
         row groups where a row remains, and where few rows do, of these alone.
         """
-        context, table = self._context, self._node.table
+        context = self._context
         rows = sum(piece.rows for piece in task)
         context.count_read(rows, 0)
-        keep: pa.BooleanArray | None = None
-        if not self._has_later_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
-            batch = read_task(task, self._all, table, context, self._coded)
-            for step in self._steps:
+        if self._masks.may_know:
+            known = self._masks.of_task(task)
+            if known is not None:
+                return self._read(task, self._known_reading, known)
+        return self._read(task, self._reading, None)
+
+    def _read(self, task: Task, reading: _Reading, keep: pa.BooleanArray | None) -> pa.RecordBatch:
+        """Return the rows of `keep` (None: all) that meet the conditions of the reading's steps."""
+        context, table = self._context, self._node.table
+        rows = sum(piece.rows for piece in task)
+        is_small = not reading.has_later_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX
+        if keep is None and is_small:
+            batch = read_task(task, reading.all, table, context, self._coded)
+            for at, step in enumerate(reading.steps):
                 keep = step.mask(batch, keep)
+                self._remember(task, reading, at + 1, keep)
             return _output(self._node, batch, keep, self._output_codes)
-        batch = rows_only(rows)
-        for at, step in enumerate(self._steps):
-            batch = _beside(batch, read_task(task, step.columns, table, context))
-            keep = step.mask(batch, keep)
+        batch = read_task(task, reading.first, table, context)
+        for at in range(len(reading.steps) + 1):
+            if at:
+                step = reading.steps[at - 1]
+                batch = _beside(batch, read_task(task, step.columns, table, context))
+                keep = step.mask(batch, keep)
             if keep is not None and not keep.true_count:
+                self._remember(task, reading, reading.conditions, keep)
                 empty = [pa.nulls(0, data_type.arrow) for data_type in self._node.types]
                 return make_batch(empty, self._node.schema, 0)
-            if keep is not None and keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
-                return self._few(task, batch, true_positions(keep), at + 1)
-        rest = read_task(task, self._other_columns, table, context, self._coded)
+            self._remember(task, reading, at, keep)
+            is_read = not (reading.others or reading.steps[at:])
+            if is_read or keep is None:
+                continue
+            if keep.true_count * tuning.ROWS_PER_LATE_ROW_MIN <= rows:
+                return self._few(task, reading, batch, true_positions(keep), at)
+        rest = read_task(task, reading.others, table, context, self._coded)
         return _output(self._node, _beside(batch, rest), keep, self._output_codes)
 
-    @cached_property
-    def _has_later_columns(self) -> bool:
-        """Whether some columns are read only after a condition has dropped rows."""
-        return bool(self._steps) and (bool(self._other_columns) or len(self._steps) > 1)
+    def _remember(
+        self, task: Task, reading: _Reading, done: int, keep: pa.BooleanArray | None
+    ) -> None:
+        """Keep a mask for later queries if it is what all conditions leave: `done` steps have been applied."""
+        if done and done == reading.conditions and keep is not None and self._masks.may_know:
+            self._masks.remember(task, keep)
 
     def _few(
-        self, task: Task, batch: pa.RecordBatch, kept_rows: np.ndarray, done: int
+        self, task: Task, reading: _Reading, batch: pa.RecordBatch, kept_rows: np.ndarray, done: int
     ) -> pa.RecordBatch:
         """Return the rows of a task that the first `done` steps keep and the others do not drop: the other
         columns are read for the former alone. `batch` has the columns read so far."""
         table, context = self._node.table, self._context
-        others = [s for step in self._steps[done:] for s in step.columns] + self._other_columns
+        steps = reading.steps[done:]
+        others = [s for step in steps for s in step.columns] + reading.others
+        rows = sum(piece.rows for piece in task)
         if batch.num_columns:
             batch = batch.take(from_numpy(kept_rows))
+        else:
+            batch = rows_only(len(kept_rows))
         if others:
             batch = _beside(batch, read_rows(task, kept_rows, others, table, context, self._coded))
         keep: pa.BooleanArray | None = None
-        for step in self._steps[done:]:
+        for at, step in enumerate(steps, done + 1):
             keep = step.mask(batch, keep)
+            if at == reading.conditions and keep is not None:
+                full = np.zeros(rows, bool)
+                full[kept_rows[true_positions(keep)]] = True
+                self._remember(task, reading, at, from_numpy(full))
         return _output(self._node, batch, keep, self._output_codes)
 
 
@@ -333,6 +354,40 @@ class _Step:
         return self.conditions.mask(batch, kept)
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """The order in which the columns of a task are read: `first` before any step, those of each step before it, the
+    `others` for the rows that remain. The first `conditions` steps are the conditions of the scan."""
+
+    all: list[Source]
+    first: list[Source]
+    steps: list[_Step]
+    others: list[Source]
+    conditions: int
+
+    @staticmethod
+    def of(
+        sources: Sequence[Source],
+        steps: Sequence[tuple[CodedConditions | RunningBound, AbstractSet[str]]],
+        conditions: int,
+    ) -> _Reading:
+        """Return the reading of the sources for steps, each with the columns that it uses; it reads those that no
+        step before it read."""
+        # A row's position in the task is that among all of its rows: it is read at first.
+        first = [s for s in sources if s.name == TASK_ROW]
+        waiting = [s for s in sources if s.name != TASK_ROW]
+        made = []
+        for step, used in steps:
+            made.append(_Step(step, [s for s in waiting if s.unique in used]))
+            waiting = [s for s in waiting if s.unique not in used]
+        return _Reading(list(sources), first, made, waiting, conditions)
+
+    @property
+    def has_later_columns(self) -> bool:
+        """Return whether some columns are read only after a condition has dropped rows."""
+        return bool(self.steps) and (bool(self.others) or len(self.steps) > 1)
+
+
 def _steps(
     conditions: Sequence[Expression],
 ) -> Iterator[tuple[Sequence[Expression], frozenset[str]]]:
@@ -344,11 +399,6 @@ def _steps(
         yield conditions[1:], used[1] - used[0]
     elif conditions:
         yield conditions, frozenset().union(*used)
-
-
-def _is_row(source: Source, step: int) -> bool:
-    """Return whether the column is that of a row's position, which the first step reads."""
-    return source.name == TASK_ROW and step == 0
 
 
 def _beside(batch: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:

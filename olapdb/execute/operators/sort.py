@@ -54,9 +54,15 @@ def _top_rows(
 
     Once it has them, a row whose first key sorts after that of the last one is dropped."""
     bound: pa.Scalar | None = None
+    first_key = node.keys[0]
     for batch in child:
         if bound is not None:
-            batch = not_after(bound, node.keys[0], batch, context)
+            batch = not_after(bound, first_key, batch, context)
+        if batch.num_rows >= max(2 * limit, tuning.TOP_ROWS_MIN):
+            # The sorter would compare all keys of all of these rows.
+            last = nth_value(order_columns([first_key], batch, context)[0].values, first_key, limit)
+            if last is not None and is_bound(last):
+                bound, batch = last, not_after(last, first_key, batch, context)
         if not batch.num_rows:
             continue
         yield batch
@@ -75,6 +81,18 @@ def not_after(
         return batch
     positions = rows_within(order_columns([key], batch, context)[0], bound)
     return batch if len(positions) == batch.num_rows else take_rows(batch, from_numpy(positions))
+
+
+def nth_value(values: pa.Array, key: SortKey, count: int) -> pa.Scalar | None:
+    """Return the value of the `count`-th row in the key's order, without sorting; None where Arrow
+    cannot say. There are more rows than `count`."""
+    if pa.types.is_nested(values.type) or pa.types.is_float16(values.type):
+        return None
+    pivot = len(values) - count if key.descending else count - 1
+    nulls_low = key.nulls_first != key.descending
+    options = pc.PartitionNthOptions(pivot, null_placement="at_start" if nulls_low else "at_end")
+    position = pc.partition_nth_indices(values, options=options)[pivot].as_py()
+    return values[position]
 
 
 def is_bound(value: pa.Scalar) -> bool:

@@ -129,7 +129,7 @@ _KEPT_CONSTANT_BYTES_MAX = 1024
 """Longer lists of IN and larger constants would take more memory than pruning takes time."""
 
 
-def _is_constant_for_parts(expression: Expression) -> bool:
+def is_constant_for_parts(expression: Expression) -> bool:
     """Return whether what an expression tells of immutable parts never changes, and it is small enough to be
     kept."""
     match expression:
@@ -197,7 +197,7 @@ class Selector:
         restricted = self._only_columns is not None or self._only_indexes is not None
         if table.indexes or restricted or not self._partitions:
             return None
-        if condition is not None and not all(map(_is_constant_for_parts, walk(condition))):
+        if condition is not None and not all(map(is_constant_for_parts, walk(condition))):
             return None
         columns = tuple(
             (unique, name, None if (column := table.column(name)) is None else column.id, data_type)

@@ -233,7 +233,7 @@ _OF_OTHER_TABLES = {
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
     """Run a SYSTEM command: STOP and START [TTL] MERGES, BACKUP, RESTORE, QUARANTINE PART, DROP
-    UNCOMPRESSED CACHE (of the process). Do nothing
+    UNCOMPRESSED CACHE (of the process) and DROP QUERY CONDITION CACHE (of the warehouse). Do nothing
     for commands about replicas, logs and caches that olapdb does not have.
 
     Raises NotSupportedError."""
@@ -250,6 +250,9 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     if statement.command == "DROP UNCOMPRESSED CACHE":
         context.services.store.cache.columns.shared.clear()
         context.services.store.cache.joints.clear()
+        return Result()
+    if statement.command == "DROP QUERY CONDITION CACHE":
+        context.services.store.cache.masks.clear()
         return Result()
     if statement.command.startswith("DROP "):  # the other caches
         return Result()

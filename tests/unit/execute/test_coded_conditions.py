@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 import olapdb
+from olapdb.compute.evaluate import evaluate_array
 from olapdb.config import tuning
 from olapdb.execute.operators import coded_texts
 from olapdb.functions.aggregates.distinct import UniqExact
@@ -83,7 +84,7 @@ def test_a_condition_is_computed_once_for_each_text(connection: olapdb.Connectio
     sql = "SELECT count() FROM rows WHERE t LIKE '%3%' AND n > 0"
     expected = connection.execute(sql).fetchall()
     computed: list[int] = []
-    evaluate = coded_texts.evaluate_array
+    evaluate = evaluate_array
 
     def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
         computed.append(batch.num_rows)
@@ -93,6 +94,65 @@ def test_a_condition_is_computed_once_for_each_text(connection: olapdb.Connectio
     with patch.object(coded_texts, "evaluate_array", counted):
         assert connection.execute(sql).fetchall() == expected
     assert computed == [TEXTS], "the three parts are one task"
+
+
+def test_all_texts_are_computed_once_most_rows_have_asked(tmp_path: Path) -> None:
+    """A small first task needs few of the texts; those after it need most, and compute the rest at once."""
+    texts = 2_000
+    computed: list[int] = []
+    evaluate = evaluate_array
+
+    def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
+        computed.append(batch.num_rows)
+        return evaluate(expression, batch, *rest)
+
+    with (
+        patch.multiple(
+            tuning, TASK_ROWS=512, LARGE_TASK_ROWS=4_096, SHARED_DICTIONARY_ROWS_MIN=100
+        ),
+        olapdb.connect(tmp_path) as opened,
+    ):
+        opened.execute("SET max_threads = 1")
+        opened.execute(
+            "CREATE TABLE rows (k UInt32, t String) ENGINE = MergeTree ORDER BY k SETTINGS index_granularity = 512"
+        )
+        opened.execute(
+            f"INSERT INTO rows SELECT number, toString(number * 7 % {texts}) FROM numbers({10 * texts})"
+        )
+        sql = "SELECT count(), sum(k) FROM rows WHERE t LIKE '%7%'"
+        for _ in range(2):
+            expected = opened.execute(sql).fetchall()
+        with patch.object(coded_texts, "evaluate_array", counted):
+            assert opened.execute(sql).fetchall() == expected
+    assert computed[0] < texts / _SHARE_OF_FIRST_TASK
+    assert len(computed) == len({"of the first task", "all texts"})
+    assert computed[1] == texts
+
+
+_SHARE_OF_FIRST_TASK = 2
+
+
+def test_no_text_is_searched_where_a_cheaper_condition_leaves_no_row(
+    connection: olapdb.Connection,
+) -> None:
+    sql = "SELECT count() FROM rows WHERE t LIKE '%te%' AND maybe = '{}'"
+    for _ in range(2):
+        connection.execute("SELECT count() FROM rows WHERE t LIKE '%3%' OR maybe LIKE '%3%'")
+    calls: list[str] = []
+    evaluate = evaluate_array
+
+    def counted(expression, batch, *rest):  # type: ignore[no-untyped-def]
+        calls.append(expression.name)
+        return evaluate(expression, batch, *rest)
+
+    with (
+        patch.multiple(tuning, RANGE_ROWS_MIN=1),
+        patch.object(coded_texts, "evaluate_array", counted),
+    ):
+        assert connection.execute(sql.format("x22")).fetchall() == [(0,)]
+        assert set(calls) == {"equals"}
+        connection.execute(sql.format("x1"))
+        assert set(calls) == {"equals", "like"}
 
 
 def test_codes_and_dictionaries_count_in_the_cache(connection: olapdb.Connection) -> None:

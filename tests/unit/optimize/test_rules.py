@@ -36,6 +36,29 @@ CASES = {
                 Columns: delay
         """,
     ),
+    "keys that other keys decide are computed for each group": (
+        "SELECT delay, delay - 1, upper(carrier), 7 AS n, count() FROM flights GROUP BY delay, carrier, delay - 1, "
+        "upper(carrier), n",
+        """
+        Expression
+            Columns: delay, delay - 1 AS minus(delay, 1), upper(carrier) AS upper(carrier), 7 AS n, count()
+          Aggregating
+              Keys: delay, carrier
+              Aggregates: count()
+            ReadFromMergeTree (default.flights)
+                Columns: carrier, delay
+        """,
+    ),
+    "a key that no other key decides stays": (
+        "SELECT delay - 1, day, count() FROM flights GROUP BY delay - 1, day",
+        """
+        Aggregating
+            Keys: delay - 1 AS minus(delay, 1), day
+            Aggregates: count()
+          ReadFromMergeTree (default.flights)
+              Columns: day, delay
+        """,
+    ),
     "distinct texts are grouped, then counted": (
         "SELECT day, count(DISTINCT carrier), count(), max(delay), uniqExact(carrier) FROM flights "
         "GROUP BY day",
