@@ -20,7 +20,7 @@ from olapdb.model.schema import SchemaObject
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
-from olapdb.types import UUID, Array, DataType, Enum, Map, Nullable, String, plain
+from olapdb.types import UUID, Array, DataType, Enum, Map, Nullable, String, Tuple, plain
 from olapdb.types.arrow import arrow_schema
 from olapdb.types.arrow_values import array_of
 
@@ -87,7 +87,8 @@ def _column(values: list[object], data_type: DataType) -> pa.Array:
         numbers: dict[object, object] = dict(data_type.elements)
         values = [numbers.get(value, value) for value in values]
     elif isinstance(data_type, UUID):
-        values = [uuid.UUID(value).bytes if value else _NO_UUID for value in map(str, values)]
+        ids = [uuid.UUID(value).bytes if value else _NO_UUID for value in map(str, values)]
+        return pa.Array.from_buffers(data_type.arrow, len(ids), [None, pa.py_buffer(b"".join(ids))])
     return array_of(values, data_type.arrow)
 
 
@@ -95,6 +96,9 @@ def _defaults(data_type: DataType, count: int) -> pa.Array:
     """Return a column of a type's default value."""
     if not count:
         return pa.nulls(0, data_type.arrow)
+    if isinstance(data_type, Tuple):
+        elements = [_defaults(element, count) for element in data_type.elements]
+        return pa.StructArray.from_arrays(elements, fields=list(data_type.arrow))
     return pa.repeat(default_value(data_type), count)
 
 
