@@ -87,8 +87,7 @@ def _column(values: list[object], data_type: DataType) -> pa.Array:
         numbers: dict[object, object] = dict(data_type.elements)
         values = [numbers.get(value, value) for value in values]
     elif isinstance(data_type, UUID):
-        ids = [uuid.UUID(value).bytes if value else _NO_UUID for value in map(str, values)]
-        return pa.Array.from_buffers(data_type.arrow, len(ids), [None, pa.py_buffer(b"".join(ids))])
+        values = [uuid.UUID(value).bytes if value else _NO_UUID for value in map(str, values)]
     return array_of(values, data_type.arrow)
 
 
