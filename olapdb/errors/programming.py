@@ -405,6 +405,12 @@ class NoSuchProjection(ProgrammingError, name="NO_SUCH_PROJECTION_IN_TABLE", cod
     """A projection that the table does not have."""
 
 
+class DataTypeCannotHaveArguments(
+    ProgrammingError, name="DATA_TYPE_CANNOT_HAVE_ARGUMENTS", code=378
+):
+    """A type, such as Date, has arguments in parentheses."""
+
+
 class IllegalIndex(ProgrammingError, name="ILLEGAL_INDEX", code=127):
     """A skip index that cannot be built."""
 

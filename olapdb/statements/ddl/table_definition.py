@@ -81,7 +81,7 @@ def build_table(
         primary_key=primary_key,
         partition_key=partition_key,
         settings=settings,
-        comment=statement.comment,
+        comment=statement.comment or (like.comment if like else ""),
         created_ms=context.services.clock_ms(),
         constraints=_constraints(statement, like),
         assumed=_assumed(statement, like),
