@@ -171,7 +171,9 @@ class _TypeParser:
             return self._simple(name)
         parsed = self._parametric(name)
         if self._peek() == ",":
-            raise errors.NumberOfArgumentsDoesntMatch(f"{name} takes fewer arguments: {self.text!r}.")
+            raise errors.NumberOfArgumentsDoesntMatch(
+                f"{name} takes fewer arguments: {self.text!r}."
+            )
         self._expect(")")
         if continues(name, self._peek_word()):  # INT(11) UNSIGNED
             return ALIASES[f"{name} {self._word()}".upper()]
