@@ -264,8 +264,6 @@ class _TypeParser:
             case _ if isinstance(plain_type := _BY_NAME.get(name), Integer | Float | String):
                 self._integers()
                 return plain_type
-            case _ if name in _BY_NAME:
-                raise errors.DataTypeCannotHaveArguments(f"The type {name} cannot have arguments.")
             case _ if (alias := with_length(name)) is not None:
                 self._integers()
                 return alias
@@ -273,6 +271,8 @@ class _TypeParser:
                 return self._time(upper.capitalize())
             case _ if upper == "TIMESTAMP":
                 return DateTime64(self._integer())
+            case _ if name in _BY_NAME:
+                raise errors.DataTypeCannotHaveArguments(f"The type {name} cannot have arguments.")
             case _:
                 raise self._unknown(name)
 
