@@ -257,9 +257,7 @@ def _cast_to(
 
 def _without_zeros(column: Column) -> Column:
     """Return texts without the zero bytes at their ends, which do not count beside a FixedString."""
-    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        return pc.ascii_rtrim(column, characters="\0")
-    return pc.utf8_rtrim(column, characters="\0")
+    return pc.ascii_rtrim(column, characters="\0")  # bytes that are not UTF-8 are taken too
 
 
 def _is_mixed(types: Sequence[DataType]) -> bool:
