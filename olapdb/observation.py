@@ -7,7 +7,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from olapdb.records import dataclass
 
 
 @dataclass

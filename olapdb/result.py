@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import pyarrow as pa
 
 from olapdb.errors import InterfaceError, foreign_error
+from olapdb.records import dataclass
 from olapdb.types import DataType
 from olapdb.types.arrow import arrow_schema
 from olapdb.types.arrow_values import array_of

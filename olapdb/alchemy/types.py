@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import types as sa
@@ -10,6 +9,7 @@ from sqlalchemy.types import TypeEngine
 
 from olapdb import types as olap
 from olapdb.functions import parse_type
+from olapdb.records import dataclass
 
 
 class ClickHouseType(sa.TypeEngine[Any]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from olapdb import functions
 from olapdb.bind.contracts import BindContext
@@ -20,6 +19,7 @@ from olapdb.errors import (
 )
 from olapdb.functions.base import Aggregate, Environment
 from olapdb.plan import expressions
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT64, is_nullable
 

@@ -10,7 +10,7 @@ column, different calls multiply each other's rows:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from olapdb.bind.aggregates import refuse_aggregates
@@ -35,6 +35,7 @@ from olapdb.plan.expressions import (
     walk,
     with_children,
 )
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import Map
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from olapdb import errors
@@ -22,6 +22,7 @@ from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression, OuterColumn
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType
 

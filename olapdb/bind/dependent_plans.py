@@ -12,7 +12,7 @@ values of the enclosing rows, its *domain* (Neumann and Kemper, Unnesting Arbitr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from olapdb.bind.correlations import outer_columns
 from olapdb.bind.names import NameAllocator
@@ -33,6 +33,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.plan.tree import all_nodes, expressions_of, map_expressions
+from olapdb.records import dataclass
 from olapdb.types import Decimal, Integer, is_nullable, make_nullable, plain
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from olapdb import types
 from olapdb.model.schema import View
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_one
 

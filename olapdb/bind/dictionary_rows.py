@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb import errors, functions, types
 from olapdb.bind import constants
 from olapdb.bind.contracts import BindContext, Binder, BoundQuery, QueryBinder
@@ -16,6 +14,7 @@ from olapdb.model.schema import View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Constant, DictionaryShape, ScalarSubquery
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.sql.parser import parse_query
 

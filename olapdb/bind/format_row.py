@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ from olapdb.formats.registry import find_format, writer_of
 from olapdb.functions.base import Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.plan.expressions import Call, Constant, Expression
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import STRING, DataType
 

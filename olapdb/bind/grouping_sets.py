@@ -8,7 +8,6 @@ GROUP BY GROUPING SETS ((a), (b))   (a), (b)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from olapdb.bind import constants
 from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.records import dataclass
 from olapdb.types import UINT64, Array, Map, Tuple, make_nullable, plain
 
 KEYS_OF_CUBE_MAX = 16

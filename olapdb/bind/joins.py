@@ -9,7 +9,7 @@ a constant key.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from olapdb import functions
@@ -31,6 +31,7 @@ from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import all_of, truth
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
 from olapdb.plan.join_keys import key_type, with_nulls_of
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, DataType, make_nullable
 

@@ -8,7 +8,6 @@ import ipaddress
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -30,6 +29,7 @@ from olapdb.errors import (
 from olapdb.functions.base import Environment
 from olapdb.functions.casts import wide_numbers
 from olapdb.plan.expressions import Constant, Expression
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.sql.literals import literal_text
 from olapdb.types import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from olapdb.bind.contracts import Binder, BoundQuery, OutputColumn
 from olapdb.bind.endless import is_endless
@@ -18,6 +17,7 @@ from olapdb.errors import (
 )
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import Boolean, Float, Integer, plain
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from olapdb.bind.relation import Relation
 from olapdb.bind.structures import parse_structure
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Constant
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.sql.literals import quote_name, quote_string
 from olapdb.sql.parser import parse_query

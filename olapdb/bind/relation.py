@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Node
+from olapdb.records import dataclass
 from olapdb.types import DataType
 
 Qualifier = tuple[str, ...]

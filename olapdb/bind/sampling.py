@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from olapdb.errors import (
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Constant
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import FLOAT64, DataType, Integer
 from olapdb.types.arrow_values import scalar_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from olapdb.config import SettingValue
@@ -14,6 +14,7 @@ from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field
+from olapdb.records import dataclass
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 

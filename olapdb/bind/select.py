@@ -9,7 +9,7 @@ read, whether the query aggregates, and what must be computed. It builds the nod
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
@@ -42,6 +42,7 @@ from olapdb.plan import nodes as plan
 from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import ColumnRef, Constant, CorrelatedSubquery, Expression
 from olapdb.plan.expressions import walk as walk_expression
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import suggestion
@@ -22,6 +22,7 @@ from olapdb.errors import (
     UnknownIdentifier,
 )
 from olapdb.plan.expressions import Expression
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import Tuple, plain
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from olapdb.bind.contracts import QueryBinder
@@ -12,6 +10,7 @@ from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.model.schema import Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression, NameConstant
+from olapdb.records import dataclass
 from olapdb.types import STRING, UINT64, DataType, LowCardinality
 
 _NAME = LowCardinality(STRING)

@@ -8,7 +8,7 @@ QUALIFY, DISTINCT and ORDER BY.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from olapdb import functions
 from olapdb.bind.aggregates import null_for_empty_form
@@ -43,6 +43,7 @@ from olapdb.plan.expressions import (
     transform,
     walk,
 )
+from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
 from olapdb.types import (
     Date,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from olapdb.model.damage import Damage
@@ -13,6 +12,7 @@ from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 
 if TYPE_CHECKING:
     from olapdb.model.changes import Commit, Committed

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from olapdb.config import Settings
 from olapdb.errors import QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.lazy import LazyModule
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 
 if TYPE_CHECKING:

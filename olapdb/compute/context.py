@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +24,7 @@ from olapdb.config import SESSION_SETTINGS, Settings, tuning
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.result import QueryStatistics, close_iterator
 from olapdb.storage.column_cache import process_columns
 from olapdb.threads import ThreadPool

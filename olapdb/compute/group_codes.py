@@ -7,7 +7,6 @@ kernels number the rows (`native/grouping.py`), Arrow and numpy where there are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +20,7 @@ from olapdb.functions.kernels.arrow_buffers import empty, progression
 from olapdb.functions.kernels.columns import from_values
 from olapdb.native import grouping
 from olapdb.native.library import library
+from olapdb.records import dataclass
 from olapdb.threads import ThreadPool, cores, in_threads
 from olapdb.types.arrow_values import from_numpy, to_numpy
 

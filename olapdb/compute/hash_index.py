@@ -10,7 +10,6 @@ hashes of the groups    12 70 95
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from olapdb.compute.row_hash import chunk_rows, has_distinct_hashes, row_hashes
 from olapdb.config import tuning
 from olapdb.native import hashes as compiled_hashes
 from olapdb.native.library import library
+from olapdb.records import dataclass
 from olapdb.threads import ThreadPool
 from olapdb.types.arrow_values import from_numpy
 

@@ -7,7 +7,6 @@ once (`hash_index`).  Rows with arrays or maps are encoded again together with e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +26,7 @@ from olapdb.compute.number_set import Codes, Members, NumberSet
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
 from olapdb.config import tuning
 from olapdb.functions.kernels.columns import true_positions
+from olapdb.records import dataclass
 from olapdb.threads import cores
 from olapdb.types.arrow_values import from_numpy, scalar_of, to_numpy
 

@@ -6,7 +6,6 @@ set it is: a number for each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +15,7 @@ from olapdb.config import tuning
 from olapdb.native import members as compiled
 from olapdb.native.library import library
 from olapdb.native.values import ColumnValues, values_of
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
 _WORDS = 1 << 64

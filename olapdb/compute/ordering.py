@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from olapdb.functions.kernels.columns import single, true_positions
 from olapdb.native.library import library
 from olapdb.native.selection import positions_within
 from olapdb.native.sorting import SortColumn, sort_order
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import FALSE, TRUE, from_numpy, to_numpy
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 import pyarrow as pa
 
 from olapdb.observation import Counts, counting
 from olapdb.plan.nodes import Node
+from olapdb.records import dataclass
 from olapdb.result import close_iterator
 
 Item = TypeVar("Item")

@@ -8,8 +8,6 @@ The pass works on integers of 64 bits, without the decimal point, and gives up w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +17,7 @@ from olapdb.native import decimals
 from olapdb.native.decimals import COLUMN, CONSTANT, DEPTH_MAX, SCALE
 from olapdb.native.library import library
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
+from olapdb.records import dataclass
 from olapdb.types import DataType, Decimal, Integer, plain
 
 _INT64_BITS = 63

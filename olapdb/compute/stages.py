@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from olapdb.compute.batches import cut
 from olapdb.errors import InternalError
+from olapdb.records import dataclass
 from olapdb.result import close_iterator
 
 if TYPE_CHECKING:

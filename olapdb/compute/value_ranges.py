@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal as Number
 from fractions import Fraction
 
@@ -23,6 +23,7 @@ from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.functions.numeric.comparison import comparison_type
 from olapdb.plan.conditions import scalar_call
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
+from olapdb.records import dataclass
 from olapdb.types import (
     DataType,
     Date,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.config.setting_choices import check_choice
 from olapdb.config.setting_types import SESSION_TYPES
 from olapdb.errors import BadArguments, CannotParseSetting, NotSupportedError, SettingOutOfRange
+from olapdb.records import dataclass
 
 SettingValue = bool | int | float | str
 

@@ -8,7 +8,7 @@ their gap, as are rows that are older than the view.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
@@ -27,6 +27,7 @@ from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
 from olapdb.model.requirements import PartsLive, Requirement, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.part_plan import PartPlan, inline_limit
 

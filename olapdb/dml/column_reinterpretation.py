@@ -11,7 +11,7 @@ every ALTER is a commit of the catalog alone.  Three things need the rows:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from olapdb.bind.syntax import rewrite, walk
 from olapdb.dml.default_readability import check_readable, may_not_convert
@@ -25,6 +25,7 @@ from olapdb.model.changes import Change
 from olapdb.model.columns import PartColumns, lacks
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.column_statistics import bounds_hold

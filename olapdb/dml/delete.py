@@ -8,7 +8,6 @@ replay that read the old rows cannot publish. `RowRemoval` adds the changes of v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
@@ -26,6 +25,7 @@ from olapdb.model.part import Part
 from olapdb.model.requirements import PartsLive
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.types.arrow_values import from_numpy

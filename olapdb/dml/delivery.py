@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from olapdb.ingest.deduplicate import Admission
 from olapdb.model.changes import Change, RecordOffset, RecordToken
 from olapdb.model.requirements import OffsetIs, Requirement, SchemaIs, TokenIsNew
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 
 STREAMS_MAX = 10_000

@@ -13,7 +13,7 @@ the new rows belong (rule 4):
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,7 @@ from olapdb.model.part import Part
 from olapdb.model.requirements import PartsLive, PartsOfPartitionAre
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.part_plan import PartPlan

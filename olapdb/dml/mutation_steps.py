@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import CannotUpdateColumn, MultipleAssignments, NoSuchColumn
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from olapdb.errors import BadDataPartName, NoSuchDataPart
 from olapdb.model.part import Part
 from olapdb.model.requirements import PartsLive, PartsOfPartitionAre, Requirement
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,6 @@ ATTACH brings the part back, once its file was restored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb.commit.staging import Staging
 from olapdb.dml.move_parts import as_detached
 from olapdb.errors import NoSuchDataPart
@@ -21,6 +19,7 @@ from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.model.changes import RemoveParts
 from olapdb.model.requirements import PartsLive
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 
 

@@ -11,7 +11,7 @@ inserts meanwhile may have a key of a new row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,7 @@ from olapdb.model.part import Part
 from olapdb.model.requirements import PartsOfPartitionAre, Requirement
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.types.arrow_values import from_numpy

@@ -4,7 +4,7 @@ side."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
@@ -28,6 +28,7 @@ from olapdb.model.changes import (
 from olapdb.model.requirements import DataVersionIs, PartsOfPartitionAre, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 
 

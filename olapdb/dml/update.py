@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import retry_commit
 from olapdb.commit.staging import Staging
@@ -15,6 +13,7 @@ from olapdb.lineage.row_removal import part_rewrite_policy
 from olapdb.model.requirements import SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 
 

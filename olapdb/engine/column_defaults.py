@@ -7,7 +7,6 @@ reads and merges all use this module, so a row reads the same before and after i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from olapdb.functions.kernels.columns import as_array
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression, columns_of
+from olapdb.records import dataclass
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.cache import BoundedCache
 from olapdb.storage.reader import PartReader

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -20,6 +19,7 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Table
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse

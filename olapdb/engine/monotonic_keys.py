@@ -7,7 +7,6 @@ monotonic function of a time. A key that is equal at both ends is equal everywhe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import array_of
 
 

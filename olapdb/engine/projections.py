@@ -8,7 +8,7 @@ groups of several parts can be merged.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.plan.tree import subqueries_of, walk_nodes
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse
 from olapdb.storage.part_plan import ProjectedRows

@@ -9,7 +9,6 @@ As ClickHouse: https://clickhouse.com/docs/engines/table-engines/mergetree-famil
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +23,7 @@ from olapdb.errors import DecimalOverflow, SizesOfArraysDoNotMatch
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.model.schema import Column
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 _KEY_TYPES = (

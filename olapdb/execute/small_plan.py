@@ -8,7 +8,6 @@ the operators.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -25,6 +24,7 @@ from olapdb.execute.operators.scan import block_column, scan_conditions, scan_so
 from olapdb.plan import nodes
 from olapdb.plan.expressions import ColumnRef, Expression
 from olapdb.plan.tree import subqueries_of, walk_nodes
+from olapdb.records import dataclass
 
 Step = Callable[[pa.RecordBatch, ExecutionContext], pa.RecordBatch]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO, TypeAlias
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
+from olapdb.records import dataclass
 from olapdb.result import QueryStatistics
 from olapdb.types import DataType
 

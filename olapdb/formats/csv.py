@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 
@@ -25,6 +25,7 @@ from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
 from olapdb.formats.texts import body, is_text, joined_rows, shown, with_null, zero_for_empty
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
+from olapdb.records import dataclass
 
 _UNQUOTED = types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
 _QUOTE, _NEWLINE = ord('"'), ord("\n")

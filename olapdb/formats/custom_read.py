@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from olapdb.formats.heads import Head, checked_head, no_structure, numbered_name
 from olapdb.formats.matched import values_rows
 from olapdb.formats.texts import is_text
 from olapdb.functions import parse_type
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Literal, TypeAlias
 
@@ -21,6 +20,7 @@ from olapdb.formats.inference import Guess
 from olapdb.formats.nested_inference import type_of_values
 from olapdb.formats.texts import is_text, zero_for_empty
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
+from olapdb.records import dataclass
 
 Returns: TypeAlias = Literal["kept", "refused", "dropped"]
 """A carriage return before a line feed belongs to the value; is an error in the first line, and

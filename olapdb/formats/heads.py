@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from olapdb import errors, types
 from olapdb.formats.base import Input
 from olapdb.formats.name_matching import SETTING, matched_names
 from olapdb.functions import parse_type
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

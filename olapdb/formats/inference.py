@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.config import Settings
+from olapdb.records import dataclass
 
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
 _LONG_INTEGER = r"^[+-]?[0-9]+$"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -26,6 +26,7 @@ from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex
 from olapdb.functions.json.read import ValueReader
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
+from olapdb.records import dataclass
 
 # --- columns
 

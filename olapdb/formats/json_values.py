@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from olapdb.formats.texts import body, joined_rows, shown
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
+from olapdb.records import dataclass
 
 NULL_WORD = "ᴺᵁᴸᴸ"
 """How formats for people, and those of JSON strings, write NULL."""

@@ -9,7 +9,6 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 
@@ -19,6 +18,7 @@ from olapdb.config import Settings
 from olapdb.formats.base import Ending, Format, Header, Writer
 from olapdb.formats.pretty_values import cells, readings
 from olapdb.formats.texts import is_right_aligned
+from olapdb.records import dataclass
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

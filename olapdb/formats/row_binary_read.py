@@ -7,7 +7,6 @@ mapped to arrays of positions. A position behind the data is `_Block.beyond`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
@@ -22,6 +21,7 @@ from olapdb.formats.heads import Head, checked_head
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
 from olapdb.functions.variants.values import NO_ALTERNATIVE, assembled
+from olapdb.records import dataclass
 
 _BLOCK_BYTES = 1 << 18
 """Bytes whose rows are found at once: each has several positions of 8 bytes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from olapdb import errors
 from olapdb.formats.base import Ending, Format, Header, Writer
 from olapdb.formats.custom import column_values
 from olapdb.formats.texts import body, joined_rows
+from olapdb.records import dataclass
 
 _PLACE = re.compile(r"\$(?:\$|\{([^:}]*)(?::([^}]*))?\})")
 _RULES = ("Escaped", "Quoted", "CSV", "JSON", "XML", "Raw")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +18,7 @@ from olapdb.formats.tab_separated import TabWriter
 from olapdb.formats.texts import joined_rows, tab_escaped_name
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
+from olapdb.records import dataclass
 
 _TAB, _NEWLINE, _EQUALS = ord("\t"), ord("\n"), ord("=")
 _MARKER = "tskv"

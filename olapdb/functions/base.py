@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from olapdb.native import accumulate
 from olapdb.native.group_totals import Total
 from olapdb.native.library import library
+from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, DataType
 
 Column: TypeAlias = pa.Array | pa.Scalar

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from olapdb.functions.kernels.constants import constant
 from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
 from olapdb.functions.registry import resolve_scalar
 from olapdb.functions.scalar import ScalarDefinition, custom, standard_call
+from olapdb.records import dataclass
 from olapdb.types import DataType, Nothing, plain
 
 Compute = Callable[[Sequence[Column], int, Environment], Column]

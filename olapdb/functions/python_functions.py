@@ -11,7 +11,6 @@ Arrow arrays of equal length. NULL is None. The class of an aggregate is used as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
 from olapdb.functions.scalar import ScalarDefinition
+from olapdb.records import dataclass
 from olapdb.types import DataType, is_nullable
 
 

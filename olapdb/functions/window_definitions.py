@@ -11,13 +11,13 @@ A kernel sees the rows of all partitions at once, sorted by partition and order:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.base import Argument
+from olapdb.records import dataclass
 from olapdb.types import DataType
 
 

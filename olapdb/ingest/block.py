@@ -13,7 +13,7 @@ a program inserts raises CannotInsertNull instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
@@ -33,6 +33,7 @@ from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.cache import Cache
 from olapdb.threads import ThreadPool
 from olapdb.types import UUID, DataType, IPv6, is_nullable, make_nullable, plain

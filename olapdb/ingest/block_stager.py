@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -54,6 +54,7 @@ from olapdb.model.requirements import ViewsAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import target_of
 from olapdb.model.view_state import CoverageRow
+from olapdb.records import dataclass
 from olapdb.result import QueryStatistics
 from olapdb.runtime.failpoints import failpoint
 from olapdb.threads import ThreadPool

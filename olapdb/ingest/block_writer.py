@@ -6,7 +6,7 @@ Nothing here touches the catalog; the changes and requirements are data for the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from olapdb.model.changes import AddBlock, AddPart, Change
 from olapdb.model.part import Blocks, Contribution, NewBlock
 from olapdb.model.requirements import Requirement, SchemaIs
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.writer import write_part
 

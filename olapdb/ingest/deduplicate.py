@@ -16,7 +16,7 @@ INSERT's own keys are always in it.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from olapdb.model.changes import Change, RecordKeys
 from olapdb.model.keys import KeyLedger, KeyRun, SortedKeys, keys_to_bytes, no_keys
 from olapdb.model.requirements import KeysAreNew, Requirement
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.types.arrow_values import from_numpy
 

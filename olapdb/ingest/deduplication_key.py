@@ -3,12 +3,11 @@ checked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb import errors, types
 from olapdb.config import SettingValue, is_deduplication
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 
 WINDOW_ROWS_MAX = 100_000_000
 """The largest window. It takes about 2 GB of memory in each process that inserts into the table,

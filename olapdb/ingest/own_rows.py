@@ -14,13 +14,14 @@ records which views joined too few parts.  The INSERT fires them again, or inval
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from olapdb.model.changes import AddPart, Change
 from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 
 AddedParts: TypeAlias = Mapping[str, tuple[AddPart, ...]]
 """The staged parts with rows that a commit brings, by table."""

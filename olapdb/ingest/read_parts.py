@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import AddPart
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import Store

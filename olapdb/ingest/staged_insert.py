@@ -7,13 +7,14 @@ commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from olapdb.ingest.own_rows import JoinedParts, fewest_joined, unsettled_views
 from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change
 from olapdb.model.part import Blocks, Contribution, NewBlock
 from olapdb.model.requirements import PartsOfPartitionAre, Requirement
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

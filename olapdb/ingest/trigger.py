@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
+from olapdb.records import dataclass
 from olapdb.result import QueryStatistics
 from olapdb.runtime.cache import Cache
 from olapdb.sql.parser import parse_query

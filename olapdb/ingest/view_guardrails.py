@@ -9,11 +9,11 @@ Time is checked after a block, memory while the view runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from olapdb.config import Settings
 from olapdb.errors import MemoryLimitExceeded, ViewLimitExceeded
 from olapdb.model.schema import MaterializedView
+from olapdb.records import dataclass
 
 SETTINGS = (
     "max_view_milliseconds",

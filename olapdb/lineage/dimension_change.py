@@ -14,7 +14,7 @@ meanwhile:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -38,6 +38,7 @@ from olapdb.model.requirements import (
 )
 from olapdb.model.schema import ENGINE_ROLES, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 
 SLICES_MAX = 1_000
 """A change that reaches more partitions of a target than this makes all of it stale."""

@@ -18,7 +18,7 @@ stale     (2024-01-01, a), (2024-02-03, a)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,7 @@ from olapdb.optimize import optimize
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
 DIFFERENCE_ROWS_MAX = 2_097_152

@@ -11,7 +11,7 @@ to one GROUP BY; `join_sites` returns None if it does not hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.plan import expressions, nodes
 from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.tree import all_scans, expressions_of, subqueries_of, walk_nodes, with_inputs
+from olapdb.records import dataclass
 from olapdb.types import UINT8, Float, plain
 
 KEY_VALUES_MAX = 10_000

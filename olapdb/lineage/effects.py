@@ -14,7 +14,7 @@ part, meanwhile makes the commit conflict.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
@@ -26,6 +26,7 @@ from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
+from olapdb.records import dataclass
 
 __all__ = ["ProcessedParts", "SourceChange", "TableWrite", "effects_of", "processed_by_views"]
 

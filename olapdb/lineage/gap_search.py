@@ -8,7 +8,6 @@ one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from olapdb.lineage.invalidation import partitions_moved_above
@@ -17,6 +16,7 @@ from olapdb.model.contributions import SharedBlocks, contributed_blocks
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.view_state import Coverage
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

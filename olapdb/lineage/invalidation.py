@@ -8,7 +8,6 @@ unknown (a dimension changed), all of the target is stale.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -28,6 +27,7 @@ from olapdb.model.requirements import NotCovered, Requirement, ViewsOnTableAre
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Coverage, Invalidation
+from olapdb.records import dataclass
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy
 

@@ -8,7 +8,7 @@ the views as an UPDATE of all rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Node
 from olapdb.plan.tree import all_nodes, columns_read, expressions_of
+from olapdb.records import dataclass
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.errors import CorruptedData, FileDoesntExist
 from olapdb.ingest.dimension_requirements import dimension_requirements
@@ -13,6 +13,7 @@ from olapdb.lineage.retention import is_lineage_unknown
 from olapdb.model.part import Part
 from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs
 from olapdb.model.schema import MaterializedView, Table
+from olapdb.records import dataclass
 
 
 @dataclass

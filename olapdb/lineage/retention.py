@@ -15,7 +15,7 @@ Bounds may be wider than the reached keys, never narrower.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +39,7 @@ from olapdb.model.view_state import (
     Retained,
     RetainedSlice,
 )
+from olapdb.records import dataclass
 
 DISCARD_HINT = "SETTINGS discard_retained = 1 gives them up."
 

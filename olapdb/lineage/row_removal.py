@@ -10,7 +10,7 @@ A statement gathers the rows in a `RowRemoval`, part by part, and publishes it w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -39,6 +39,7 @@ from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 
 

@@ -14,7 +14,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from olapdb.errors import (
     OperationalError,
 )
 from olapdb.model.part import Part
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.checksum import verify_file

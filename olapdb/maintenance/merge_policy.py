@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from olapdb.config import TABLE_SETTINGS
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Table
 from olapdb.model.view_state import Coverage
+from olapdb.records import dataclass
 
 WINDOW_PARTS = 1_000
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ from olapdb.model.part import Contribution, Part, union_ranges
 from olapdb.model.requirements import CoverageCommon, PartsLive, Requirement, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.activity import RunningMerge
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.part_plan import PartPlan, inline_limit

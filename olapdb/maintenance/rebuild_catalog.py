@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from olapdb.model.changes import AddBlock, AddDatabase, AddPart, Change, Commit,
 from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import DatabaseEntry, Table
+from olapdb.records import dataclass
 from olapdb.storage.checksum import checksum_of_file
 from olapdb.storage.replay_manifest import MANIFEST_SUFFIX, ManifestFile, read_manifest
 from olapdb.storage.store import LocalStore, Store, flush_folder, system_errors

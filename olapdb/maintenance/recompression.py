@@ -11,13 +11,13 @@ pass merges single parts that have another one. A merge changes no rows, so view
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from olapdb.engine.expiry import Expiry, ttl_rules
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.storage.codec import DEFAULT_CODEC, default_codec_text
 

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
 from olapdb.maintenance.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.threads import is_ending
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from olapdb.errors import FileDoesntExist
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.replay_manifest import MANIFEST_SUFFIX, is_complete, is_in_use

@@ -20,7 +20,6 @@ An INSERT of one block into `s` with one view into `t`:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb.model.job import JobChunk, JobState
@@ -29,6 +28,7 @@ from olapdb.model.requirements import Requirement
 from olapdb.model.schema import DatabaseEntry, SchemaObject
 from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
+from olapdb.records import dataclass
 
 # --- changes --------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -30,6 +30,7 @@ from olapdb.model.schema import (
     View,
 )
 from olapdb.model.user_function import FunctionParameter, UserFunction
+from olapdb.records import dataclass
 from olapdb.types import DataType
 
 Json: TypeAlias = object

@@ -7,7 +7,7 @@ reads with the parts that it may read, and every view to which its rows cascade.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.errors import InternalError
 from olapdb.model.damage import Damage
@@ -16,6 +16,7 @@ from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, S
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.user_function import UserFunction
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

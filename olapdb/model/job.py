@@ -7,8 +7,9 @@ job's "published" always agrees with the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from olapdb.records import dataclass
 
 JobKind: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
 """A REBUILD or a POPULATE runs several jobs of these kinds, all with its query id."""

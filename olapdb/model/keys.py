@@ -9,9 +9,10 @@ a range of ordinals, as is a window of time, since the times of commits never go
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
+
+from olapdb.records import dataclass
 
 KEY_BYTES = 16
 SEGMENT = np.dtype([("count", "<i8"), ("accepted_ms", "<i8")])

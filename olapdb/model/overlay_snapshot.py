@@ -4,7 +4,7 @@ committed yet."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from olapdb.lazy import LazyModule
@@ -12,6 +12,7 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.stand_in_snapshot import StandInSnapshot
+from olapdb.records import dataclass
 
 if TYPE_CHECKING:
     from olapdb.model import changes

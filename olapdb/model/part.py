@@ -15,10 +15,11 @@ import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from olapdb.errors import InternalError
+from olapdb.records import dataclass
 
 
 def new_part_id() -> str:

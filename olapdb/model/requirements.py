@@ -6,10 +6,10 @@ first that does not hold.  The rules that they enforce are numbered in docs/inva
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from olapdb.model.part import BlockRange
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

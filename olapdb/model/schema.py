@@ -7,11 +7,12 @@ column that is dropped and added again is a new one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias, TypeVar
 
 from olapdb.config import MEMORY_SETTINGS, SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
+from olapdb.records import dataclass
 from olapdb.types import DataType, quote_identifier, stored_type
 
 BLOOM_RATE = 0.025

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.stand_in_snapshot import StandInSnapshot
 from olapdb.model.view_state import BlockInfo
+from olapdb.records import dataclass
 
 TEMPORARY_DATABASE = ""
 """The database of temporary tables: no statement can name it, system tables show it so."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from olapdb.model.damage import Damage
 from olapdb.model.schema import DatabaseEntry
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.user_function import UserFunction
+from olapdb.records import dataclass
 
 if TYPE_CHECKING:
     from olapdb.model.view_state import Check, Coverage, Invalidation, Retained

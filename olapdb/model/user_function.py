@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from olapdb.records import dataclass
 from olapdb.types import quote_identifier
 
 Language: TypeAlias = Literal["sql", "python"]

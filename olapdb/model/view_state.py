@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from olapdb.model.part import BlockRange, Blocks, covers, overlaps_any, union_ranges
+from olapdb.records import dataclass
 
 Cause: TypeAlias = Literal[
     "DELETE",

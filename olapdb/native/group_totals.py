@@ -5,7 +5,6 @@ The form of several passes is `compute/group_codes.factorise`, then a call of `n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 from olapdb.native import grouping
 from olapdb.native.library import kernels
 from olapdb.native.values import validity_of, values_of
+from olapdb.records import dataclass
 
 Kind: TypeAlias = Literal["count", "sum", "least", "largest"]
 _KINDS: dict[Kind, int] = {"count": 0, "sum": 1, "least": 2, "largest": 3}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from olapdb.native.values import (
     values_of,
     values_of_numbers,
 )
+from olapdb.records import dataclass
 
 _TABLE_MAX = 1 << 31
 _CAPACITY_MIN = 4096

@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from olapdb import observation
 from olapdb.native.build import LIBRARY
+from olapdb.records import dataclass
 
 
 class _Pointer(ctypes.c_void_p):

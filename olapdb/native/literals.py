@@ -4,12 +4,11 @@ The form in numpy is in `sql/values/scan.py`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from olapdb.native.library import kernels
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

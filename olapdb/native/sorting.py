@@ -5,7 +5,6 @@ The other form is Arrow's, in `compute/ordering.py`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from olapdb.native.grouping import bounds
 from olapdb.native.library import kernels
 from olapdb.native.memory import empty
 from olapdb.native.values import ColumnValues, values_of
+from olapdb.records import dataclass
 
 _WORD_BITS = 64
 _COUNTED_BITS = 16

@@ -12,7 +12,7 @@ join whose keys may drop rows of a large table first.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 
 from olapdb.config import tuning
@@ -37,6 +37,7 @@ from olapdb.plan.tree import (
     subqueries_of,
     with_inputs,
 )
+from olapdb.records import dataclass
 from olapdb.types import DataType, String, plain
 
 _NUMBER_BYTES = 16

@@ -13,7 +13,6 @@ follow from others: with a.x = b.x and b.x = c.x, a can be joined with c before 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from typing import TypeAlias, Union
@@ -24,6 +23,7 @@ from olapdb.plan.conditions import all_of, any_of, conjuncts, disjuncts, equal
 from olapdb.plan.expressions import Call, Cast, ColumnRef, Expression, columns_of
 from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.plan.nodes import Filter, Join, Node, Scan
+from olapdb.records import dataclass
 from olapdb.types import Decimal, Float, Integer, plain
 
 Relations: TypeAlias = frozenset[int]

@@ -8,7 +8,7 @@ no rule of `optimize`: only queries use it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -23,6 +23,7 @@ from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_predicates import push_predicates
 from olapdb.plan.nodes import Filter, Join, Node, Plan, Scan
 from olapdb.plan.tree import all_nodes, bottom_up, map_subqueries, with_inputs
+from olapdb.records import dataclass
 
 DYNAMIC_MAX = 12
 """Relations; trying every order of more takes too long."""

@@ -12,13 +12,14 @@ this is no rule of `optimize`: only queries use it, after the order of their joi
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from olapdb.optimize.align_columns import align_columns
 from olapdb.optimize.cardinality import Estimator
 from olapdb.plan import nodes
 from olapdb.plan.fingerprint import fingerprint
 from olapdb.plan.tree import all_nodes, map_subqueries, subqueries_of, with_inputs
+from olapdb.records import dataclass
 
 _COSTLY = (
     nodes.Aggregate,

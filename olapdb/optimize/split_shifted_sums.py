@@ -9,13 +9,14 @@ left alone: one rounds, the other may overflow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from olapdb import functions
 from olapdb.plan.conditions import scalar_call
 from olapdb.plan.expressions import AggregateCall, Call, ColumnRef, Constant, Expression
 from olapdb.plan.nodes import Aggregate, Node, Project
 from olapdb.plan.tree import bottom_up
+from olapdb.records import dataclass
 from olapdb.types import INT64, DataType, Integer, is_nullable, plain
 from olapdb.types.arrow_values import scalar_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression
+from olapdb.records import dataclass
 
 
 def _unknown(column: str) -> float | None:

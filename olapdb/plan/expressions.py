@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow as pa
 from olapdb.functions.arrays.lambdas import LambdaCall
 from olapdb.functions.base import Aggregate, ScalarCall
 from olapdb.functions.window_definitions import WindowFunction
+from olapdb.records import dataclass
 from olapdb.types import Array, DataType, Map, Tuple, plain
 
 if TYPE_CHECKING:

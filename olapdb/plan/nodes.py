@@ -6,7 +6,7 @@ The user's column names, which may repeat, are in `Plan.output` only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from olapdb.model.schema import Table
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, WindowCall, element_type
 from olapdb.plan.number_ranges import ALL, Ranges
+from olapdb.records import dataclass
 from olapdb.types import UINT64, Array, DataType, Map, Tuple, Variant, make_nullable, plain
 
 

@@ -11,9 +11,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.errors import Error
+from olapdb.records import dataclass
 from olapdb.result import QueryStatistics
 
 ENTRIES_MAX = 10_000

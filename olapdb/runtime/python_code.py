@@ -11,7 +11,6 @@ import platform
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -27,6 +26,7 @@ from olapdb.functions import is_aggregate, parse_type, registry
 from olapdb.functions.python_functions import PythonFunction
 from olapdb.functions.scalar import ScalarDefinition
 from olapdb.model.user_function import FunctionParameter, UserFunction
+from olapdb.records import dataclass
 
 _LOADED_MAX = 512
 _loaded: dict[str, Callable[..., Any]] = {}

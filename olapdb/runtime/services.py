@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from olapdb.functions.base import Environment
+from olapdb.records import dataclass
 from olapdb.runtime.activity import Activity
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.deferred import DeferredWork

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from olapdb.records import dataclass
 
 ENTRIES_MAX = 10_000
 

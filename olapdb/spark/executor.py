@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,6 +14,7 @@ from pyspark import InheritableThread
 
 from olapdb.config import Settings
 from olapdb.errors import Error, FolderNotShared, QueryWasCancelled
+from olapdb.records import dataclass
 from olapdb.spark.folder import StoreAddress, marked_folder, verify_staged
 from olapdb.spark.items import run_items, task_attempts
 from olapdb.spark.session import spark_session

@@ -16,7 +16,6 @@ import socket
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from olapdb.catalog.protocol import CATALOG_FILE
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.changes import AddPart
 from olapdb.model.failpoint import Durability
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.storage.checksum import verify_open
 from olapdb.storage.store import LocalStore, Store

@@ -13,7 +13,6 @@ import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from pyspark import InheritableThread, TaskContext, cloudpickle
 from pyspark.errors import PySparkException
 
 from olapdb import errors
+from olapdb.records import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

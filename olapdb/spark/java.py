@@ -16,12 +16,12 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from olapdb.errors import ExternalToolMissing
+from olapdb.records import dataclass
 
 SUPPORTED_VERSIONS = (17, 21)
 

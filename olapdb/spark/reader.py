@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -27,6 +26,7 @@ from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.spark.folder import StoreAddress, mark_folder, open_pinned_store, unmark_folder
 from olapdb.spark.session import ARROW_BATCH_ROWS
 from olapdb.spark.tasks import worker_cache

@@ -8,7 +8,7 @@ and returns the changes for the driver's one commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.runtime.cache import Cache
 from olapdb.spark.folder import StoreAddress, open_store
 from olapdb.spark.items import is_final

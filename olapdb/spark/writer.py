@@ -8,7 +8,7 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from olapdb.ingest.block import insertable_columns, type_of_arrow
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.spark.folder import marked_folder, verify_staged
 from olapdb.spark.items import (
     Cancellation,

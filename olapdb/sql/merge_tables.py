@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch, Position
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.literals import quote_string
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
@@ -24,6 +24,7 @@ from olapdb.model.session_snapshot import TEMPORARY_DATABASE, SessionSnapshot, t
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.user_function import UserFunction
 from olapdb.plan.nodes import Field
+from olapdb.records import dataclass
 from olapdb.runtime.python_code import LocalFunction, refuse_python, stored_definition
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from olapdb import errors, types
 from olapdb.model.schema import Column
+from olapdb.records import dataclass
 
 _STEP = re.compile(r"\s*([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*")
 _ZSTD_LEVEL_MAX = 22

@@ -16,13 +16,13 @@ import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from olapdb import observation
+from olapdb.records import dataclass
 from olapdb.storage.column_chunks import (
     cut_array,
     is_in_window,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from olapdb.model.part import ColumnBounds
 from olapdb.model.schema import PastColumn
+from olapdb.records import dataclass
 
 _FIELD_ID = b"PARQUET:field_id"
 _TYPE_NAME = b"olapdb.type"

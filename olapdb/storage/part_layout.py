@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from olapdb.errors import InternalError
 from olapdb.model.schema import Column, Table
+from olapdb.records import dataclass
 from olapdb.storage.column_statistics import has_bounds, key_columns
 from olapdb.storage.store import Store
 from olapdb.types import AggregateFunction, is_nullable

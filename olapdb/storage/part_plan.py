@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from olapdb.model.part import Blocks, Contribution, Part
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import pyarrow as pa
 
 from olapdb.model.schema import Projection, Table
+from olapdb.records import dataclass
 from olapdb.storage.parquet.row_group_writer import OneThreadWriter, RowGroupsWriter
 from olapdb.storage.part_plan import ProjectedRows
 

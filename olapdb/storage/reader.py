@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
+from olapdb.records import dataclass
 from olapdb.storage.checksum import (
     indicates_damage,
     mismatch,

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from olapdb.errors import FileDoesntExist
+from olapdb.records import dataclass
 from olapdb.storage.store import Store
 
 MANIFEST_SUFFIX = ".swap"

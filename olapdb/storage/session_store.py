@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from olapdb.errors import InternalError, MemoryLimitExceeded
+from olapdb.records import dataclass
 from olapdb.storage.cache import PartCache
 from olapdb.storage.store import MemoryStore, Store, StoredFile
 

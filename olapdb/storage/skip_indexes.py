@@ -23,7 +23,6 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +33,7 @@ from olapdb.functions.kernels.columns import from_scalars
 from olapdb.functions.kernels.hashing import hash_values
 from olapdb.functions.strings.tokenizers import Tokenizer
 from olapdb.model.schema import BLOOM_RATE, SkipIndex, Table
+from olapdb.records import dataclass
 from olapdb.storage.text_filters import part_hashes
 from olapdb.storage.text_index import is_text_index, text_index, texts_type
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from olapdb.errors import BadArguments, FileDoesntExist, OperationalError, ReadOnly, system_error
 from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
+from olapdb.records import dataclass
 from olapdb.storage.cache import PartCache
 
 TEMPORARY_FOLDER = "tmp"

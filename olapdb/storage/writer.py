@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from olapdb.functions.kernels.decimal_width import decimal_class, is_short, with
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import ColumnBounds, Part, new_part_id
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
 from olapdb.storage.column_cache import ChunkKey

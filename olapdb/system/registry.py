@@ -6,7 +6,7 @@ import datetime
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ from olapdb.model.detached import is_hidden
 from olapdb.model.schema import SchemaObject
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.types import UUID, Array, DataType, Enum, Map, Nullable, String, Tuple, plain
 from olapdb.types.arrow import arrow_schema

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from olapdb.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from olapdb.records import dataclass
 from olapdb.types.base import DataType, quote_identifier
 from olapdb.types.scalars import Boolean, Decimal, ExactFloat, Float, Integer, Nothing, WideInteger
 from olapdb.types.variant import Variant

@@ -5,8 +5,7 @@ value of them returns the plain type."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from olapdb.records import dataclass
 from olapdb.types.base import DataType
 from olapdb.types.compound import Array, Tuple
 from olapdb.types.scalars import FLOAT64

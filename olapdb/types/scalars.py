@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+from olapdb.records import dataclass
 from olapdb.types.base import DataType, quote_string
 
 DECIMAL128_DIGITS = 38

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from olapdb.records import dataclass
 from olapdb.types.base import DataType
 
 NUMBER = "number"

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.model.failpoint import FailpointObserver
 from olapdb.model.part import BlockRange
+from olapdb.records import dataclass
 
 BLOCKS_KEPT_MAX = 1_000
 """Blocks of a table that may stay individual: vacuum does not write to a warehouse at rest."""

@@ -12,9 +12,9 @@ import struct
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
 
 from olapdb.errors import CatalogBusy
+from olapdb.records import dataclass
 
 try:
     import fcntl

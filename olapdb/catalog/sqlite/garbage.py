@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from olapdb.catalog.protocol import DroppedPart
 from olapdb.catalog.sqlite import statements as sql
@@ -17,6 +16,7 @@ from olapdb.catalog.sqlite.compaction import compact_blocks, crowded_tables
 from olapdb.catalog.sqlite.vacuum_mark import raise_mark
 from olapdb.catalog.sqlite.writer import CatalogWriter
 from olapdb.model.failpoint import FailpointObserver
+from olapdb.records import dataclass
 
 COMMITS_A_STEP = 5_000
 

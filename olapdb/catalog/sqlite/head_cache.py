@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from olapdb.catalog.sqlite import statements as sql
@@ -20,6 +19,7 @@ from olapdb.model.encoding import FUNCTION_KIND, decode_function, decode_part
 from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry
 from olapdb.model.user_function import UserFunction
+from olapdb.records import dataclass
 
 if TYPE_CHECKING:
     from olapdb.catalog.sqlite.apply_changes import CommitApplier

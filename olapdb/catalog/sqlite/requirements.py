@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, assert_never
 
 from olapdb.catalog.sqlite import statements as sql
@@ -20,6 +20,7 @@ from olapdb.model import requirements as required
 from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView, RefreshableView, Table
 from olapdb.model.view_state import Coverage
+from olapdb.records import dataclass
 
 LivePart: TypeAlias = tuple[str, int, int]
 """(part id, first block, last block)"""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import takewhile
 
@@ -18,6 +18,7 @@ from olapdb.model.encoding import OBJECT_KINDS, decode_object
 from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject
 from olapdb.model.user_function import UserFunction
+from olapdb.records import dataclass
 
 DELTAS_MAX = 512
 """Commits a reader may lag behind before a table's parts are read from the catalog."""

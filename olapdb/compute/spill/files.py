@@ -12,7 +12,6 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ from olapdb.compute.batches import rows_only, single_batch
 from olapdb.errors import NotEnoughSpace, TooManyRowsOrBytes, system_error
 from olapdb.lazy import lazy_modules
 from olapdb.native.memory import empty
+from olapdb.records import dataclass
 from olapdb.result import QueryStatistics
 
 if TYPE_CHECKING:

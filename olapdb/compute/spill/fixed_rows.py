@@ -8,7 +8,6 @@ A column has as few bytes a value as its distances from the least one need (`nar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from olapdb.native.grouping import bounds
 from olapdb.native.library import library
 from olapdb.native.memory import empty
 from olapdb.native.values import ColumnValues, as_integers, number_type, values_of
+from olapdb.records import dataclass
 
 ALIGNMENT = 8
 """The bytes to whose multiples each column of a partition is filled up, so that values of any width may follow."""

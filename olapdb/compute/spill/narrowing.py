@@ -8,8 +8,6 @@ Goldstein, Ramakrishnan, Shaft 1998).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -17,6 +15,7 @@ from olapdb.native import narrowing as compiled
 from olapdb.native.grouping import bounds
 from olapdb.native.library import library
 from olapdb.native.values import ColumnValues, number_type, values_of
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import to_numpy
 
 _WIDTHS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +36,7 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.plan.nodes import Aggregate
+from olapdb.records import dataclass
 from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 

@@ -15,7 +15,6 @@ VLDB 2015).  States are merged in the order of their rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow as pa
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.window_definitions import Frames
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
 FRAMES_AT_ONCE = 65_536

@@ -9,7 +9,6 @@ The keys are looked up, but no pair has them.  Texts of the held side are number
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from olapdb.functions import default_value
 from olapdb.functions.kernels.decimal_width import has_short_form, shortened
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
 from olapdb.plan.nodes import Join, Project, Schema
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ right                5 4 6             5 n 4 6       n: the extra row, for "no p
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +26,7 @@ from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Field, Join
+from olapdb.records import dataclass
 from olapdb.types import is_nullable
 from olapdb.types.arrow_values import from_numpy
 

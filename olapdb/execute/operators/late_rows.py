@@ -11,7 +11,7 @@ best values are read first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from olapdb.model.part import ColumnBounds
 from olapdb.optimize.conditions import is_repeatable
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Limit, Project, Scan, Sort, SortKey
+from olapdb.records import dataclass
 from olapdb.types import UINT64
 from olapdb.types.arrow_values import from_numpy, to_numpy
 

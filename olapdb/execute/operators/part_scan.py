@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -18,6 +17,7 @@ from olapdb.execute.operators.compact_columns import bytes_of_rows
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.functions.kernels.decimal_width import has_short_form, is_short, lengthened
 from olapdb.model.schema import Table
+from olapdb.records import dataclass
 from olapdb.storage.column_chunks import window_groups
 from olapdb.types import DataType
 from olapdb.types.arrow_values import from_numpy, scalar_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,7 @@ from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
 from olapdb.plan.expressions import AggregateCall
 from olapdb.plan.nodes import Aggregate
+from olapdb.records import dataclass
 from olapdb.threads import in_threads
 from olapdb.types.arrow_values import from_numpy, to_numpy
 

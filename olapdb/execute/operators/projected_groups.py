@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from olapdb.execute.pruning.projections import (
 from olapdb.plan.conditions import all_of_any
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Aggregate, Node, Project, Scan
+from olapdb.records import dataclass
 
 KnownGroups: TypeAlias = Callable[[Sequence[AggregateCall]], Iterator[Partial]]
 """Gives groups with the states of these calls."""

@@ -8,7 +8,6 @@ pruning may keep too much, but never too little.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -47,6 +46,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.nodes import Scan
 from olapdb.plan.tuples import tuple_elements
+from olapdb.records import dataclass
 from olapdb.storage.reader import PartReader
 from olapdb.types import DataType
 

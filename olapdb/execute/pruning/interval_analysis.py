@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from olapdb.plan.expressions import (
     InValues,
     ScalarSubquery,
 )
+from olapdb.records import dataclass
 from olapdb.types import DataType, Float, Integer, is_nullable, plain
 from olapdb.types.arrow_values import TRUE, array_of, scalar_of, to_numpy
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -38,6 +37,7 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.plan.tuples import tuple_elements
+from olapdb.records import dataclass
 from olapdb.storage.skip_indexes import bloom_contains, element_of, indexed_type
 from olapdb.storage.text_index import blocks_of
 from olapdb.types.arrow_values import FALSE, to_numpy

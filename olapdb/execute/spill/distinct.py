@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import chain
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from olapdb.compute.spill.files import joined
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
 from olapdb.compute.stages import chain_of
 from olapdb.execute.operators.compact_columns import decoded
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
 COPIES = 4

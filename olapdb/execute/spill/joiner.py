@@ -9,7 +9,7 @@ became of a left row is then known after the last of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from olapdb.compute.spill.files import Extent, SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field, Join, Schema, Values
+from olapdb.records import dataclass
 from olapdb.types import UINT8, UINT64
 from olapdb.types.arrow_values import from_numpy, to_numpy
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -19,6 +17,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, DataType, Tuple, plain
 from olapdb.types.arrow_values import from_numpy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from olapdb.functions.aggregates.extremes import extreme_order_keys, fill_missin
 from olapdb.functions.aggregates.signatures import ResolveAggregate, illegal_argument, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import (
     AggregateFunction,
     Array,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from olapdb.functions.aggregates.sums import Average, Count, Sum, may_be_counted
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups, TotalsOfState
 from olapdb.functions.kernels import columns
 from olapdb.native.group_totals import Total
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

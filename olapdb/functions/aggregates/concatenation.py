@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +14,7 @@ from olapdb.functions.aggregates.signatures import (
     state_type_of,
 )
 from olapdb.functions.base import Aggregate
+from olapdb.records import dataclass
 from olapdb.types import STRING, Array, DataType, String, plain
 
 

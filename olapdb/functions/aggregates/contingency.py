@@ -5,8 +5,6 @@ pairs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -21,6 +19,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import FLOAT64, UINT64, AggregateFunction, Array, DataType, Map, Tuple, plain
 
 DEPENDENCES = ("cramersV", "cramersVBiasCorrected", "contingency", "theilsU")

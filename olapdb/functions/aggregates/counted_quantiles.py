@@ -7,7 +7,6 @@ weights, so that no cut into blocks shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -33,6 +32,7 @@ from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import decimals_of_unscaled, unscaled_floats
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT32,
     FLOAT64,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from olapdb.functions.kernels.supertypes import as_number
 from olapdb.native import distinct as native_distinct
 from olapdb.native.library import library
 from olapdb.native.values import values_of_numbers
+from olapdb.records import dataclass
 from olapdb.types import (
     UINT8,
     UINT64,

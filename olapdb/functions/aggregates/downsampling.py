@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -12,6 +10,7 @@ from olapdb.functions.aggregates.gathered import Gathered, rows_type
 from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
     Array,

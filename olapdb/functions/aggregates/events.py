@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from olapdb.functions.aggregates.strict_funnels import FunnelModes, StrictFunnel
 from olapdb.functions.aggregates.wide_delta_sums import WideDeltaSum
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import (
     INT64,
     UINT8,

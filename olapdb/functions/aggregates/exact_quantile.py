@@ -4,7 +4,6 @@ the median: from all the values, sorted."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from olapdb.functions.kernels.decimal_width import decimals_of_integers
 from olapdb.native import quantiles
 from olapdb.native.library import library
 from olapdb.native.values import values_of, values_of_numbers
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
     Array,

@@ -8,7 +8,6 @@ NaN is an extreme only if a group has no other value; -0.0 sorts below 0.0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import is_short, lengthened
 from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.native.group_totals import Total
+from olapdb.records import dataclass
 from olapdb.types import (
     AggregateFunction,
     DataType,

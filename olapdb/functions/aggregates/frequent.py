@@ -4,7 +4,6 @@ it has."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import truncate_lists
+from olapdb.records import dataclass
 from olapdb.types import (
     UINT64,
     AggregateFunction,

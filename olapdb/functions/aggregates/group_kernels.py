@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from olapdb.native import accumulate, distinct
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library
 from olapdb.native.values import values_of, values_of_numbers
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
 _BITMAP_CELLS_MAX = 1 << 23

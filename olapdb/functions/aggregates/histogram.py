@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from olapdb.functions.aggregates.counted_values import CountedValues
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import FLOAT64, UINT64, Array, Boolean, DataType, Float, Integer, Tuple, plain
 
 _BINS_MAX = 250

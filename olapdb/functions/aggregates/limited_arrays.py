@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested_order import nested_ranks
+from olapdb.records import dataclass
 from olapdb.types import Array, DataType, plain
 from olapdb.types.arrow_values import from_numpy
 

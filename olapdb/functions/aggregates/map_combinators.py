@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
@@ -18,6 +17,7 @@ from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
+from olapdb.records import dataclass
 from olapdb.types import Array, DataType, Map, Tuple, plain
 from olapdb.types.arrow_values import from_numpy
 

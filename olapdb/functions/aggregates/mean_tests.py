@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import NormalDist
 
 import numpy as np
@@ -20,6 +20,7 @@ from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.aggregates.variance import Variance
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import FLOAT64, UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
 _MOMENTS = Tuple((UINT64, FLOAT64, FLOAT64), ("count", "mean", "squares"))

@@ -8,7 +8,6 @@ last bit, and sums wrap around.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
     INT64,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from olapdb.functions.base import Aggregate, Environment, Groups
 from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.records import dataclass
 from olapdb.types import FLOAT64, INT64, STRING, UINT64, Array, DataType, Integer, String, plain
 from olapdb.types.arrow_values import from_numpy
 

@@ -4,7 +4,6 @@ Prometheus' histogram_quantile computes them."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import FLOAT64, UINT64, Array, Boolean, DataType, Float, Integer, Tuple, plain
 
 

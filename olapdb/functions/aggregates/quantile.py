@@ -7,7 +7,7 @@ not change a result. Reservoirs, t-digest and KLL lack this property (measured).
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -35,6 +35,7 @@ from olapdb.functions.kernels import columns
 from olapdb.native import quantiles
 from olapdb.native.library import library
 from olapdb.native.values import values_of
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT32,
     FLOAT64,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from olapdb.functions.aggregates.gathered import Gathered, differs_from_last, me
 from olapdb.functions.aggregates.signatures import require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import FLOAT64, UINT8, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
 _ALTERNATIVES = ("two-sided", "less", "greater")

@@ -7,7 +7,6 @@ merge as Chan, Golub and LeVeque (1979) add variances.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from olapdb.functions.aggregates.covariance import Covariance
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import FLOAT64, UINT64, Boolean, DataType, Float, Integer, Tuple, plain
 
 _FIELDS = ("count", "left", "right", "products", "left_squares", "right_squares")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import as_number
+from olapdb.records import dataclass
 from olapdb.types import UINT8, AggregateFunction, Array, DataType, Integer, Map, Tuple, plain
 from olapdb.types.arrow_values import from_numpy
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from olapdb.functions.aggregates.gathered import Gathered, rows_type
 from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import STRING, DataType, Date, DateTime, Float, Integer, plain
 
 _WIDTH_MAX = 1024

@@ -7,7 +7,6 @@ event that a mode forbids then cuts them: only what was reached before it counts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from olapdb.errors import TooLargeArray
 from olapdb.functions.aggregates.group_kernels import drop_null_rows, element_groups
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 
 _NEVER = np.iinfo(np.int64).max
 _SHARED_ROWS_MAX = 63

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,7 @@ from olapdb.functions.kernels.decimal_width import (
 )
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS, as_number, sum_type
 from olapdb.native.group_totals import Total
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
     UINT8,

@@ -7,7 +7,6 @@ counts. All windows of all groups are found by one search.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal as Number
 
@@ -22,6 +21,7 @@ from olapdb.functions.aggregates.time_series_windows import MEASURES, Windows
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.calendar import ticks_per_second
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
     UINT32,

@@ -7,9 +7,10 @@ The extrapolation of rate, increase and delta is Prometheus' (`extrapolatedRate`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True)

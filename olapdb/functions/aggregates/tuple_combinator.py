@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from olapdb.errors import NumberOfArgumentsDoesntMatch
 from olapdb.functions.aggregates.signatures import ResolveAggregate, illegal_argument, state_type_of
 from olapdb.functions.base import Aggregate, Groups, MergeClass
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import DataType, Tuple
 
 

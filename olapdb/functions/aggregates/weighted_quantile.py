@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
+from olapdb.records import dataclass
 from olapdb.types import (
     Array,
     Boolean,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from olapdb.functions.aggregates.combinators import SharedStateCombinator
 from olapdb.functions.aggregates.signatures import ResolveAggregate, illegal_argument
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels.decimal_width import floats_of_decimals
+from olapdb.records import dataclass
 from olapdb.types import (
     FLOAT64,
     DataType,

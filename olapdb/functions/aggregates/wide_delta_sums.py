@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from olapdb.functions.aggregates.group_kernels import drop_null_rows
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, wide_numbers
+from olapdb.records import dataclass
 from olapdb.types import WideNumber
 
 

@@ -11,7 +11,6 @@ So a lambda costs one pass of its kernels, not one call for each element.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow as pa
 from olapdb.errors import SizesOfArraysDoNotMatch
 from olapdb.functions.base import Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import DataType
 
 Body: TypeAlias = Callable[[Sequence[pa.Array], np.ndarray], pa.Array]

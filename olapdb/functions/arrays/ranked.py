@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from olapdb.functions import scalar
 from olapdb.functions.arrays.several_arrays import codes_of, dense_numbers, occurrences
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import UINT32, Array, DataType, Integer, plain
 from olapdb.types.arrow_values import from_numpy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
 from olapdb.lazy import LazyModule
+from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy, to_numpy
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from olapdb.functions.scalar import (
     custom,
     illegal,
 )
+from olapdb.records import dataclass
 
 Target = Callable[[str, Sequence[Argument]], types.DataType]
 

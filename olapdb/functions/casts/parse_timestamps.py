@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +22,7 @@ from olapdb.functions.kernels.calendar import (
     utc_of_text,
     zone_of,
 )
+from olapdb.records import dataclass
 from olapdb.types import DateTime, DateTime64
 from olapdb.types.arrow_values import from_numpy, to_numpy
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from olapdb.functions.datetime.best_effort_parts import (
     is_given,
 )
 from olapdb.functions.kernels.arrow_buffers import converted
+from olapdb.records import dataclass
 
 _RUN_MAX = 19
 _FRACTION_MAX = 18

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from olapdb.functions.kernels.calendar import DAY, days_from_civil, utc_of_text
+from olapdb.records import dataclass
 
 Number: TypeAlias = int | np.ndarray
 """A part of a timestamp: one number for each row, or 0 if the texts do not have it."""

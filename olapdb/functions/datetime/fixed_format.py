@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.calendar import DAY, civil_from_days, year_start
+from olapdb.records import dataclass
 
 _WHOLE = {"F": "%Y-%m-%d", "T": "%H:%i:%S", "D": "%m/%d/%y", "R": "%H:%i"}
 _YEAR_MAX = 9_999

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.datetime.parsed_parts import ticks_of
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import DateTime, DateTime64, String, make_nullable, plain
 from olapdb.types.base import UTC
 

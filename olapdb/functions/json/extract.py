@@ -7,7 +7,6 @@ default of its type, or NULL."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from olapdb.functions.json.index import JsonIndex, build_index
 from olapdb.functions.json.raw import is_wide_integer, raw_texts
 from olapdb.functions.json.read import ValueReader, refuse_type
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 
 BYTES_MAX = 4 << 20
 """Bytes of JSON that are indexed at once: an index is some 40 times as large."""

@@ -7,7 +7,6 @@ brackets outside of strings give the depth, and the tokens of one depth the memb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
+from olapdb.records import dataclass
 
 SCALAR, STRING, OBJECT, OBJECT_END, ARRAY, ARRAY_END, COLON, COMMA = range(8)
 """Classes of tokens. A SCALAR is a number, true, false or null; OBJECT and ARRAY are the opening

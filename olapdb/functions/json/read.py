@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ from olapdb.functions.kernels import clocks, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.escapes import spans
 from olapdb.functions.variants.json_values import read_variants
+from olapdb.records import dataclass
 
 _FROM_TEXT = (types.Date, types.Date32, types.UUID, types.IPv4, types.IPv6)
 _TIMES = (types.DateTime, types.DateTime64, types.Time, types.Time64)

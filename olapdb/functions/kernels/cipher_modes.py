@@ -7,12 +7,12 @@ depend on the block before take one step for all texts at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from olapdb.functions.kernels import aes
 from olapdb.functions.kernels.columns import offsets_from_counts
+from olapdb.records import dataclass
 
 TAG_BYTES = 16
 

@@ -7,7 +7,6 @@ those of its elements. A NULL inside of these is a constant; a bare NULL makes t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from olapdb.functions.numeric.byte_hashes import (
 )
 from olapdb.functions.numeric.sip_hashes import Key
 from olapdb.functions.strings.rendering import fixed_bytes
+from olapdb.records import dataclass
 from olapdb.types import (
     UINT64,
     UUID,

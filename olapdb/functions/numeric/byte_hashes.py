@@ -9,12 +9,12 @@ specification (XXH64).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 
 U64 = np.uint64
 

@@ -7,7 +7,6 @@ itself and its groups between marks, and what lies between marks is cut out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings.arguments import DOT_MATCHES_ALL
+from olapdb.records import dataclass
 
 _CONTROLS = np.arange(1, 32)
 """The characters that may be marks."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import aes, cipher_modes, columns
 from olapdb.functions.strings.arguments import TEXT_TYPES
+from olapdb.records import dataclass
 from olapdb.types import STRING, DataType, make_nullable
 
 _MODE = re.compile(r"aes-(128|192|256)-(ecb|cbc|cfb1|cfb8|cfb|ofb|ctr|gcm)")

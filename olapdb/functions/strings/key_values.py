@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from olapdb.errors import BadArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels.by_value import values_by_row
+from olapdb.records import dataclass
 from olapdb.types import STRING, Map, plain
 
 _PAIR_DELIMITERS = " ,;"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import define_by_value, values_by_row
 from olapdb.functions.numeric.byte_hashes import values_of
 from olapdb.functions.numeric.sip_hashes import sip_hash64
+from olapdb.records import dataclass
 from olapdb.types import STRING, UINT64, String
 
 _TOKEN = re.compile(

@@ -6,7 +6,6 @@ inside arrays, tuples and maps are quoted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from olapdb.functions.kernels.addresses import ipv4_texts, ipv6_texts
 from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
 from olapdb.functions.kernels.clocks import clock_texts
 from olapdb.lazy import LazyModule
+from olapdb.records import dataclass
 from olapdb.types.arrow import enum_texts
 
 if TYPE_CHECKING:

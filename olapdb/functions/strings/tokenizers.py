@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import bytes_of_text, text_of
 from olapdb.lazy import lazy_modules
+from olapdb.records import dataclass
 
 if TYPE_CHECKING:
     from olapdb.functions.strings import search_many, sparse_grams

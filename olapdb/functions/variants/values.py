@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import DataError
 from olapdb.functions.kernels import columns
+from olapdb.records import dataclass
 from olapdb.types import DataType, Variant
 from olapdb.types.arrow_values import from_numpy
 

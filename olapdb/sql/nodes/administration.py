@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as Lit
 
+from olapdb.records import dataclass
 from olapdb.sql.nodes.alter import PartitionReference
 from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
 from olapdb.sql.nodes.definitions import ColumnDefinition, ConstraintDefinition, StorageClause

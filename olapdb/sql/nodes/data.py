@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from olapdb.records import dataclass
 from olapdb.sql.nodes.alter import PartitionReference
 from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
 from olapdb.sql.nodes.queries import TableFunction

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal as Lit
 
+from olapdb.records import dataclass
 from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
 from olapdb.sql.nodes.expressions import Function, OrderItem
 from olapdb.sql.nodes.queries import Select, TableFunction

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from olapdb.records import dataclass
 from olapdb.sql.nodes.base import Expression, Node, Setting, Statement, TableName
 from olapdb.types import DataType
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as Lit
 
+from olapdb.records import dataclass
 from olapdb.sql.nodes.base import Expression, Node, Statement, TableName
 from olapdb.types import DataType
 

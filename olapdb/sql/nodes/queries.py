@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as Lit
 
+from olapdb.records import dataclass
 from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
 from olapdb.sql.nodes.expressions import OrderItem, WindowSpec
 

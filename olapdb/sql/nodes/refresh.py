@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as Lit
 from typing import TypeAlias
 
+from olapdb.records import dataclass
 from olapdb.sql.nodes.base import Node, Setting, TableName
 
 Periods: TypeAlias = tuple[tuple[int, str], ...]

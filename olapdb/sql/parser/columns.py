@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, get_args
 
 from olapdb.errors import Position, SyntaxError
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import (
     clauses,

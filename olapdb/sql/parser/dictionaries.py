@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.errors import Position, SyntaxError
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, type_names
 from olapdb.sql.parser.cursor import TokenCursor

@@ -10,10 +10,11 @@ $$
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 from olapdb.errors import BadArguments, Position, SyntaxError
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, type_names
 from olapdb.sql.parser.cursor import TokenCursor

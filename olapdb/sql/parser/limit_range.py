@@ -12,8 +12,9 @@ end:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import expressions
 from olapdb.sql.parser.cursor import TokenCursor

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from olapdb.errors import InternalError
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, pipes, relations, sorting, windows
 from olapdb.sql.parser.cursor import TokenCursor

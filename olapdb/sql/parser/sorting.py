@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.errors import NotSupportedError, OffsetFetchWithoutOrderBy, Position, SyntaxError
+from olapdb.records import dataclass
 from olapdb.sql.nodes import Expression, Fill, LimitBy, OrderByAll, OrderItem
 from olapdb.sql.parser import expressions, operands
 from olapdb.sql.parser.cursor import TokenCursor

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, get_args
 
 from olapdb.errors import SyntaxError
+from olapdb.records import dataclass
 from olapdb.sql.nodes import (
     Expression,
     NewVersion,

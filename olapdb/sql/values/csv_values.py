@@ -9,11 +9,11 @@ dropping the parentheses, and pyarrow's reader makes columns of it.  If any row 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from olapdb.errors import CannotParseInput, Position, SyntaxError, UnknownIdentifier
+from olapdb.records import dataclass
 from olapdb.sql.nodes import Alias, Expression, Identifier
 from olapdb.sql.parser import operands
 from olapdb.sql.parser.cursor import TokenCursor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from olapdb.native.literals import PlainRows
+from olapdb.records import dataclass
 from olapdb.types import (
     BOOL,
     FLOAT32,

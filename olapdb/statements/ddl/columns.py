@@ -11,7 +11,7 @@ keeps the names and types that older parts have for a column (see `olapdb.model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from olapdb import errors
@@ -21,6 +21,7 @@ from olapdb.engine.layout import TableLayout
 from olapdb.ingest.deduplication_key import renamed_key
 from olapdb.model.columns import next_column_id
 from olapdb.model.schema import Column, PastColumn, Table
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.literals import quote_name

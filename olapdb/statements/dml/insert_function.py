@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, islice
 from typing import TypeAlias
 
@@ -21,6 +20,7 @@ from olapdb.formats.files import NewFile, resolved_path
 from olapdb.formats.registry import compression_of_path, find_format, format_of_path, writer_of
 from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Column, Engine, Table
+from olapdb.records import dataclass
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext

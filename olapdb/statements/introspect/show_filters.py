@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from olapdb.bind import bind_expression
 from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.errors import Position, UnknownRole
 from olapdb.model.schema import Column, Engine, Table
+from olapdb.records import dataclass
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext

@@ -13,7 +13,7 @@ Only SELECT is rewritten: what views, UPDATE and DELETE mean does not change wit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from olapdb.plan.conditions import scalar_call
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of, transform
 from olapdb.plan.nodes import Plan, Scan
 from olapdb.plan.tree import all_scans, map_expressions, map_subqueries, with_inputs
+from olapdb.records import dataclass
 from olapdb.types import STRING, Array
 
 _SEARCHES = ("hasAnyTokens", "hasAllTokens", "hasPhrase")

@@ -10,10 +10,10 @@ module with `row_group_writer`, when Arrow writes row groups in parallel (apache
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from olapdb.errors import InternalError
+from olapdb.records import dataclass
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 _DOUBLE_BYTES = 8

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Protocol
 
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from olapdb.config import tuning
 from olapdb.errors import InternalError
+from olapdb.records import dataclass
 from olapdb.storage.checksum import checksum_of_parts
 from olapdb.storage.parquet.footer import (
     Footer,

@@ -23,13 +23,13 @@ What happens to stored values depends on how the target uses the column, its `us
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb import types
 from olapdb.errors import Error
 from olapdb.functions import resolve_aggregate
 from olapdb.functions.casts.lossless import keeps_all, rounds
+from olapdb.records import dataclass
 
 Kind: TypeAlias = Literal["exact", "checked", "rounded", "refused"]
 

@@ -8,7 +8,7 @@ The binder decides, so there is no second notion of names here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch, ViewNotProvable
@@ -18,6 +18,7 @@ from olapdb.model.schema import MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
+from olapdb.records import dataclass
 from olapdb.types import DataType, is_nullable
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.judgement import (

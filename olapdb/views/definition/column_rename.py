@@ -12,7 +12,7 @@ column that is written, it puts a subquery around the whole query:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import referenced_tables
@@ -25,6 +25,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan_nodes
 from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_nodes, all_scans
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query

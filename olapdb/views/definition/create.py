@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from olapdb import errors
@@ -26,6 +26,7 @@ from olapdb.model.requirements import DatabaseExists, NameIsFree
 from olapdb.model.schema import Column, MaterializedView, RefreshableView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.views.definition.definition import ProposedView, columns_of_plan, define, draft
 from olapdb.views.definition.drop_attach import (

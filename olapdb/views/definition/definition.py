@@ -6,7 +6,7 @@ CREATE, MODIFY QUERY and REBUILD all make their definitions here, so they refuse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from olapdb import errors
@@ -25,6 +25,7 @@ from olapdb.model.schema import Column, MaterializedView, RefreshableView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan, SystemScan
 from olapdb.plan.tree import all_nodes, all_scans
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS, dictionary_name
 from olapdb.sql.format import to_sql

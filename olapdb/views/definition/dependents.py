@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb.bind.analysis import referenced_tables
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.column_dependencies import (
     ColumnUse,

@@ -8,7 +8,7 @@ made before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from olapdb.bind import BindScope, bind_query
@@ -24,6 +24,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
 from olapdb.plan.nodes import Plan
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
 from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgement, judge

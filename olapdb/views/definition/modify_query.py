@@ -12,7 +12,7 @@ definition (rule 11).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.commit.origin import CommitOrigin
@@ -22,6 +22,7 @@ from olapdb.model.changes import PutObject
 from olapdb.model.requirements import RevisionIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot, target_of
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.views.definition.definition import (

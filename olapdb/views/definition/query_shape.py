@@ -8,7 +8,7 @@ The plan is not optimized here: it still has the clauses in the order of the que
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Table
@@ -23,6 +23,7 @@ from olapdb.plan.expressions import (
     columns_of,
 )
 from olapdb.plan.tree import all_scans, subqueries_of
+from olapdb.records import dataclass
 from olapdb.types import DataType, Float, Integer, plain
 
 _ROWS_ONLY = nodes.Filter | nodes.Limit | nodes.RelativeLimit | nodes.LimitBy | nodes.Sort

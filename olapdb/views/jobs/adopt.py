@@ -16,7 +16,7 @@ bypass parts are still those that were compared. Rows that triggers add meanwhil
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from olapdb.bind.syntax import walk
@@ -49,6 +49,7 @@ from olapdb.model.requirements import (
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, CoverageRow, Verdict
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query

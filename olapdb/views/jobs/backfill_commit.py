@@ -8,7 +8,7 @@ in one, with the requirements of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.draft import publish as publish_draft
@@ -22,6 +22,7 @@ from olapdb.model.requirements import NotCovered, PartsWithinRanges, Requirement
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.chunk import StagedChunk
 from olapdb.views.jobs.chunk_planner import Chunk

@@ -6,7 +6,7 @@ A chunk whose partition changed meanwhile is computed again in the next round, t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from olapdb.config import Settings
@@ -14,6 +14,7 @@ from olapdb.errors import CommitConflict, CommitUnknown, Error
 from olapdb.ingest.read_parts import Pin, discard
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.backfill_commit import PreparedChunk, prepare, publish
 from olapdb.views.jobs.chunk import FailedChunk, StagedChunk

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from olapdb.errors import BadArguments
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.views.jobs.chunk_planner import ChunkLimits, plan_chunks
 from olapdb.views.jobs.job import readable_source, view_name
 

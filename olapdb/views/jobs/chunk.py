@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, union_ra
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.plan.nodes import Aggregate
 from olapdb.plan.tree import all_nodes, all_scans
+from olapdb.records import dataclass
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.store import Store

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from olapdb.config import Settings
 from olapdb.model.job import JobChunk
 from olapdb.model.part import BlockRange, Part, subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.views.jobs.job import chunk_threads, readable_source
 from olapdb.views.proof.coverage import GapSlice, gap_slices
 

@@ -6,10 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from olapdb.errors import Error, QueryWasCancelled
+from olapdb.records import dataclass
 from olapdb.runtime.cache import Cache
 from olapdb.storage.store import Store
 from olapdb.threads import ThreadPool

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -23,6 +23,7 @@ from olapdb.model.part import Part
 from olapdb.model.requirements import DataVersionIs, Requirement, SchemaIs, ViewIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql.literals import quote_name
 from olapdb.threads import cores

@@ -7,13 +7,13 @@ publishes nothing once the cancel has returned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb.catalog.protocol import Catalog
 from olapdb.errors import BadArguments
 from olapdb.model.job import JobChunk, JobEntry
 from olapdb.model.schema import MaterializedView
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 
 ShownState: TypeAlias = Literal["running", "done", "failed", "cancelled", "dead"]

@@ -6,8 +6,6 @@ the next attempt begins again on a newer one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.config import Settings
@@ -15,6 +13,7 @@ from olapdb.errors import BadArguments, BypassRows, CommitConflict
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import (
     ATTEMPTS_MAX,

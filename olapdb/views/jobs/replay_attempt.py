@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -36,6 +36,7 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.requirements import DataVersionIs, PartsOfPartitionAre, Requirement, SchemaIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk
 from olapdb.views.jobs.downstream_invalidation import downstream_effects

@@ -8,7 +8,6 @@ the target does not have yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from olapdb.bind import BindScope, bind_expression, bind_query
 from olapdb.config import Settings
@@ -22,6 +21,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.tree import all_scans
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.types import Date, Date32, DateTime, DateTime64, plain

@@ -8,11 +8,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.errors import OperationalError
 from olapdb.model.changes import AddPart, Change
 from olapdb.model.part import Part
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.replay_manifest import (

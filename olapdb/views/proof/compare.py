@@ -10,7 +10,6 @@ one grouping over both sides matches the keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from olapdb.functions import display_array
 from olapdb.lineage.invalidation import column_texts
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
+from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, DataType, SimpleAggregateFunction
 from olapdb.types.arrow_values import from_numpy
 

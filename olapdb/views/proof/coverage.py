@@ -10,13 +10,13 @@ direct INSERT.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Coverage
+from olapdb.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ Then the ledger is sound. The check reads no values, so the view is covered, not
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -24,6 +23,7 @@ from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Coverage
+from olapdb.records import dataclass
 from olapdb.views.proof.coverage import covered_parts
 
 __all__ = ["LedgerRow", "check_ledger", "contributed_blocks", "unbooked_parts"]

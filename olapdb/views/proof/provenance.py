@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from olapdb.bind.syntax import walk
 from olapdb.catalog.protocol import Catalog
@@ -20,6 +19,7 @@ from olapdb.model.part import BlockRange, Contribution, Part, subtract_ranges, u
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import BlockInfo
+from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.views.jobs.source_pruning import parts_reaching_condition

@@ -7,7 +7,7 @@ function. The actual rows come from the target's parts, combined as by a full me
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Verdict
+from olapdb.records import dataclass
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, rows_of_chunk
 from olapdb.views.jobs.job import ChunkEvent, ViewJob, by_partition, view_name
 from olapdb.views.jobs.source_pruning import parts_reaching_slices

@@ -10,7 +10,6 @@ A verdict is stored with a fingerprint of its inputs and lapses when they change
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 from olapdb.commit.draft import CommitDraft, publish_if_current
 from olapdb.commit.origin import CommitOrigin
@@ -21,6 +20,7 @@ from olapdb.model.requirements import ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
+from olapdb.records import dataclass
 from olapdb.views.definition.judgement import store_unproven_reason, unproven_reason_now
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, ViewJob, find_view, readable_source, view_name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb.ingest.view_failure import FAILED
@@ -12,6 +11,7 @@ from olapdb.model.part import subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
+from olapdb.records import dataclass
 from olapdb.sql.literals import quote_name
 from olapdb.views.jobs.job import view_name
 from olapdb.views.jobs.retained_rows import retained_description

@@ -11,7 +11,6 @@ For example, `n > 5` of two rows of 3 is not `n > 5` of their sum.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from olapdb.engine.combine import summed_columns
@@ -19,6 +18,7 @@ from olapdb.engine.expiry import rule_expressions, ttl_rules
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Column
 from olapdb.plan.expressions import Constant, Expression, columns_of, walk
+from olapdb.records import dataclass
 from olapdb.sql.format import to_sql
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.provability.expressions import bound_default, calls_text, volatile_names

@@ -13,13 +13,14 @@ merge may change of its rows:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Table
 from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import expressions_of
+from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.definition.query_shape import is_key_column
 from olapdb.views.provability.expressions import columns_read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from olapdb.engine.layout import TableLayout
@@ -11,6 +11,7 @@ from olapdb.functions.base import Environment
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes
+from olapdb.records import dataclass
 from olapdb.views.definition.query_shape import QueryShape, branches, shape_of
 
 

@@ -9,7 +9,7 @@ type may depend on it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from olapdb.plan import nodes
 from olapdb.plan.expressions import (
@@ -23,6 +23,7 @@ from olapdb.plan.expressions import (
     ScalarSubquery,
 )
 from olapdb.plan.tree import expressions_of
+from olapdb.records import dataclass
 from olapdb.types import AggregateFunction, DataType, Float, plain
 from olapdb.views.provability.judgement import JudgedItem, unproven_item
 from olapdb.views.provability.parts import BoundDefinition

@@ -9,12 +9,12 @@ amount that depends on the view and the slot alone, so that all processes agree.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 import numpy as np
 
 from olapdb.errors import BadArguments
 from olapdb.model.schema import RefreshableView
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_refresh
 

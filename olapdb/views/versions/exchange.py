@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from olapdb import errors
@@ -32,6 +32,7 @@ from olapdb.model.requirements import (
 )
 from olapdb.model.schema import MaterializedView, SchemaObject, View
 from olapdb.model.snapshot import Snapshot, target_of
+from olapdb.records import dataclass
 from olapdb.views.definition.drop_attach import Name, rewrite_references, versions_of
 from olapdb.views.jobs.job import view_name
 from olapdb.views.versions.exchange_checks import (

@@ -12,7 +12,7 @@ version stays with the table that it reads. Both versions fire, so neither reade
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from olapdb import errors
 from olapdb.bind.analysis import rename_tables
@@ -23,6 +23,7 @@ from olapdb.model.changes import CoverSource, PutObject
 from olapdb.model.requirements import Requirement, RevisionIs, SchemaIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.definition import ViewDefinition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.qualify import qualify
@@ -13,6 +13,7 @@ from olapdb.functions.base import Environment
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 

@@ -14,14 +14,13 @@ complete candidate: no gap, nothing stale, no bypass rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb import errors
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.model.requirements import DataVersionIs, NoGap, NothingStale, Requirement, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.definition.drop_attach import drop_view
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from olapdb import errors
 from olapdb.commit.draft import publish
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.model.snapshot import Snapshot, target_of
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.job import find_view, view_name
 from olapdb.views.proof.status import view_status

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from olapdb.commit.draft import CommitDraft, publish
@@ -29,6 +29,7 @@ from olapdb.model.requirements import (
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.plan.nodes import Plan
+from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
