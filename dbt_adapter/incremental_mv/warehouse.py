@@ -148,7 +148,7 @@ class Warehouse:
     def _fetch_tables(self, names: Iterable[Name]) -> Rows:
         """Return the rows of system.tables of these names, in one query."""
         return self._fetch(
-            "SELECT database, name, uuid, engine, partition_key, engine_full, as_select, "
+            "SELECT database, name, toString(uuid) AS uuid, engine, partition_key, engine_full, as_select, "
             "create_table_query, target_database, target_table AS target, comment "
             "FROM system.tables",
             names,

@@ -67,15 +67,23 @@ def system_relation(queries: QueryBinder, source: sql.TableReference, database: 
     return Relation([*columns, *hidden], build, f"{database}.{name}")
 
 
+_PART_ALIASES = {
+    "bytes": ("bytes_on_disk", ""),
+    "marks_size": ("marks_bytes", ""),
+    "part_name": ("name", ""),
+}
 SYSTEM_ALIASES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "columns": {"column": ("name", "")},
     "clusters": {"name": ("cluster", "")},
     "events": {"name": ("event", "")},
     "metrics": {"name": ("metric", "")},
     "databases": {"database": ("name", "")},
-    "parts": {"part_name": ("name", "")},
-    "parts_columns": {"part_name": ("name", "")},
+    "parts": _PART_ALIASES,
+    "parts_columns": _PART_ALIASES,
+    "projection_parts": _PART_ALIASES,
     "processes": {
+        "ProfileEvents.Names": ("ProfileEvents", "mapKeys"),
+        "ProfileEvents.Values": ("ProfileEvents", "mapValues"),
         "Settings.Names": ("Settings", "mapKeys"),
         "Settings.Values": ("Settings", "mapValues"),
     },

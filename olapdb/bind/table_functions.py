@@ -41,13 +41,43 @@ FUNCTIONS = (
 )
 """The table functions that this module and `file_functions` bind."""
 _ELSEWHERE = {
-    "s3": "Read files with Spark, or with pyarrow, and INSERT them.",
     "url": "Fetch the data, and INSERT them.",
-    "remote": "A warehouse is shared by opening its folder; there are no servers.",
-    "cluster": "A warehouse is shared by opening its folder; there are no servers.",
-    "clusterallreplicas": "A warehouse is shared by opening its folder; there are no servers.",
     "view": "Its argument is a query: view(SELECT …).",
+    **{
+        name: hint
+        for hint, names in (
+            (
+                "Read files with Spark, or with pyarrow, and INSERT them.",
+                "s3 gcs hdfs azureblobstorage iceberg icebergs3 iceberglocal deltalake hudi paimon",
+            ),
+            (
+                "A warehouse is shared by opening its folder; there are no servers.",
+                "remote remotesecure cluster clusterallreplicas s3cluster hdfscluster filecluster urlcluster azureblobstoragecluster icebergcluster deltalakecluster hudicluster",
+            ),
+            (
+                "Read it with its driver in Python, and INSERT the Arrow table.",
+                "mysql postgresql sqlite mongodb redis jdbc odbc ytsaurus arrowflight bigquery",
+            ),
+            (
+                "Programs are not run by SQL: CREATE FUNCTION … LANGUAGE python, or INSERT what the program gives.",
+                "executable",
+            ),
+            ("The EXPLAIN is a statement of its own.", "viewexplain"),
+            (
+                "system.parts and EXPLAIN indexes = 1 tell of parts and granules.",
+                "mergetreeindex mergetreeprojection mergetreetextindex mergetreeanalyzeindexes",
+            ),
+            (
+                "There is no engine TimeSeries.",
+                "timeseriesdata timeseriestags timeseriesmetrics timeseriesselector prometheusquery prometheusqueryrange",
+            ),
+            ("generateRandom('a String') gives random rows.", "fuzzjson fuzzquery"),
+            ("There is one user, who may read everything: write the query.", "viewifpermitted"),
+        )
+        for name in names.split()
+    },
 }
+"""ClickHouse's table functions that are not here, in lower case, and what to do instead."""
 
 
 def bind_table_function(
@@ -88,7 +118,7 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
             position=source.position,
         )
     if name in _ELSEWHERE or name in (*FUNCTIONS, "view"):
-        clustered = name.startswith("cluster")
+        clustered = "cluster" in name
         kind = errors.ClusterDoesntExist if clustered else errors.NotSupportedError
         return kind(
             f"The table function {source.name} is not supported here.",

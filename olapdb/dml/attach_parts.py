@@ -15,7 +15,7 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.staging import Staging
 from olapdb.dml.null_fill import formerly_nullable, has_retyped_column, read_without_nulls
 from olapdb.dml.part_selection import NamedParts
-from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
+from olapdb.errors import BadArguments, IncompatibleColumns, SupportIsDisabled
 from olapdb.ingest.block_parts import layout_of
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
@@ -252,10 +252,10 @@ def cloned_parts(
 
     `staging` owns the files written for it; `StagedInsert.paths` includes the source's files.
 
-    Raises UnsupportedMethod.
+    Raises SupportIsDisabled.
     """
     if not source.engine.is_merge_tree:
-        raise UnsupportedMethod(
+        raise SupportIsDisabled(
             f"CLONE AS needs a table of the MergeTree family, not {source.engine.name}.",
             hint="CREATE TABLE … AS SELECT * FROM it copies the rows.",
         )

@@ -405,6 +405,12 @@ class NoSuchProjection(ProgrammingError, name="NO_SUCH_PROJECTION_IN_TABLE", cod
     """A projection that the table does not have."""
 
 
+class DataTypeCannotHaveArguments(
+    ProgrammingError, name="DATA_TYPE_CANNOT_HAVE_ARGUMENTS", code=378
+):
+    """A type, such as Date, has arguments in parentheses."""
+
+
 class IllegalIndex(ProgrammingError, name="ILLEGAL_INDEX", code=127):
     """A skip index that cannot be built."""
 
@@ -511,6 +517,22 @@ class ClusterDoesntExist(NotSupportedError, name="CLUSTER_DOESNT_EXIST", code=70
 
 class QueryIsProhibited(NotSupportedError, name="QUERY_IS_PROHIBITED", code=392):
     """A statement for a cluster, which ClickHouse without servers refuses before it looks for it."""
+
+
+class UnknownDisk(ProgrammingError, name="UNKNOWN_DISK", code=479):
+    """A disk that does not exist, or that has all of the parts already."""
+
+
+class UnknownVolume(ProgrammingError, name="UNKNOWN_VOLUME", code=548):
+    """A volume of disks that does not exist."""
+
+
+class UnknownPolicy(ProgrammingError, name="UNKNOWN_POLICY", code=478):
+    """A storage policy that does not exist."""
+
+
+class CannotForgetPartition(ProgrammingError, name="CANNOT_FORGET_PARTITION", code=716):
+    """FORGET PARTITION of one that has rows."""
 
 
 class NoElementsInConfig(ProgrammingError, name="NO_ELEMENTS_IN_CONFIG", code=139):

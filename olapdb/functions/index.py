@@ -194,10 +194,10 @@ NAMES = {
     "casts.cast_functions": ("CAST _CAST accurateCast accurateCastOrDefault accurateCastOrNull "),
     "datetime.components": (
         "DAY DAYOFMONTH DAYOFWEEK DAYOFYEAR HOUR MICROSECOND MILLISECOND MINUTE MONTH "
-        "NANOSECOND QUARTER SECOND TO_DAYS YEAR toDayOfMonth toDayOfWeek toDayOfYear "
-        "toDaysInMonth toDaysSinceYearZero toHour toISOWeek toISOYear toMicrosecond "
-        "toMillisecond toMinute toMonth toMonthNumSinceEpoch toNanosecond toQuarter "
-        "toRelativeDayNum toRelativeMonthNum toRelativeQuarterNum toRelativeWeekNum "
+        "NANOSECOND QUARTER SECOND TO_DAYS YEAR __toYearCalendarOnly toDayOfMonth toDayOfWeek "
+        "toDayOfYear toDaysInMonth toDaysSinceYearZero toHour toISOWeek toISOYear "
+        "toMicrosecond toMillisecond toMinute toMonth toMonthNumSinceEpoch toNanosecond "
+        "toQuarter toRelativeDayNum toRelativeMonthNum toRelativeQuarterNum toRelativeWeekNum "
         "toRelativeYearNum toSecond toWeek toYYYYMM toYYYYMMDD toYYYYMMDDhhmmss toYear "
         "toYearNumSinceEpoch toYearWeek week yearweek "
     ),
@@ -538,8 +538,8 @@ CASE_INSENSITIVE = {
     "casts.conversion": ("date todate todatetime "),
     "casts.cast_functions": ("_cast cast "),
     "datetime.components": (
-        "day dayofmonth dayofweek dayofyear hour microsecond millisecond minute month "
-        "nanosecond quarter second to_days todayofmonth todayofweek todayofyear "
+        "__toyearcalendaronly day dayofmonth dayofweek dayofyear hour microsecond millisecond "
+        "minute month nanosecond quarter second to_days todayofmonth todayofweek todayofyear "
         "todayssinceyearzero tohour tomicrosecond tomillisecond tominute tomonth tonanosecond "
         "toquarter tosecond toweek toyear toyearweek week year yearweek "
     ),

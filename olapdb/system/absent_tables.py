@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from olapdb.system.registry import Row, SystemContext, SystemTable
 
 
-def _none(context: SystemContext) -> Iterable[Row]:
+def no_rows(context: SystemContext) -> Iterable[Row]:
     """Return no rows: the table is about a part of ClickHouse that olapdb does not have."""
     return ()
 
@@ -40,12 +40,6 @@ _COLUMNS = {
     "database_replicas": """database String, is_readonly UInt8, max_log_ptr Int32, replica_name String,
         replica_path String, zookeeper_path String, shard_name String, log_ptr Int32,
         total_replicas UInt32, zookeeper_exception String, is_session_expired UInt8""",
-    "roles": "name String, id UUID, storage String",
-    "row_policies": """name String, short_name String, database String, table String, id UUID,
-        storage String, select_filter Nullable(String), is_restrictive UInt8, apply_to_all UInt8,
-        apply_to_list Array(String), apply_to_except Array(String)""",
-    "settings_profiles": """name String, id UUID, storage String, num_elements UInt64,
-        apply_to_all UInt8, apply_to_list Array(String), apply_to_except Array(String)""",
     "macros": "macro String, substitution String",
     "dns_cache": """hostname String, ip_address String, ip_family Enum8('IPv4' = 0, 'IPv6' = 1,
         'UNIX_LOCAL' = 2), cached_at DateTime""",
@@ -106,8 +100,6 @@ _COLUMNS = {
         registration_time DateTime, schema Nullable(String), number_of_rows Nullable(UInt64),
         schema_inference_mode Nullable(String)""",
     "collations": "name String, language Nullable(String)",
-    "role_grants": """user_name Nullable(String), role_name Nullable(String), granted_role_name String,
-        granted_role_id UUID, granted_role_is_default UInt8, with_admin_option UInt8""",
     "current_roles": "role_name String, with_admin_option UInt8, is_default UInt8",
     "enabled_roles": """role_name String, with_admin_option UInt8, is_current UInt8, is_default UInt8""",
     "user_directories": "name String, type String, params String, precedence UInt64",
@@ -128,14 +120,14 @@ _COMMENTS = {
     "Empty: there is no such engine": "rocksdb graphite_retentions",
     "Empty: results and schemas of files are not cached": "query_cache query_condition_cache schema_inference_cache",
     "Empty: texts are compared by their bytes": "collations",
-    "Empty: there is one user, and no access control": "role_grants current_roles enabled_roles user_directories",
+    "Empty: there is one user, and no access control": "current_roles enabled_roles user_directories",
     "Empty: nothing is warned about beside the results of statements": "warnings",
     "Empty: arguments are written out": "named_collections",
     "Empty: there are no executable functions of a configuration": "user_defined_functions",
 }
 
 TABLES = tuple(
-    SystemTable(name, _COLUMNS[name], _none, comment)
+    SystemTable(name, _COLUMNS[name], no_rows, comment)
     for comment, names in _COMMENTS.items()
     for name in names.split()
 )

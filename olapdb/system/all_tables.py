@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from olapdb.system import (
     absent_tables,
     activity_tables,
     catalog_tables,
     cluster_tables,
+    dialect_tables,
     dictionary_tables,
     function_tables,
     job_tables,
@@ -16,20 +18,23 @@ from olapdb.system import (
     part_tables,
     reference_tables,
     refresh_tables,
+    server_tables,
     settings_tables,
     source_tables,
     storage_tables,
     view_tables,
 )
+from olapdb.system.clickhouse_columns import COLUMNS
 from olapdb.system.registry import SystemTable
 
 SYSTEM_TABLES: Mapping[str, SystemTable] = {
-    table.name: table
+    table.name: replace(table, also=COLUMNS.get(table.name, ""))
     for module in (
         absent_tables,
         activity_tables,
         catalog_tables,
         cluster_tables,
+        dialect_tables,
         dictionary_tables,
         function_tables,
         job_tables,
@@ -37,6 +42,7 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
         part_tables,
         reference_tables,
         refresh_tables,
+        server_tables,
         settings_tables,
         source_tables,
         storage_tables,

@@ -24,7 +24,7 @@ from olapdb.sql.nodes import Literal, TableName
 from olapdb.sql.parser import parse_query, parse_refresh
 from olapdb.storage.codec import codec_clause
 from olapdb.system.dictionary_ddl import current_statement
-from olapdb.types import quote_identifier
+from olapdb.types import backquoted, quote_identifier
 
 
 def view_engine(item: View) -> str:
@@ -235,7 +235,7 @@ def _columns(columns: tuple[Column, ...]) -> str:
 
 def _column(column: Column) -> str:
     """Return a column's definition: name, type, default, comment, codec, TTL, settings."""
-    text = f"`{column.name}` {column.type.name}"
+    text = f"{backquoted(column.name)} {column.type.name}"
     if column.default_kind:
         text += f" {column.default_kind} {column.default}".rstrip()
     codec = codec_clause(column)

@@ -137,6 +137,10 @@ def _fixed(values: Sequence[object], kind: type, arrow: pa.DataType) -> tuple[by
         floats = np.array([0.0 if v is None else v for v in values])
         with np.errstate(over="ignore"):
             return (floats.astype(arrow.to_pandas_dtype()).tobytes(),)
+    if kind is bytes and pa.types.is_fixed_size_binary(arrow):
+        width = arrow.byte_width
+        parts = [value if isinstance(value, bytes) else bytes(width) for value in values]
+        return (b"".join(parts),) if all(len(part) == width for part in parts) else None
     if kind is decimal.Decimal and pa.types.is_decimal(arrow):
         return _decimals(values, arrow)
     if kind is bool and arrow == pa.bool_():

@@ -47,6 +47,11 @@ def quote_identifier(name: str) -> str:
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     if plain and name.lower() not in _QUOTED_WORDS:
         return name
+    return backquoted(name)
+
+
+def backquoted(name: str) -> str:
+    """Return the name in backquotes, as a column's definition has every name."""
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
 

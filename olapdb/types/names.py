@@ -53,8 +53,11 @@ from olapdb.types.scalars import (
     Decimal,
     Enum,
     FixedString,
+    Float,
+    Integer,
     Interval,
     Nothing,
+    String,
     Time64,
 )
 from olapdb.types.variant import ALTERNATIVES_MAX, Variant, variant_of
@@ -167,6 +170,10 @@ class _TypeParser:
         if not self._take("("):
             return self._simple(name)
         parsed = self._parametric(name)
+        if self._peek() == ",":
+            raise errors.NumberOfArgumentsDoesntMatch(
+                f"{name} takes fewer arguments: {self.text!r}."
+            )
         self._expect(")")
         if continues(name, self._peek_word()):  # INT(11) UNSIGNED
             return ALIASES[f"{name} {self._word()}".upper()]
@@ -214,7 +221,10 @@ class _TypeParser:
                 return Array(self.parse())
             case "Map":
                 key = self.parse()
-                self._expect(",")
+                if not self._take(","):
+                    raise errors.NumberOfArgumentsDoesntMatch(
+                        f"A Map has two types, of its keys and of its values: {self.text!r}."
+                    )
                 return Map(key, self.parse())
             case "Tuple":
                 return self._tuple()
@@ -251,17 +261,26 @@ class _TypeParser:
             case _ if upper in DECIMALS:
                 precision = self._integer()
                 return self._decimal(precision, self._integer() if self._take(",") else 0)
+            case _ if isinstance(plain_type := _BY_NAME.get(name), Integer | Float | String):
+                self._integers()
+                return plain_type
             case _ if (alias := with_length(name)) is not None:
-                self._integer()
-                if self._take(","):
-                    self._integer()
+                self._integers()
                 return alias
             case _ if upper in ("TIME", "TIME64"):
                 return self._time(upper.capitalize())
             case _ if upper == "TIMESTAMP":
                 return DateTime64(self._integer())
+            case _ if name in _BY_NAME:
+                raise errors.DataTypeCannotHaveArguments(f"The type {name} cannot have arguments.")
             case _:
                 raise self._unknown(name)
+
+    def _integers(self) -> None:
+        """Skip the one or two lengths of a type that has none: `INT(11)`, `FLOAT(7, 4)`."""
+        self._integer()
+        if self._take(","):
+            self._integer()
 
     def _time(self, name: str) -> DataType:
         """Parse the precision of a Time64; raise BadArguments for one beyond 9, and

@@ -263,7 +263,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         "toYear",
         UINT16,
         _civil(lambda c: c[0]),
-        aliases=("YEAR",),
+        aliases=("YEAR", "__toYearCalendarOnly"),
         monotonic=True,
         insensitive=True,
     ),

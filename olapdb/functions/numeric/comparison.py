@@ -255,6 +255,11 @@ def _cast_to(
     return cast_column(column, source, make_nullable(target), environment, strict=True)
 
 
+def _without_zeros(column: Column) -> Column:
+    """Return texts without the zero bytes at their ends, which do not count beside a FixedString."""
+    return pc.ascii_rtrim(column, characters="\0")  # bytes that are not UTF-8 are taken too
+
+
 def _is_mixed(types: Sequence[DataType]) -> bool:
     """Return whether a 64-bit integer is compared with a float, which Float64 does not hold
     exactly.
@@ -285,6 +290,10 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
             _cast_to(v, t, target, call.environment)
             for v, t in zip(values, call.types, strict=True)
         ]
+        if isinstance(target, String) and any(
+            isinstance(plain(t), FixedString) for t in call.types
+        ):
+            pair = [_without_zeros(value) for value in pair]
         if isinstance(target, Array | Map | Variant):
             return null_safe(_container_comparison(name, target), pair, call)
         return pc.cast(_ARROW[name](*pair), pa.uint8())

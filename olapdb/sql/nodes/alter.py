@@ -168,11 +168,25 @@ class UpdateWhere(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class PartitionAction(AlterAction):
-    """`action` on a partition; `table` is that of ATTACH or REPLACE … FROM and MOVE … TO TABLE."""
+    """`action` on a partition; `table` is that of ATTACH or REPLACE … FROM and MOVE … TO TABLE, `target`
+    the disk or volume of MOVE … TO DISK and TO VOLUME."""
 
-    action: Lit["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "DROP DETACHED", "FREEZE", "FETCH"]
+    action: Lit[
+        "DROP",
+        "DETACH",
+        "ATTACH",
+        "REPLACE",
+        "MOVE",
+        "DROP DETACHED",
+        "FREEZE",
+        "FETCH",
+        "FORGET",
+        "MOVE TO DISK",
+        "MOVE TO VOLUME",
+    ]
     partition: PartitionReference
     table: TableName | None = None
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)

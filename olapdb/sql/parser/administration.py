@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from olapdb.errors import Position
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, queries, relations, storage
 from olapdb.sql.parser.cursor import TokenCursor
@@ -112,9 +113,72 @@ def parse_kill(cursor: TokenCursor) -> nodes.Kill:
     return nodes.Kill(kind, where, mode or "ASYNC", position=position)
 
 
-def parse_check(cursor: TokenCursor) -> nodes.CheckTable:
-    """Parse `CHECK [TABLE] t [PARTITION p | PART 'name']`, `CHECK ALL TABLES` and `CHECK DATABASE d`."""
+_AFTER_TABLE = ("PARTITION", "PART", "SETTINGS", "FORMAT")
+
+
+def _parse_check_grant(cursor: TokenCursor, position: Position) -> nodes.Show:
+    """Parse `SELECT(a, b), INSERT, … ON d.t` behind CHECK GRANT. Raises SyntaxError for a privilege that
+    ClickHouse does not have."""
+    privileges = cursor.comma_separated(_parse_privilege)
+    cursor.expect("ON")
+    for step in range(2):
+        if not cursor.take("*"):
+            cursor.identifier("a database or a table")
+        if step or not cursor.take("."):
+            break
+    return nodes.Show("CHECK GRANT", named=", ".join(privileges), position=position)
+
+
+def _parse_privilege(cursor: TokenCursor) -> str:
+    """Parse the words of a privilege and its columns, if it has any; return the words."""
+    if cursor.key not in _PRIVILEGES:
+        raise cursor.expected("a privilege, such as SELECT")
+    words = []
+    while cursor.token.kind == "word" and cursor.key != "ON":
+        words.append(cursor.advance().key)
+    if cursor.take("("):
+        cursor.comma_separated(lambda columns: columns.identifier("a column"))
+        cursor.expect(")")
+    return " ".join(words)
+
+
+_PRIVILEGES = (
+    *(
+        "ALL",
+        "ALTER",
+        "BACKUP",
+        "CHECK",
+        "CREATE",
+        "CLUSTER",
+        "DROP",
+        "INSERT",
+        "INTROSPECTION",
+        "KILL",
+    ),
+    *(
+        "MOVE",
+        "OPTIMIZE",
+        "ROLE",
+        "SELECT",
+        "SET",
+        "SHOW",
+        "SOURCES",
+        "SYSTEM",
+        "TRUNCATE",
+        "UNDROP",
+    ),
+    *("ACCESS", "DICTGET", "FILE", "NONE", "USAGE"),
+)
+"""The first words of privileges."""
+
+
+def parse_check(cursor: TokenCursor) -> nodes.CheckTable | nodes.Show:
+    """Parse `CHECK [TABLE] t [PARTITION p | PART 'name']`, `CHECK ALL TABLES` and `CHECK DATABASE d`; and
+    `CHECK GRANT privilege, … ON d.t`."""
     position = cursor.position(cursor.advance())
+    if cursor.key == "GRANT" and cursor.is_name(1) and cursor.key_after(1) not in _AFTER_TABLE:
+        cursor.advance()
+        return _parse_check_grant(cursor, position)
     table: nodes.TableName | None = None
     partition: nodes.PartitionReference | None = None
     if cursor.key == "DATABASE" and cursor.is_name(1):

@@ -27,10 +27,10 @@ from olapdb.sql.parser import (
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import element_end
 
-_PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH"]
+_PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH", "FORGET"]
 _PARTITION_VERBS: tuple[_PartitionVerb, ...] = get_args(_PartitionVerb)
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
-_OTHER_VERBS = ("UNFREEZE", "FORGET", "APPLY", "REWRITE")
+_OTHER_VERBS = ("UNFREEZE", "APPLY", "REWRITE")
 _OTHER_MODIFIED = ("DATABASE",)
 
 
@@ -411,12 +411,16 @@ def _parse_partition_action(
 ) -> nodes.PartitionAction | None:
     """Parse the rest of an action from PARTITION or PART on; `verb` is before it.
 
-    None for what olapdb does not support: MOVE TO DISK, VOLUME or SHARD; FETCH FROM; WITH NAME."""
+    None for what olapdb does not support: MOVE TO SHARD; FETCH FROM; WITH NAME."""
     partition = storage.parse_partition(cursor)
     table: nodes.TableName | None = None
     if verb == "MOVE":
+        for place in ("MOVE TO DISK", "MOVE TO VOLUME"):
+            if cursor.take(*place.split()[1:]):
+                target = cursor.string("the name of a disk or volume")
+                return nodes.PartitionAction(place, partition, target=target, position=position)
         if not cursor.take("TO", "TABLE"):
-            return None  # TO DISK, TO VOLUME, TO SHARD
+            return None  # TO SHARD
         table = cursor.table_name()
     elif verb in ("REPLACE", "ATTACH", "FETCH") and cursor.take("FROM"):
         if verb == "FETCH":

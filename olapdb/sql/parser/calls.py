@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import Position, SyntaxError
 from olapdb.sql import nodes
 from olapdb.sql.parser import expressions, operands, queries, stars, type_names, windows
 from olapdb.sql.parser.cursor import TokenCursor
@@ -31,7 +31,14 @@ _EXTRACTED = {
     "Microsecond": "toMicrosecond",
     "Nanosecond": "toNanosecond",
 }
-_EXTRACTED_DAYS = {"DOY": "toDayOfYear", "ISODOW": "toDayOfWeek", "EPOCH": "toUnixTimestamp"}
+_EXTRACTED_DAYS = {
+    "DOY": "toDayOfYear",
+    "ISODOW": "toDayOfWeek",
+    "ISOYEAR": "toISOYear",
+    "EPOCH": "toUnixTimestamp",
+}
+_EXTRACTED_YEARS = {"DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1000}
+"""The parts that are many years: 2001 begins a century, 2000 a decade."""
 _DATE_ARITHMETIC = {
     "DATE_ADD": "plus",
     "DATEADD": "plus",
@@ -165,11 +172,27 @@ def _parse_extract(cursor: TokenCursor, token: Token) -> nodes.Function | None:
     if part.key == "DOW":
         sunday_first = nodes.Literal(2, "2", position=position)
         return nodes.Function("toDayOfWeek", (value, sunday_first), position=position)
+    if part.key in _EXTRACTED_YEARS:
+        return _years(value, _EXTRACTED_YEARS[part.key], position)
     raise SyntaxError(
         f"EXTRACT has no part {part.text}.",
-        hint="Take YEAR, QUARTER, MONTH, WEEK, DAY, DOW, DOY, HOUR, MINUTE, SECOND.",
+        hint="Take YEAR, QUARTER, MONTH, WEEK, DAY, DOW, DOY, HOUR, MINUTE, SECOND, DECADE, CENTURY.",
         position=cursor.position(part),
     )
+
+
+def _years(value: nodes.Expression, count: int, position: Position) -> nodes.Function:
+    """Return the number of a date's decade, or of the century or millennium, the first of which is 1."""
+
+    def call(name: str, argument: nodes.Expression, number: int) -> nodes.Function:
+        return nodes.Function(
+            name, (argument, nodes.Literal(number, str(number))), position=position
+        )
+
+    year = nodes.Function("__toYearCalendarOnly", (value,), position=position)
+    if count == 10:
+        return call("intDiv", year, count)
+    return call("plus", call("intDiv", call("minus", year, 1), count), 1)
 
 
 def _parse_substring(cursor: TokenCursor, token: Token) -> nodes.Function:

@@ -66,6 +66,10 @@ def parse_settings_clause(cursor: TokenCursor) -> tuple[Setting, ...]:
     return parse_settings(cursor) if cursor.take("SETTINGS") else ()
 
 
+_PARAMETER_PREFIX = "param_"
+"""What SET writes before the name of a parameter of queries."""
+
+
 def parse_settings(cursor: TokenCursor) -> tuple[Setting, ...]:
     """Parse `a = 1, b = 'x'`, behind the word SETTINGS or SET."""
     settings = [_parse_setting(cursor)]
@@ -100,7 +104,24 @@ def _parse_setting(cursor: TokenCursor) -> Setting:
             )
         return Setting(name, True, position=cursor.position(token))
     cursor.expect("=")
+    if name.startswith(_PARAMETER_PREFIX) and (text := _parse_parameter_text(cursor)) is not None:
+        return Setting(name, text, position=cursor.position(token))
     return Setting(name, _parse_setting_value(cursor), position=cursor.position(token))
+
+
+def _parse_parameter_text(cursor: TokenCursor) -> str | None:
+    """Parse an array, a tuple, a map, NULL or a bare word, the value that SET gives to a parameter; return
+    its text. None for the literals that settings have too."""
+    start = cursor.at
+    if cursor.key in ("[", "(", "{"):
+        end = cursor.closing(start)
+        if end is None:
+            raise cursor.expected("a value whose brackets are closed")
+        cursor.move_to(end + 1)
+        return cursor.text_since(start)
+    if cursor.key == "DEFAULT" or cursor.key in _SETTING_WORDS or not cursor.is_name():
+        return None
+    return cursor.advance().text
 
 
 def _parse_setting_value(cursor: TokenCursor) -> bool | int | float | str | None:

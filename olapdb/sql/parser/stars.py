@@ -78,11 +78,15 @@ def _names_follow(cursor: TokenCursor) -> bool:
 
 
 def _parse_function(cursor: TokenCursor) -> Lambda:
-    """Parse `(f)`, `(f(parameters))`, `(x -> …)` or `f`, behind APPLY, as a lambda of one column."""
+    """Parse `(f)`, `(f(parameters))`, `(x -> …)`, `f` or `f(parameters)`, behind APPLY, as a lambda of one column."""
     position = cursor.position()
     if not cursor.take("("):
         name = cursor.identifier("a function")
-        return _calling(Function(name, (_PARAMETER,), position=position))
+        parameters: tuple[Expression, ...] = ()
+        if cursor.take("("):
+            parameters = cursor.comma_separated(expressions.parse_expression)
+            cursor.expect(")")
+        return _calling(Function(name, (_PARAMETER,), parameters, position=position))
     function = expressions.parse_expression(cursor)
     if cursor.key == ",":
         raise cursor.refused("The prefix of APPLY", "ClickHouse ignores it: leave it out.")

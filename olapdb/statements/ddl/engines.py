@@ -33,7 +33,6 @@ ENGINES = (
     *LOG_ENGINES,
     "Null",
 )
-_UNSUPPORTED = ("GraphiteMergeTree",)
 _EXTERNAL = (
     "Distributed",
     "Kafka",
@@ -44,7 +43,34 @@ _EXTERNAL = (
     "URL",
     "MySQL",
     "PostgreSQL",
+    "MaterializedPostgreSQL",
+    "SQLite",
+    "MongoDB",
+    "Redis",
+    "ODBC",
+    "JDBC",
+    "HDFS",
+    "Hive",
+    "AzureBlobStorage",
+    "AzureQueue",
+    "Iceberg",
+    "IcebergS3",
+    "IcebergLocal",
+    "DeltaLake",
+    "Hudi",
+    "YTsaurus",
+    "ArrowFlight",
+    "Executable",
+    "ExecutablePool",
+    "EmbeddedRocksDB",
+    "KeeperMap",
+    "FileLog",
+    "TimeSeries",
+    "FuzzJSON",
+    "FuzzQuery",
+    "ExternalDistributed",
 )
+"""ClickHouse's engines over other systems, and others that are not here."""
 
 _INSTEAD: Mapping[str, str] = {
     "Distributed": "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
@@ -131,14 +157,21 @@ def check_engine(table: Table) -> None:
 
 
 def _supported_name(clause: nodes.EngineClause) -> str:
-    """Return the engine's name without Replicated. Raise NotSupportedError or UnknownStorage."""
+    """Return the engine's name without Replicated. Raise NotSupportedError, NoElementsInConfig
+    or UnknownStorage."""
     name = clause.name
     if name.startswith("Replicated") and name.endswith("MergeTree"):
         name = name.removeprefix("Replicated")
     if name in ENGINES:
         return name
     hint = f"There are {', '.join(ENGINES)}."
-    if name in _UNSUPPORTED or name in _EXTERNAL:
+    if name == "GraphiteMergeTree":
+        raise errors.NoElementsInConfig(
+            "GraphiteMergeTree takes its rules from the configuration of a server, and there is none.",
+            hint="Aggregate by a view into an AggregatingMergeTree, or by TTL … GROUP BY.",
+            position=clause.position,
+        )
+    if name in _EXTERNAL:
         hint = _INSTEAD.get(name, hint)
         kind = errors.ClusterDoesntExist if name == "Distributed" else errors.NotSupportedError
         raise kind(f"Engine {clause.name} is not supported.", hint=hint, position=clause.position)

@@ -10,6 +10,7 @@ from olapdb.bind import bind_expression
 from olapdb.dml.mutation_steps import RewriteStep
 from olapdb.errors import (
     BadArguments,
+    Error,
     IllegalColumn,
     IllegalIndex,
     IncorrectQuery,
@@ -63,20 +64,35 @@ _HASHED = (
 )
 
 
+_TYPES_HINT = (
+    "There are minmax, set(n), bloom_filter, tokenbf_v1, ngrambf_v1 and text(tokenizer = …)."
+)
+
+
+def _no_such_type(definition: nodes.IndexDefinition) -> Error:
+    """Return the error about an index whose TYPE is not here."""
+    name = definition.type.name
+    if name.lower() in ("vector_similarity", "sparse_grams"):
+        text = f"INDEX … TYPE {name} is not supported."
+        return NotSupportedError(text, hint=_TYPES_HINT, position=definition.position)
+    if name.lower() == "hypothesis":
+        text = "INDEX … TYPE hypothesis is no longer there, in ClickHouse as here."
+        return IllegalIndex(text, hint=_TYPES_HINT, position=definition.position)
+    return IncorrectQuery(
+        f"Unknown index type {name}.", hint=_TYPES_HINT, position=definition.position
+    )
+
+
 def skip_index(
     definition: nodes.IndexDefinition, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> SkipIndex:
     """Return the index that the definition describes; the table stays as it is.
 
-    Raises NotSupportedError for an unknown TYPE, BadArguments for wrong arguments or GRANULARITY,
-    and IncorrectQuery, IllegalColumn or BadArguments for an expression that it cannot index."""
+    Raises IncorrectQuery for an unknown TYPE, NotSupportedError or IllegalIndex for one of ClickHouse,
+    BadArguments for wrong arguments or GRANULARITY, and IncorrectQuery, IllegalColumn or BadArguments for an expression that it cannot index."""
     kind = _TYPES.get(definition.type.name.lower())
     if kind is None:
-        raise NotSupportedError(
-            f"INDEX … TYPE {definition.type.name} is not supported.",
-            hint="There are minmax, set(n), bloom_filter, tokenbf_v1, ngrambf_v1 and text(tokenizer = …).",
-            position=definition.position,
-        )
+        raise _no_such_type(definition)
     refuse_dictionaries(definition.expression, "an index")
     bound = bind_expression(definition.expression, table, context.scope(snapshot))
     if kind == "text":

@@ -16,6 +16,7 @@ from olapdb.errors import (
     DataTypeCannotBeUsedInKey,
     IllegalColumn,
     IncorrectQuery,
+    UnknownPolicy,
     in_clause,
 )
 from olapdb.ingest.deduplication_key import check_deduplication
@@ -41,6 +42,8 @@ from olapdb.statements.query import select
 from olapdb.statements.temporary_routing import for_table
 from olapdb.system.ddl import key_list
 
+_ONLY_POLICY = "default"
+
 
 def build_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
@@ -65,6 +68,11 @@ def build_table(
     settings = like.settings if like else ()
     if storage.settings:
         settings = table_settings(changes, memory=is_memory)
+        if dict(settings).get("storage_policy", _ONLY_POLICY) != _ONLY_POLICY:
+            raise UnknownPolicy(
+                f"Unknown storage policy {dict(settings)['storage_policy']}.",
+                hint="There is one, default: a warehouse is one folder, on one disk.",
+            )
     if not engine.is_merge_tree and not is_memory:
         settings = tuple(
             setting
@@ -81,7 +89,7 @@ def build_table(
         primary_key=primary_key,
         partition_key=partition_key,
         settings=settings,
-        comment=statement.comment,
+        comment=statement.comment or (like.comment if like else ""),
         created_ms=context.services.clock_ms(),
         constraints=_constraints(statement, like),
         assumed=_assumed(statement, like),

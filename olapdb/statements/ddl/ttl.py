@@ -135,7 +135,8 @@ def _check_rule(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
     column, a result that is no date or time, a WHERE that is no condition, groups that cannot be
     made."""
     if item.action == "MOVE":
-        raise NotSupportedError(
+        only = item.detail.endswith("'default'")
+        raise (NotSupportedError if only else BadTtlExpression)(
             f"TTL … TO {item.detail} is not supported: a warehouse is one folder, on one disk.",
             hint="TTL deletes, groups or recompresses rows.",
             position=item.position,

@@ -6,10 +6,13 @@ from olapdb.dml import attach_parts, move_parts
 from olapdb.dml.part_selection import NamedParts
 from olapdb.engine.layout import TableLayout, json_value, partition_id
 from olapdb.errors import (
+    CannotForgetPartition,
     Error,
     InvalidPartitionValue,
     NotSupportedError,
     SupportIsDisabled,
+    UnknownDisk,
+    UnknownVolume,
     UnsupportedMethod,
 )
 from olapdb.lineage.row_removal import RowChange
@@ -128,13 +131,21 @@ def alter_partition(
     """Run one partition action in one commit. Return the number of rows removed, or of rows
     added if none was removed.
 
-    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for FREEZE
-    and FETCH, SupportIsDisabled for actions that ClickHouse disables.
+    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for FREEZE,
+    FETCH and FORGET, CannotForgetPartition for FORGET of one with rows, SupportIsDisabled for actions that ClickHouse disables.
     """
     check_partition_action(action, context)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")
     selection = select_parts(action.partition, table, context, snapshot)
+    if action.action == "FORGET":
+        if selection.choose(table, snapshot.parts(table.id)):
+            raise CannotForgetPartition(
+                "A partition with rows is not forgotten.",
+                hint="ALTER TABLE … DROP PARTITION removes them.",
+                position=action.position,
+            )
+        raise _unsupported(action)
     other_table = None
     if action.table is not None:
         other_table = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
@@ -172,6 +183,8 @@ def check_partition_action(action: nodes.PartitionAction, context: StatementCont
     of the statement runs."""
     if action.action in ("FREEZE", "FETCH"):
         raise _unsupported(action)
+    if action.action in ("MOVE TO DISK", "MOVE TO VOLUME"):
+        raise _no_such_place(action)
     kind = action.partition.kind
     whole_table = action.action in _WHOLE_TABLE
     if kind == "ALL" and not whole_table:
@@ -194,6 +207,24 @@ def check_partition_action(action: nodes.PartitionAction, context: StatementCont
             hint="SETTINGS allow_drop_detached = 1 enables it.",
             position=action.position,
         )
+
+
+_ONLY_PLACE = "default"
+
+
+def _no_such_place(action: nodes.PartitionAction) -> UnknownDisk | UnknownVolume:
+    """Return the error of a MOVE to a disk or volume: all parts are on the only one already."""
+    place = action.action.rpartition(" ")[2].lower()
+    if action.target == _ONLY_PLACE:
+        return UnknownDisk(
+            f"All parts are on the {place} default already: a warehouse is one folder.",
+            position=action.position,
+        )
+    kind = UnknownDisk if place == "disk" else UnknownVolume
+    return kind(
+        f"There is no {place} {action.target}: a warehouse is one folder, on one disk.",
+        position=action.position,
+    )
 
 
 def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:

@@ -23,6 +23,7 @@ from olapdb.statements.databases import require_database
 from olapdb.statements.introspect.show_filters import (
     Listing,
     camel_case,
+    checked_grant,
     columns_of_table,
     grant_listing,
     indexes_of_table,
@@ -92,6 +93,9 @@ def _listing(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
         case "GRANTS":
             read_only = not context.services.lease_id
             return grant_listing(statement.named, read_only, statement.position)
+        case "CHECK GRANT":
+            assert statement.named is not None
+            return checked_grant(statement.named, read_only=not context.services.lease_id)
         case "CURRENT ROLES" | "ENABLED ROLES":
             return no_roles(enabled=statement.kind == "ENABLED ROLES")
         case "CLUSTERS" | "CLUSTER":

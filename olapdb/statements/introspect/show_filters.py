@@ -19,7 +19,7 @@ from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.system.ddl import key_list
 from olapdb.system.registry import parse_columns
-from olapdb.types import STRING, DataType, is_nullable
+from olapdb.types import STRING, UINT8, DataType, is_nullable
 from olapdb.types.arrow_values import array_of
 
 if TYPE_CHECKING:
@@ -156,6 +156,19 @@ def grant_listing(named: str | None, read_only: bool, position: Position | None)
     )
     title = "GRANTS" if named is None else f"GRANTS FOR {named}"
     return Listing(((title, STRING),), ((f"GRANT {privileges}",),), title)
+
+
+_ACCESS = ("USER", "ROLE", "QUOTA", "POLICY", "PROFILE", "ACCESS MANAGEMENT")
+"""What the words of privileges about access contain, which nobody has."""
+_READING = ("SELECT", "SHOW")
+
+
+def checked_grant(privileges: str, *, read_only: bool) -> Listing:
+    """Return the listing of CHECK GRANT: whether the only user has all of these privileges here."""
+    granted = not any(word in privileges for word in _ACCESS) and (
+        not read_only or all(name.startswith(_READING) for name in privileges.split(", "))
+    )
+    return Listing((("result", UINT8),), ((int(granted),),), "result")
 
 
 _COLUMN_FIELDS = parse_columns(

@@ -85,6 +85,7 @@ def test_any_values(values: list[object], arrow: pa.DataType) -> None:
         ([True, None, False] * 5, pa.bool_()),
         (["a", None, "", "äß"], pa.string()),
         ([b"a", None, b"\xff"], pa.large_binary()),
+        ([b"ab", None, b"\xff\0"], pa.binary(2)),
         ([1.5, None, float("-inf")], pa.float64()),
         ([datetime.date(1, 1, 1), None, datetime.date(9999, 12, 31)], pa.date32()),
         ([-719162, None, 2932896], pa.date32()),
