@@ -309,6 +309,7 @@ RULES = (
         statement=r"if\(",
     ),
     Rule("text that is not UTF-8", "refused", r"not UTF-8"),
+    Rule("zero bytes are no number", "refused", statement=r"toDecimal\w+\(.*toFixedString\(''"),
     Rule("a Decimal that overflows", "refused", r"DECIMAL_OVERFLOW"),
     Rule(
         "a value that no row needs is computed, or is not",
@@ -342,7 +343,7 @@ RULES = (
     Rule(
         "moments stop at the ends of their type",
         "different",
-        statement=r"to(Week|Year|Month|Day|YYYY|Hour|Minute|Second)\w*\(.*(add|subtract|INTERVAL|minus|plus|toDateTime\()",
+        statement=r"(to(Week|Year|Month|Day|YYYY|Hour|Minute|Second)\w*|dateName)\(.*(add|subtract|INTERVAL|minus|plus|toDateTime\()",
     ),
     Rule(
         "moments stop at the ends of their type",
@@ -359,6 +360,11 @@ RULES = (
         answers=r"-655[0-3]\d",
     ),
     Rule("moments stop at the ends of their type", "different", statement=_MOVED_FIRST_DAY),
+    Rule(
+        "moments stop at the ends of their type",
+        "different",
+        statement=r"(plus|minus)\(+(add|subtract)\w+\(",
+    ),
     Rule(
         "moments stop at the ends of their type",
         "different",
