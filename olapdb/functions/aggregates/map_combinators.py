@@ -14,7 +14,6 @@ from olapdb.functions.aggregates.array_combinators import element_lists
 from olapdb.functions.aggregates.combinators import Combinator
 from olapdb.functions.aggregates.signatures import ResolveAggregate, illegal_argument, state_type_of
 from olapdb.functions.base import Aggregate, Groups
-from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.records import dataclass
@@ -58,7 +57,7 @@ class MapValues(Combinator):
     ) -> pa.Array:
         """Return a column of maps of type `target`, which must be a Map."""
         assert isinstance(target, Map)
-        return cast.map_from(offsets, keys, values, target)
+        return columns.maps_from(offsets, keys, values, target.arrow)
 
 
 @dataclass(frozen=True)

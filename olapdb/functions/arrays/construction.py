@@ -11,7 +11,7 @@ import pyarrow as pa
 from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch, SizesOfArraysDoNotMatch
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.casts.cast import cast_column, map_from
+from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, common_type_or_variant
@@ -121,7 +121,9 @@ def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return maps whose keys are the even arguments and whose values are the odd ones, from 0."""
         key_lists = interleave_lists(cast_arguments[::2], rows, key_type)
         value_lists = interleave_lists(cast_arguments[1::2], rows, value_type)
-        return map_from(columns.offsets_of(key_lists), key_lists.values, value_lists.values, result)
+        return columns.maps_from(
+            columns.offsets_of(key_lists), key_lists.values, value_lists.values, result.arrow
+        )
 
     return _casting_call(result, build, [a.type for a in arguments], targets, name)
 
@@ -166,7 +168,7 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
         if not np.array_equal(key_offsets, value_offsets):
             raise SizesOfArraysDoNotMatch(f"The arrays of {name} have different sizes.")
-        return map_from(key_offsets, key, value, result)
+        return columns.maps_from(key_offsets, key, value, result.arrow)
 
     return scalar.standard_call(name, arguments, result, kernel)
 

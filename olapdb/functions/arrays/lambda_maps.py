@@ -24,7 +24,6 @@ from olapdb.functions.arrays.lambdas import (
 )
 from olapdb.functions.arrays.ordering import sorted_positions
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.casts.cast import map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, map_parts
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal
@@ -137,7 +136,7 @@ def _map_apply() -> LambdaDefinition:
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
             """Build each row's map from the body's pairs of key and value."""
             keys, items = columns.struct_fields(mapped)
-            return map_from(offsets, keys, items, result)
+            return columns.maps_from(offsets, keys, items, result.arrow)
 
         call = ScalarCall(spelt, result, scalar_kernel(kernel))
         return lambda_over_lists(spelt, body, call, _map_elements)

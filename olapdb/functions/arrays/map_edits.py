@@ -10,7 +10,6 @@ import pyarrow as pa
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions.arrays.lambda_conditions import any_true, true_elements
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.casts.cast import map_from
 from olapdb.functions.composition import Term, call, compose
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, map_parts
@@ -60,7 +59,7 @@ def _like(*, keys: bool, extracts: bool) -> Resolver:
             keep = true_elements(found)
             kept = columns.offsets_from_counts(count_marked(offsets, keep))
             mask = pa.array(keep)
-            return map_from(kept, names.filter(mask), values.filter(mask), container)
+            return columns.maps_from(kept, names.filter(mask), values.filter(mask), container.arrow)
 
         require(name, [plain(arguments[1].type)], String, "a pattern")
         return standard_call(name, arguments, container if extracts else UINT8, kernel)
@@ -96,8 +95,8 @@ def _update(arrays: list[pa.Array], invocation: Invocation) -> pa.Array:
     order = keep[np.argsort(owners[keep], kind="stable")]
     counts = np.bincount(owners[keep], minlength=len(arrays[0]))
     rows = pa.array(order)
-    return map_from(
-        columns.offsets_from_counts(counts), keys.take(rows), values.take(rows), container
+    return columns.maps_from(
+        columns.offsets_from_counts(counts), keys.take(rows), values.take(rows), container.arrow
     )
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 from olapdb.errors import BadArguments, CannotConvertType
 from olapdb.functions.arrays.resizing import require_list_size
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.casts.cast import map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.scalar import (
@@ -67,7 +66,7 @@ def _populate(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         new_keys = columns.from_values(series.astype(numbers.dtype), key.arrow)
         new_values = columns.from_values(spread, value.arrow)
         if isinstance(result, Map):
-            return map_from(out, new_keys, new_values, result)
+            return columns.maps_from(out, new_keys, new_values, result.arrow)
         lists = [columns.lists_from(out, new_keys), columns.lists_from(out, new_values)]
         return columns.structs_from(lists, result.arrow, rows=len(arrays[0]))
 

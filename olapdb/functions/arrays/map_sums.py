@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Groups, ScalarCall
-from olapdb.functions.casts.cast import cast_column, map_from
+from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.composition import as_call, call, literal, parts_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
@@ -113,7 +113,7 @@ def _negated(array: pa.Array, result: Map) -> pa.Array:
     else:
         with np.errstate(over="ignore"):
             negated = columns.from_values(0 - columns.numpy_values(values), values.type)
-    return map_from(offsets, keys, negated, result)
+    return columns.maps_from(offsets, keys, negated, result.arrow)
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

@@ -19,7 +19,6 @@ from olapdb.functions.casts import (
     enums,
     intervals,
     lossless,
-    nested_texts,
     numbers,
     parse_dates,
     parse_timestamps,
@@ -32,12 +31,13 @@ from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
 from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
-from olapdb.types.arrow_values import from_numpy, to_numpy
+from olapdb.types.arrow_values import to_numpy
 
 if TYPE_CHECKING:
-    from olapdb.functions.casts import overflow
+    from olapdb.functions.casts import nested, overflow
     from olapdb.functions.variants import casts as variant_casts
 else:
+    nested = LazyModule("olapdb.functions.casts.nested")
     overflow = LazyModule("olapdb.functions.casts.overflow")
     variant_casts = LazyModule("olapdb.functions.variants.casts")
 
@@ -442,11 +442,12 @@ def _converted(
         case types.IPv6():
             return addresses.to_ipv6(array, source)
         case types.Array() | types.Tuple() | types.Map():
-            return _cast_nested(array, source, target, environment, rule)
+            convert = partial(_cast_column, environment=environment, rule=rule)
+            return nested.cast_nested(array, source, target, convert, lossless=rule.lossless)
         case types.AggregateFunction() if isinstance(source, types.AggregateFunction):
             return _cast_state(array, source, target)
         case _:
-            raise _no_conversion(source, target)
+            raise nested.no_conversion(source, target)
 
 
 def _under_settings(
@@ -494,17 +495,6 @@ def _has_enum_conversion(source: types.DataType) -> bool:
     return isinstance(source, texts) or types.is_number(source)
 
 
-def _no_conversion(
-    source: types.DataType, target: types.DataType
-) -> errors.IllegalConversion | errors.TypeMismatch:
-    """Return the error for two types without a conversion, of the class that ClickHouse uses."""
-    nested = isinstance(source, types.Array | types.Tuple | types.Map) and not isinstance(
-        target, types.Array | types.Tuple | types.Map
-    )
-    kind = errors.IllegalConversion if nested else errors.TypeMismatch
-    return kind(f"Conversion from {source} to {target} is not supported.")
-
-
 def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
     """Parse texts as numbers or, for any other target, Bool; raise a DataError if any does not
     parse.
@@ -543,157 +533,4 @@ def _cast_state(
         same = same and source.parameters[-3:] == target.parameters[-3:]
     if same:
         return array
-    raise _no_conversion(source, target)
-
-
-def _cast_nested(
-    array: pa.Array,
-    source: types.DataType,
-    target: types.DataType,
-    environment: Environment,
-    rule: _Rule,
-) -> pa.Array:
-    """Convert a column from or to an Array, Tuple or Map, element by element.
-
-    A String converts to an Array only; a Map to an Array of pairs, an Array of pairs and a pair of
-    Arrays to a Map. Raises IllegalConversion or
-    TypeMismatch if the types have no conversion, NotSupportedError for a String and another type,
-    and the errors of the elements' casts."""
-    match source, target:
-        case (types.Array(), types.Array()):
-            offsets, elements = columns.elements_of(array)
-            elements_cast = _cast_elements(
-                elements, offsets, source.inner, target.inner, environment, rule
-            )
-            return columns.lists_from(offsets, elements_cast)
-        case (types.String(), types.Map()) if not rule.lossless:
-            raise _no_conversion(source, target)
-        case (types.String(), types.Array() | types.Tuple() | types.Map()):
-
-            def convert(texts: pa.Array, innermost: types.DataType) -> pa.Array:
-                """Return texts of innermost values as values of their type."""
-                return _cast_column(texts, types.STRING, innermost, environment, rule)
-
-            values, parsed = nested_texts.parse_nested(array, target, convert)
-            return _cast_nested(values, parsed, target, environment, rule)
-        case (types.Tuple(), types.Tuple()) if source.goes_by_name(target):
-            return _cast_by_names(array, source, target, environment, rule)
-        case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
-            fields = zip(
-                columns.struct_fields(array), source.elements, target.elements, strict=True
-            )
-            cast_fields = [_cast_column(f, s, t, environment, rule) for f, s, t in fields]
-            return columns.structs_from(cast_fields, target.arrow, rows=len(array))
-        case (types.Map(), types.Map()):
-            return _cast_map(array, source, target, environment, rule)
-        case (types.Array(types.Tuple(elements=(key, value))), types.Map()):
-            offsets, pairs = columns.elements_of(array)
-            keys, items = columns.struct_fields(pairs)
-            keys = _cast_column(keys, key, target.key, environment, rule)
-            items = _cast_column(items, value, target.value, environment, rule)
-            return map_from(offsets, keys, items, target)
-        case (types.Map(), types.Array(inner=types.Tuple(elements=(_, _)) as pair)):
-            return _map_as_array(array, source, pair, target, environment, rule)
-        case (types.Tuple(elements=(types.Array() as keys, types.Array() as items)), types.Map()):
-            return _paired(array, (keys, items), target, environment, rule)
-        case _:
-            raise _no_conversion(source, target)
-
-
-def _cast_by_names(
-    array: pa.Array, source: types.Tuple, target: types.Tuple, environment: Environment, rule: _Rule
-) -> pa.Array:
-    """Convert a tuple with names to one with other names, or another order: each element takes the one
-    of its name, or its default. Raises TypeMismatch where an INSERT would lose or make up one."""
-    if rule.lossless and set(source.names) != set(target.names):
-        raise errors.TypeMismatch(
-            f"The names of {source} are not those of {target}.",
-            hint="Name the same elements, in any order, or none.",
-        )
-    fields = dict(zip(source.names, columns.struct_fields(array), strict=True))
-    kinds = dict(zip(source.names, source.elements, strict=True))
-    cast_fields = [
-        _cast_column(fields[name], kinds[name], kind, environment, rule)
-        if name in fields
-        else columns.as_array(default_value(kind), len(array))
-        for name, kind in zip(target.names, target.elements, strict=True)
-    ]
-    return columns.structs_from(cast_fields, target.arrow, rows=len(array))
-
-
-def _cast_elements(
-    elements: pa.Array,
-    offsets: np.ndarray,
-    source: types.DataType,
-    target: types.DataType,
-    environment: Environment,
-    rule: _Rule,
-) -> pa.Array:
-    """Convert the elements of lists; an error names the row of the list, not of the element."""
-    try:
-        return _cast_column(elements, source, target, environment, rule)
-    except errors.DataError as error:
-        if error.row is not None:
-            error.row = int(np.searchsorted(offsets, error.row, side="right")) - 1
-        raise
-
-
-def _cast_map(
-    array: pa.Array, source: types.Map, target: types.Map, environment: Environment, rule: _Rule
-) -> pa.Array:
-    """Convert keys and values of maps; an error names the row of the map."""
-    offsets = columns.offsets_of(array)
-    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
-    offsets = offsets - start
-    keys = _cast_elements(
-        array.keys.slice(start, count), offsets, source.key, target.key, environment, rule
-    )
-    items = _cast_elements(
-        array.items.slice(start, count), offsets, source.value, target.value, environment, rule
-    )
-    return map_from(offsets, keys, items, target)
-
-
-def _map_as_array(
-    array: pa.Array,
-    source: types.Map,
-    pair: types.Tuple,
-    target: types.Array,
-    environment: Environment,
-    rule: _Rule,
-) -> pa.Array:
-    """Convert maps to arrays of their pairs of key and value."""
-    key, value = pair.elements
-    inner = types.Map(key, value)
-    converted = _cast_map(array, source, inner, environment, rule)
-    fields = [converted.keys, converted.items]
-    pairs = columns.structs_from(fields, pair.arrow, rows=len(converted.keys))
-    return columns.lists_from(columns.offsets_of(converted), pairs)
-
-
-def _paired(
-    array: pa.Array,
-    sources: tuple[types.Array, types.Array],
-    target: types.Map,
-    environment: Environment,
-    rule: _Rule,
-) -> pa.Array:
-    """Convert pairs of an array of keys and an array of values to maps.
-
-    Raises TypeMismatch for the first row in which one array is longer."""
-    lists = [columns.elements_of(field) for field in columns.struct_fields(array)]
-    (offsets, keys), (other, items) = lists
-    differs = np.diff(offsets) != np.diff(other)
-    if differs.any():
-        raise errors.TypeMismatch(
-            "A Map is made of as many values as keys.", hint="arrayResize makes arrays longer."
-        ).at_row(int(np.argmax(differs)))
-    keys = _cast_elements(keys, offsets, sources[0].inner, target.key, environment, rule)
-    items = _cast_elements(items, offsets, sources[1].inner, target.value, environment, rule)
-    return map_from(offsets, keys, items, target)
-
-
-def map_from(offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: types.Map) -> pa.Array:
-    """Return a column of maps of type `target` from offsets, which begin at 0, keys and values."""
-    array = pa.MapArray.from_arrays(from_numpy(offsets.astype(np.int32)), keys, values)
-    return array if array.type == target.arrow else array.cast(target.arrow)
+    raise nested.no_conversion(source, target)

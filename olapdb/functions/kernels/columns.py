@@ -271,6 +271,14 @@ def structs_from(
     return pa.Array.from_buffers(arrow, count, [mask_buffer(valid)], children=children)
 
 
+def maps_from(
+    offsets: np.ndarray, keys: pa.Array, values: pa.Array, arrow: pa.DataType
+) -> pa.Array:
+    """Return a column of maps of the Arrow type from offsets, which begin at 0, keys and values."""
+    array = pa.MapArray.from_arrays(from_numpy(offsets.astype(np.int32)), keys, values)
+    return array if array.type == arrow else array.cast(arrow)
+
+
 def struct_fields(array: pa.Array) -> list[pa.Array]:
     """Return the fields' columns of a struct array; a null struct is null in each."""
     return list(array.flatten())

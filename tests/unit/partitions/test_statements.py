@@ -17,6 +17,7 @@ from olapdb.errors import (
     InvalidPartitionValue,
     NotSupportedError,
     SupportIsDisabled,
+    UnknownDisk,
     UnsupportedMethod,
 )
 from olapdb.maintenance.check import check_database
@@ -308,7 +309,7 @@ def test_structure_is_checked(
         ("ALTER TABLE t FREEZE", NotSupportedError),
         ("ALTER TABLE t FREEZE PARTITION 202401", NotSupportedError),
         ("ALTER TABLE t FETCH PARTITION 202401 FROM '/x'", NotSupportedError),
-        ("ALTER TABLE t MOVE PARTITION 202401 TO DISK 'x'", NotSupportedError),
+        ("ALTER TABLE t MOVE PARTITION 202401 TO DISK 'x'", UnknownDisk),
         ("ALTER TABLE t DROP PARTITION 202401, ADD COLUMN x UInt8", NotSupportedError),
     ],
 )

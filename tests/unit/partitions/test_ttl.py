@@ -63,7 +63,7 @@ def table(connection: Connection) -> Table:
         ("d Date, n UInt64", "x + INTERVAL 1 DAY", UnknownIdentifier, "x"),
         ("d Date, n UInt64", "d, d + 1", BadTtlExpression, "More than one"),
         ("d Date, n UInt64", "d WHERE n IN (SELECT 1)", NotSupportedError, "subquery"),
-        ("d Date, n UInt64", "d TO DISK 'slow'", NotSupportedError, "TO DISK"),
+        ("d Date, n UInt64", "d TO DISK 'slow'", BadTtlExpression, "TO DISK"),
     ],
 )
 def test_refused(

@@ -10,7 +10,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import BadArguments, IncorrectQuery, NotSupportedError
+from olapdb.errors import BadArguments, IncorrectQuery
 from tests.unit.views.warehouse import rows
 
 pytestmark = pytest.mark.feature("engines")
@@ -148,7 +148,7 @@ def test_show_create_and_the_list_of_indexes_name_the_parameters(log: Connection
         ("s TYPE tokenbf_v1(256, 300, 0)", BadArguments),
         ("s TYPE ngrambf_v1(3, 256, 2)", BadArguments),
         ("id TYPE tokenbf_v1(256, 2, 0)", IncorrectQuery),
-        ("s TYPE full_text(0)", NotSupportedError),
+        ("s TYPE full_text(0)", IncorrectQuery),
     ],
 )
 def test_what_is_refused(log: Connection, index: str, error: type[Exception]) -> None:
