@@ -31,6 +31,8 @@ _FIELDS = "__dataclass_fields__"
 _PARAMETERS = "__dataclass_params__"
 _IS_FIELD: object = vars(dataclasses)["_FIELD"]
 _IS_CLASS_VARIABLE: object = vars(dataclasses)["_FIELD_CLASSVAR"]
+_REPLACE: object = vars(dataclasses).get("_replace")
+"""What `copy.replace` calls, from Python 3.13 on."""
 
 _Fields = dict[str, Any]
 """`Field`s by name, whose `_field_type` type checkers do not know."""
@@ -161,6 +163,8 @@ def _members(fields: _Fields, frozen: bool, slots: bool, eq: bool) -> dict[str, 
         "__init__": _Method(_init),
         "__repr__": _Method(_repr),
     }
+    if _REPLACE is not None:
+        members["__replace__"] = _REPLACE
     if eq:
         members["__eq__"] = _Method(_eq)
         members["__hash__"] = _Method(_hash) if frozen else None

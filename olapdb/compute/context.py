@@ -270,7 +270,10 @@ class ExecutionContext:
         most = [settings.integer(name) for name in _SPEEDS[2:]]
         waits = [count / speed - elapsed for count, speed in zip(read, most, strict=True) if speed]
         if (wait := max(waits, default=0.0)) > 0:
+            if self._time_limit_seconds:
+                wait = min(wait, max(self._time_limit_seconds - elapsed, 0.0))
             self.cancelled.wait(wait)
+            self.check()
 
     def count_partitions(self, partition_ids: Collection[str]) -> None:
         """Raise TooManyPartitions for more partitions of a table than max_partitions_to_read."""

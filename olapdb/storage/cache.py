@@ -25,7 +25,7 @@ class BoundedCache(Generic[Value]):
     """A thread-safe cache that evicts the least recently used entries beyond a total weight."""
 
     def __init__(self, weight_max: int) -> None:
-        self._weight_max = weight_max
+        self.weight_max = weight_max
         self._weight = 0
         self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
         self._lock = threading.Lock()
@@ -43,11 +43,11 @@ class BoundedCache(Generic[Value]):
         """Store a value. An entry heavier than the whole cache is not stored."""
         with self._lock:
             self._drop(key)
-            if weight > self._weight_max:
+            if weight > self.weight_max:
                 return
             self._entries[key] = (value, weight)
             self._weight += weight
-            while self._weight > self._weight_max:
+            while self._weight > self.weight_max:
                 self._drop(next(iter(self._entries)))
 
     def forget(self, key: Hashable) -> None:

@@ -35,6 +35,10 @@ _CODED_BITS_MIN = 32
 _JOINT_FILES_MAX = 64
 _ASKED = object()
 """What the cache has in place of a joint dictionary that was asked for once."""
+_REFUSED = object()
+"""What the cache has in place of a joint dictionary that would be too large, or of several types."""
+_MARK_BYTES, _MARK_BYTES_PER_FILE = 512, 128
+"""What a mark in place of a joint dictionary takes, counted as bytes: its key, with the paths of the files."""
 
 
 def may_have_codes(data_type: DataType) -> bool:
@@ -99,11 +103,16 @@ def joint_dictionary(
     known = cache.joints.get(key)
     if isinstance(known, JointDictionary) and known.is_of(dictionaries):
         return known
+    mark_bytes = _MARK_BYTES + _MARK_BYTES_PER_FILE * len(dictionaries)
     if known is None:
-        cache.joints.put(key, _ASKED)
+        cache.joints.put(key, _ASKED, mark_bytes)
+    if known is None or known is _REFUSED:
         return None
     joint = _joint(dictionaries)
-    if joint is None or joint.nbytes > cache.columns.shared.entry_bytes_max:
+    if joint is None or joint.nbytes > min(
+        cache.columns.shared.entry_bytes_max, cache.joints.weight_max
+    ):
+        cache.joints.put(key, _REFUSED, mark_bytes)
         return None
     cache.joints.put(key, joint, joint.nbytes)
     return joint

@@ -130,6 +130,8 @@ class Named(Exception):
 def test_pickles_copies_and_patterns() -> None:
     point = Point(1, 2)
     assert pickle.loads(pickle.dumps(point)) == copy.copy(point) == point
+    replaced = getattr(copy, "replace", dataclasses.replace)  # in Python 3.13 and later
+    assert replaced(point, x=5) == Point(5, 2)
     match point:
         case Point(x, y):
             assert (x, y) == (1, 2)

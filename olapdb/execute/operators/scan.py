@@ -298,7 +298,8 @@ class TaskReader:
                 batch = _beside(batch, read_task(task, step.columns, table, context))
                 keep = step.mask(batch, keep)
             if keep is not None and not keep.true_count:
-                self._remember(task, reading, reading.conditions, keep)
+                if at <= reading.conditions:  # a bound that drops rows is of this query alone
+                    self._remember(task, reading, reading.conditions, keep)
                 empty = [pa.nulls(0, data_type.arrow) for data_type in self._node.types]
                 return make_batch(empty, self._node.schema, 0)
             self._remember(task, reading, at, keep)

@@ -11,7 +11,10 @@ import olapdb
 from olapdb.config import tuning
 from olapdb.execute.operators import coded_sets
 from olapdb.native.library import library
-from olapdb.storage.shared_codes import JointDictionary
+from olapdb.storage import shared_codes
+from olapdb.storage.cache import BoundedCache, PartCache
+from olapdb.storage.column_cache import ChunkKey
+from olapdb.storage.shared_codes import JointDictionary, joint_dictionary, share_codes
 
 pytestmark = pytest.mark.feature("select", "aggregates")
 
@@ -92,3 +95,37 @@ def test_codes_of_another_dictionary_are_not_translated() -> None:
     assert joint.translated("y", column) is column
     assert joint.translated("z", column) is column
     assert joint.translated("x", own) is own
+
+
+def test_a_dictionary_that_is_too_large_is_joined_once(
+    connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = connection.session.engine.services.store.cache
+    monkeypatch.setattr(cache, "joints", BoundedCache(4_000))
+    joins = []
+    joint = shared_codes._joint
+
+    def noted(dictionaries: Any) -> Any:
+        joins.append(dictionaries)
+        return joint(dictionaries)
+
+    monkeypatch.setattr(shared_codes, "_joint", noted)
+    for _ in range(6):
+        rows = connection.execute("SELECT count() FROM t WHERE text LIKE '%1%'").fetchall()
+    assert rows == connection.execute("SELECT countIf(text LIKE '%1%') FROM t").fetchall()
+    assert len(joins) == 1
+
+
+def test_sets_of_files_that_were_asked_for_are_bounded() -> None:
+    cache = PartCache()
+    cache.joints = BoundedCache(4_000)
+    paths = [f"data/{number}.parquet" for number in range(50)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "JOINT_VALUES_MIN", 1)
+        patch.setattr(tuning, "SHARED_DICTIONARY_ROWS_MIN", 1)
+        for path in paths:
+            cache.columns.keep(path, [ChunkKey(1, 0, False)], [pa.array(["text"] * 100)])
+            share_codes(cache.columns, path, 1, [100])
+        for end in range(2, len(paths)):
+            assert joint_dictionary(cache, paths[end - 2 : end], 1) is None
+    assert 0 < len(cache.joints) < 10

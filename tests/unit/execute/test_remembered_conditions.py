@@ -138,3 +138,15 @@ def test_drop_forgets_what_was_remembered(connection: olapdb.Connection) -> None
     connection.execute("SYSTEM DROP QUERY CONDITION CACHE")
     assert masks(connection) == 0
     assert evaluated(connection, sql) == (answer, first)
+
+
+def test_rows_that_a_bound_drops_are_remembered_as_kept(connection: olapdb.Connection) -> None:
+    connection.execute(
+        "ALTER TABLE rows UPDATE price = if(n = 3, 0, k + 1) WHERE 1 SETTINGS mutations_sync = 1"
+    )
+    expected = sum(k % 7 != 3 for k in range(2 * ROWS))
+    assert connection.execute(
+        "SELECT k, t FROM rows WHERE n != 3 ORDER BY price LIMIT 2"
+    ).fetchall() == [(0, "text 0"), (1, "text 1")]
+    answer, _ = evaluated(connection, "SELECT count() FROM rows WHERE n != 3")
+    assert answer == [(expected,)]
