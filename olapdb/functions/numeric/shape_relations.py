@@ -25,14 +25,18 @@ class Figure:
 
 def figure_of_shape(shape: PlaneShape) -> Figure:
     """Return the figure of polygons."""
-    rings = shape.rings
-    return Figure([edge for ring in rings for edge in pairwise(ring)], rings)
+    return Figure(_edges(shape.rings), shape.rings)
 
 
 def figure_of_lines(lines: list[list[Pair]]) -> Figure:
     """Return the figure of lines and points."""
+    return Figure(_edges(lines), [])
+
+
+def _edges(lines: list[list[Pair]]) -> list[tuple[Pair, Pair]]:
+    """Return the edges of lines; a line of one point has one from it to itself."""
     edges = [edge for line in lines for edge in pairwise(line)]
-    return Figure(edges + [(line[0], line[0]) for line in lines if len(line) == 1], [])
+    return edges + [(line[0], line[0]) for line in lines if len(line) == 1]
 
 
 def intersect(a: Figure, b: Figure) -> bool:
