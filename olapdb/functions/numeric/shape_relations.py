@@ -12,6 +12,8 @@ from olapdb.functions.numeric.shape_rings import Pair, PlaneShape, Ring, side
 from olapdb.records import dataclass
 
 _HULL_POINTS_MIN = 4
+_OPEN_POINTS = 2
+"""The points of a ring that shapes leave open."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Figure:
 
 def figure_of_shape(shape: PlaneShape) -> Figure:
     """Return the figure of polygons."""
-    return Figure(_edges(shape.rings), shape.rings)
+    rings = [[*ring, ring[0]] if len(ring) == _OPEN_POINTS else ring for ring in shape.rings]
+    return Figure(_edges(rings), rings)
 
 
 def figure_of_lines(lines: list[list[Pair]]) -> Figure:

@@ -147,7 +147,7 @@ def polygons_of(value: object, depth: int, plane: Plane) -> PlaneShape:
 
 def corrected(ring: Ring, *, hole: bool) -> Ring:
     """Return a closed ring that goes clockwise, or as a hole the other way round."""
-    if len(ring) > 1 and ring[0] != ring[-1]:
+    if len(ring) > 2 and ring[0] != ring[-1]:
         ring = [*ring, ring[0]]
     return ring[::-1] if (area(ring) < 0) != hole and area(ring) != 0 else ring
 
