@@ -127,7 +127,7 @@ _CHANGES = """
 
 def known_version(text: str) -> None:
     """Raise BadArguments for a text that is no version, such as 24.8."""
-    if text and re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", text) is None:
+    if text and re.fullmatch(r"[0-9]+(\.[0-9]+){0,3}", text) is None:
         raise BadArguments(
             f"Cannot parse ClickHouse version here: {text}.", hint="It is written 24.8."
         )

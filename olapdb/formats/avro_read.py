@@ -23,6 +23,10 @@ MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 _VARINT_BYTES = 10
 _MOST_BYTES = 1 << 31
+_SNAPPY_RATIO_MAX = 64
+"""The most bytes that snappy makes of one: it copies at most 64 by an element of at least two."""
+_MOST_EMPTY_ROWS = 1 << 27
+"""The most rows of a block that has no bytes, such as rows of null: any number can stand there."""
 
 
 def _zigzag(block: ByteBlock, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -284,13 +288,15 @@ def _decompressed(data: bytes, codec: str) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Return the bytes that snappy has compressed."""
+    """Return the bytes that snappy has compressed. Raises IncorrectData for a size that they cannot have."""
     size = shift = 0
     for byte in data[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
             break
+    if size > _SNAPPY_RATIO_MAX * len(data):
+        raise errors.IncorrectData(f"A block of the Avro data cannot have {size} bytes.")
     return bytes(pa.Codec("snappy").decompress(data, decompressed_size=size, asbytes=True))
 
 
@@ -300,6 +306,8 @@ def _blocks(stream: BinaryIO, codec: str, sync: bytes) -> Iterator[tuple[int, by
         data = _decompressed(_exactly(stream, _long(stream)), codec)
         if _exactly(stream, SYNC_BYTES) != sync:
             raise errors.IncorrectData("The Avro data lack the mark behind a block.")
+        if rows < 0 or (not data and rows > _MOST_EMPTY_ROWS):
+            raise errors.IncorrectData(f"A block of the Avro data cannot have {rows} rows.")
         if rows:
             yield rows, data
 

@@ -51,7 +51,12 @@ def parse_schema(text: str) -> Schema:
         given = json.loads(text)
     except ValueError:
         raise errors.IncorrectData("The schema of the Avro data is no JSON.") from None
-    schema = _Parser().schema(given)
+    try:
+        schema = _Parser().schema(given)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.IncorrectData(
+            f"The schema of the Avro data lacks what a type needs, or has it in another form: {error}."
+        ) from None
     if schema.kind != "record":
         raise errors.IncorrectData("The root of the schema of Avro data must be a record.")
     return schema
@@ -115,9 +120,8 @@ class _Parser:
                 return Schema(kind, types.Map(types.STRING, value.type), (value,))
             case "enum":
                 symbols = tuple(given["symbols"])
-                quoted = ", ".join(
-                    "'" + one.replace("'", "\\'") + f"' = {at}" for at, one in enumerate(symbols)
-                )
+                texts = (one.replace("\\", "\\\\").replace("'", "\\'") for one in symbols)
+                quoted = ", ".join(f"'{one}' = {at}" for at, one in enumerate(texts))
                 bits = 8 if len(symbols) < 128 else 16
                 return Schema(kind, parse_type(f"Enum{bits}({quoted})"), symbols=symbols)
             case "fixed":

@@ -196,10 +196,12 @@ def _integers(block: ByteBlock, kinds: np.ndarray, at: np.ndarray) -> np.ndarray
 def _span(
     documents: _Documents, kinds: np.ndarray, at: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the bytes of texts begin and end."""
+    """Return where the bytes of texts begin and end. Raises IncorrectData for sizes that none can have."""
     sizes = documents.numbers(at)
     starts = np.where(kinds == _BINARY, at + 5, np.where(kinds == _OBJECT_ID, at, at + 4))
     counts = np.where(kinds == _BINARY, sizes, np.where(kinds == _OBJECT_ID, 12, sizes - 1))
+    if ((counts < 0) | (starts + counts > documents.block.size)).any():
+        raise errors.IncorrectData("A text of BSON has a size that does not fit its document.")
     return starts, starts + counts
 
 

@@ -181,7 +181,7 @@ class NewFile:
                 os.fsync(raw.fileno())
             self._publish(temporary)
         finally:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 os.unlink(temporary)
 
     def _compressed(self, raw: BinaryIO) -> Any:

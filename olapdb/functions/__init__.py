@@ -11,7 +11,11 @@ from olapdb.functions.aggregates.name_parts import (
     joins_texts,
     respecting_nulls,
 )
-from olapdb.functions.aggregates.registry import resolve_aggregate, state_representation
+from olapdb.functions.aggregates.registry import (
+    check_combinators,
+    resolve_aggregate,
+    state_representation,
+)
 from olapdb.functions.base import (
     AceroAggregation,
     Aggregate,
@@ -47,6 +51,7 @@ __all__ = [
     "aggregate_names",
     "cast_column",
     "cast_or_null",
+    "check_combinators",
     "common_type",
     "common_type_or_variant",
     "constant",

@@ -226,6 +226,13 @@ def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
         )  # an argument is a bare NULL: so is the result
 
 
+_RESOLVED = {
+    "splitby_max_substrings_includes_remaining_string": "splitByChar and splitByString",
+    "enable_extended_results_for_datetime_functions": "toStartOfMonth, toStartOfDay and date_trunc",
+}
+"""Settings that a function knows by a resolver of its own, and some of these functions."""
+
+
 def _under_settings(name: str) -> ScalarDefinition:
     """Return the definition of a function under settings that are not at their defaults, from a name with
     them. Raises UnknownFunction."""
@@ -235,10 +242,9 @@ def _under_settings(name: str) -> ScalarDefinition:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
     if definition.by_settings is not None:
         return replace(definition, resolver=definition.by_settings(changed))
-    if "splitby_max_substrings_includes_remaining_string" in changed:
+    for setting in changed & _RESOLVED.keys():
         raise NotSupportedError(
-            f"splitby_max_substrings_includes_remaining_string is not supported for {function}.",
-            hint="splitByChar and splitByString know it.",
+            f"{setting} is not supported for {function}.", hint=f"{_RESOLVED[setting]} know it."
         )
     resolver = definition.resolver
 

@@ -52,9 +52,11 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
                 *(f"todate{suffix}" for suffix in suffixes),
                 *(f"todatetime{suffix}" for suffix in suffixes),
                 *(f"todatetime64{suffix}" for suffix in suffixes),
-                *("todate32", "toipv4", "toipv6"),
+                *("todate32", "toipv4", "toipv6", "accuratecast"),
             ),
         ),
+        (_OF_CASTS[:2], ("accuratecastornull", "accuratecastordefault")),
+        (("cast_string_to_date_time_mode",), ("tounixtimestamp",)),
         (
             _ROUNDED,
             (
@@ -62,7 +64,7 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
                 *("tomonday", "tolastdayofmonth", "last_day", "tostartofweek", "tolastdayofweek"),
                 *("tostartofday", "tostartofhour", "tostartofminute", "tostartoffiveminutes"),
                 *("tostartoffiveminute", "tostartoftenminutes", "tostartoffifteenminutes"),
-                "timeslot",
+                *("timeslot", "tostartofinterval", "date_bin", "time_bucket"),
             ),
         ),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from olapdb.errors import NotSupportedError
 from olapdb.functions import parse_type
 from olapdb.functions.kernels.decimal_width import (
     has_short_form,
@@ -41,7 +42,28 @@ def as_named(values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
 
 def as_stored(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
     """Convert values whose Arrow type in files differs from the engine's: seconds stored as
-    milliseconds, decimals stored with the most digits of their width."""
+    milliseconds, decimals stored with the most digits of their width.
+
+    Raises NotSupportedError for states of aggregates that had other parts when they were stored."""
+    if not _has_parts(values.type, arrow):
+        raise NotSupportedError(
+            f"Values are stored as {values.type}, in a form of an older version of olapdb, not as {arrow}.",
+            hint="REPLAY the view that made them, or INSERT the rows again.",
+        )
     if not pa.types.is_decimal(arrow):
         return values.cast(arrow)
     return pa.chunked_array([with_precision(chunk, arrow) for chunk in values.chunks], arrow)
+
+
+def _has_parts(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether the structs of two types have fields of the same names. A cast would give NULL to fields
+    that the stored values lack."""
+    if pa.types.is_struct(stored) != pa.types.is_struct(wanted):
+        return False
+    if pa.types.is_nested(stored) and stored.num_fields == wanted.num_fields:
+        fields = [(stored.field(at), wanted.field(at)) for at in range(stored.num_fields)]
+        is_named = not pa.types.is_struct(stored) or all(a.name == b.name for a, b in fields)
+        return is_named and all(_has_parts(a.type, b.type) for a, b in fields)
+    return pa.types.is_nested(stored) == pa.types.is_nested(wanted) and not pa.types.is_struct(
+        stored
+    )

@@ -106,9 +106,19 @@ def resolve_aggregate(
     """Return the aggregate of this name, combinators included, for these argument types.
 
     Raises UnknownAggregateFunction, NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument,
-    BadArguments and ParameterOutOfBound.
+    BadArguments, ParameterOutOfBound and IllegalAggregation.
     Also raises NotSupportedError.
     """
+    if base_name(name) is not None:
+        check_combinators(name)
+    return _resolve_stored(name, parameters, argument_types)
+
+
+def _resolve_stored(
+    name: str, parameters: Sequence[object], argument_types: Sequence[DataType]
+) -> Aggregate:
+    """Return the aggregate as `resolve_aggregate` does, also of a name that only a stored type can have:
+    a warehouse is opened with all types that its tables have."""
     base = base_name(name)
     if base is None:
         close = difflib.get_close_matches(name, aggregate_names(), 1)
@@ -127,16 +137,16 @@ def resolve_aggregate(
 _REPEATABLE = frozenset({"Array", "OrNull", "OrDefault"})
 
 
-def _refuse_repeated(inner_name: str, suffix: str) -> None:
-    """Raise IllegalAggregation for a combinator directly behind itself, as in sumIfIf."""
-    if suffix in _REPEATABLE or canonical_name(inner_name) is not None:
-        return
-    inner = split_combinator(inner_name)
-    if inner is not None and inner[1] == suffix:
-        raise IllegalAggregation(
-            f"The combinator {suffix} cannot be applied twice in a row to {inner[0]}.",
-            hint="Join the two conditions by AND." if suffix == "If" else "",
-        )
+def check_combinators(name: str) -> None:
+    """Raise IllegalAggregation for a name with a combinator directly behind itself, as in sumIfIf."""
+    while canonical_name(name) is None and (split := split_combinator(name)) is not None:
+        name, suffix = split
+        inner = None if canonical_name(name) is not None else split_combinator(name)
+        if suffix not in _REPEATABLE and inner is not None and inner[1] == suffix:
+            raise IllegalAggregation(
+                f"The combinator {suffix} cannot be applied twice in a row to {inner[0]}.",
+                hint="Join the two conditions by AND." if suffix == "If" else "",
+            )
 
 
 def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -151,7 +161,6 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     split = split_combinator(name)
     assert split is not None
     inner_name, suffix = split
-    _refuse_repeated(inner_name, suffix)
     if suffix in ("Merge", "MergeState"):
         return _merge(inner_name, parameters, types, keep_state=suffix == "MergeState")
     if suffix == "If":
@@ -461,4 +470,4 @@ def state_representation(
     arguments…)`.
     """
     values = tuple(parse_parameter(p) for p in parameters)
-    return resolve_aggregate(function, values, arguments).state_type.state
+    return _resolve_stored(function, values, arguments).state_type.state

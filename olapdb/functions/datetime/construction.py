@@ -47,8 +47,7 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return Unix seconds as UInt32; texts are parsed, dates and times cast to DateTime."""
         array, source = arrays[0], call.types[0]
         if isinstance(source, String):
-            own_zone = zone or call.environment.zone
-            array = parse_timestamps.parse_datetimes(array, DATETIME, own_zone)
+            array = _parsed(array, call.environment, zone or call.environment.zone)
         elif isinstance(source, Time | Time64):
             return clocks.from_clock(array, source, UINT32)
         elif isinstance(source, Integer | Float | Decimal):
@@ -66,6 +65,15 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     # Texts are sorted bytewise, and numbers wrap.
     monotonic = isinstance(plain(arguments[0].type), (*DATES, Time, Time64))
     return scalar.standard_call(name, arguments, rule, kernel, monotonic=monotonic)
+
+
+def _parsed(texts: pa.Array, environment: Environment, zone: str) -> pa.Array:
+    """Return texts as times, as cast_string_to_date_time_mode says."""
+    mode = environment.setting("cast_string_to_date_time_mode", "best_effort")
+    if mode == "basic":
+        return parse_timestamps.basic_timestamps(texts, DATETIME, zone)
+    american = mode == "best_effort_us"
+    return parse_timestamps.parse_datetimes(texts, DATETIME, zone, american=american)
 
 
 def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:

@@ -12,6 +12,8 @@ from olapdb.functions.numeric.shape_rings import Pair, PlaneShape, Ring, side
 from olapdb.records import dataclass
 
 _HULL_POINTS_MIN = 4
+_OPEN_POINTS = 2
+"""The points of a ring that shapes leave open."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,19 @@ class Figure:
 
 def figure_of_shape(shape: PlaneShape) -> Figure:
     """Return the figure of polygons."""
-    rings = shape.rings
-    return Figure([edge for ring in rings for edge in pairwise(ring)], rings)
+    rings = [[*ring, ring[0]] if len(ring) == _OPEN_POINTS else ring for ring in shape.rings]
+    return Figure(_edges(rings), rings)
 
 
 def figure_of_lines(lines: list[list[Pair]]) -> Figure:
     """Return the figure of lines and points."""
+    return Figure(_edges(lines), [])
+
+
+def _edges(lines: list[list[Pair]]) -> list[tuple[Pair, Pair]]:
+    """Return the edges of lines; a line of one point has one from it to itself."""
     edges = [edge for line in lines for edge in pairwise(line)]
-    return Figure(edges + [(line[0], line[0]) for line in lines if len(line) == 1], [])
+    return edges + [(line[0], line[0]) for line in lines if len(line) == 1]
 
 
 def intersect(a: Figure, b: Figure) -> bool:

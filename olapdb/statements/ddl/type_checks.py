@@ -14,7 +14,7 @@ from olapdb.errors import (
     IllegalTypeOfArgument,
     SuspiciousTypeForLowCardinality,
 )
-from olapdb.functions import resolve_aggregate
+from olapdb.functions import check_combinators, resolve_aggregate
 from olapdb.functions.variants.suspicious import refuse_similar
 
 _NOT_IN_NULLABLE = (
@@ -148,6 +148,8 @@ def _check_outer_type(data_type: types.DataType, column: str) -> None:
             )
         case types.SimpleAggregateFunction(function, inner):
             _check_simple(function, inner, column)
+        case types.AggregateFunction(function):
+            check_combinators(function)
         case types.DateTime(zone) | types.DateTime64(zone=zone) if zone is not None:
             _check_zone(zone, column)
 

@@ -34,7 +34,7 @@ def write_partitions(
     All rows are held until the last one came, so that no file is written by a statement that fails before.
     Raises MemoryLimitExceeded for more bytes than max_memory_usage, BadArguments for an id that cannot be in
     a path."""
-    text = nodes.Function("toString", (expression,))
+    text = nodes.Function("ifNull", (nodes.Function("toString", (expression,)), nodes.Literal("")))
     bound = bind_expression(text, table, context.scope(context.snapshot()))
     limit = memory_limit(context.settings)
     held: dict[str, list[pa.Table]] = {}
@@ -60,9 +60,9 @@ def write_partitions(
     return sum(write(paths[identity], table, iter(rows)) for identity, rows in held.items())
 
 
-def _checked(identity: str | None) -> str:
+def _checked(identity: str) -> str:
     """Return a partition's id. Raise BadArguments for one that cannot be in a path."""
-    if not identity or any(mark in identity for mark in "/\\*?{}[]\0\n"):
+    if identity in ("", ".", "..") or any(mark in identity for mark in "/\\*?{}[]\0\n"):
         raise errors.BadArguments(
             f"The partition {identity!r} cannot be in the name of a file.",
             hint="PARTITION BY hex(…) or cityHash64(…) gives other names.",
