@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dbt_common.exceptions import DbtRuntimeError
+
 ROWS_IN_TURN_MAX = 200_000
 """The most source rows that a backfill computes without giving up the turn."""
 
@@ -23,15 +25,22 @@ class Turn:
         """Begin with the turn free."""
         self._lock = threading.Lock()
         self._holder = 0
+        self._is_ended = False
+
+    def end(self) -> None:
+        """Let no thread have the turn any more: the run is cancelled. Those that wait for it fail."""
+        self._is_ended = True
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Hold the turn in the body, once it is free."""
+        """Hold the turn in the body, once it is free. Raises DbtRuntimeError if the run was cancelled
+        meanwhile."""
         self._take()
         try:
             yield
         finally:
-            self._give()
+            if self._holder == threading.get_ident():
+                self._give()
 
     @contextmanager
     def given_up(
@@ -67,8 +76,13 @@ class Turn:
         return watch
 
     def _take(self) -> None:
-        """Wait for the turn."""
+        """Wait for the turn. Raises DbtRuntimeError if the run was cancelled meanwhile."""
         self._lock.acquire()
+        if self._is_ended:
+            self._lock.release()
+            raise DbtRuntimeError(
+                "The run was cancelled. Run dbt again to bring the model up to date."
+            )
         self._holder = threading.get_ident()
 
     def _give(self) -> None:

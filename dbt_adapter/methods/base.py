@@ -40,6 +40,12 @@ class AdapterBase(SQLAdapter):
             tables=SharedReads(self._relation_names), views=SharedReads(self._trigger_names)
         )
 
+    def cancel_open_connections(self) -> Any:
+        """End the statements that run, and let no further model begin, as Ctrl-C asks. Returns the names of
+        the connections."""
+        self._turn.end()
+        return super().cancel_open_connections()
+
     def _handle(self) -> Handle:
         """Return the connection handle of the calling thread."""
         handle: Handle = self.connections.get_thread_connection().handle

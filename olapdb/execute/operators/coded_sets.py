@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.batches import single_chunk
+from olapdb.errors import MemoryLimitExceeded
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import from_values
@@ -20,6 +21,8 @@ from olapdb.native import distinct
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall
 from olapdb.types.arrow_values import to_numpy
+
+_CODES_MAX = 2**31 - 1
 
 
 def set_of(column: pa.DictionaryArray, groups: Groups) -> pa.ListArray:
@@ -72,7 +75,14 @@ def finalized_sets(call: AggregateCall, sets: pa.ListArray) -> pa.Array:
 
 
 def _sets(offsets: np.ndarray, codes: np.ndarray, dictionary: pa.Array) -> pa.ListArray:
-    """Return lists of codes of a dictionary; `offsets` are where they begin."""
+    """Return lists of codes of a dictionary; `offsets` are where they begin.
+
+    Raises MemoryLimitExceeded for more codes than the offsets of Arrow's lists can count."""
+    if offsets[-1] > _CODES_MAX:
+        raise MemoryLimitExceeded(
+            f"The groups of one step have {offsets[-1]:,} distinct values, at most {_CODES_MAX:,} fit.",
+            hint="Lower max_memory_usage, so that groups are spilled earlier, or group by fewer keys.",
+        )
     indices = from_values(codes.astype(np.int32, copy=False), pa.int32())
     values = pa.DictionaryArray.from_arrays(indices, dictionary, safe=False)
     return pa.ListArray.from_arrays(from_values(offsets.astype(np.int32), pa.int32()), values)

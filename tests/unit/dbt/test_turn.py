@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 from dbt.adapters.olapdb.incremental_mv.turn import ROWS_IN_TURN_MAX, Turn
+from dbt_common.exceptions import DbtRuntimeError
 
 pytestmark = pytest.mark.feature("dbt")
 
@@ -82,3 +83,26 @@ def test_a_thread_without_the_turn_gives_none_up() -> None:
         watch(Event("planned", ROWS_IN_TURN_MAX + 1))
     assert Rival(turn).had_it.wait(SECONDS_MAX)
     assert len(events) == 1
+
+
+def test_no_thread_has_the_turn_after_the_end_of_a_run() -> None:
+    turn, refused = Turn(), threading.Event()
+
+    def wait_for_it() -> None:
+        with pytest.raises(DbtRuntimeError, match="cancelled"), turn.taken():
+            pass
+        refused.set()
+
+    with turn.taken():
+        threading.Thread(target=wait_for_it, daemon=True).start()
+        turn.end()
+        assert not refused.is_set()
+    assert refused.wait(SECONDS_MAX)
+    with pytest.raises(DbtRuntimeError, match="cancelled"), turn.taken():
+        pass
+
+
+def test_a_thread_that_computes_does_not_go_on_after_the_end() -> None:
+    turn = Turn()
+    with pytest.raises(DbtRuntimeError, match="cancelled"), turn.taken(), turn.given_up():
+        turn.end()
