@@ -18,7 +18,6 @@ from olapdb.errors import (
     IllegalColumn,
     IllegalIndex,
     IncorrectQuery,
-    NotSupportedError,
     UnknownIdentifier,
 )
 
@@ -224,7 +223,7 @@ def test_a_damaged_index_is_found(tmp_path: Path) -> None:
     ("index", "error"),
     [
         ("INDEX i s TYPE ngrambf_v1(3, 256)", BadArguments),
-        ("INDEX i s TYPE full_text", NotSupportedError),
+        ("INDEX i s TYPE full_text", IncorrectQuery),
         ("INDEX i s TYPE set", IncorrectQuery),
         ("INDEX i s TYPE minmax(3)", IncorrectQuery),
         ("INDEX i s TYPE bloom_filter(2)", BadArguments),
