@@ -26,10 +26,11 @@ def like(array: pa.Array, pattern: str) -> pa.Array:
     pieces = pieces_of(pattern)
     if pieces is None:
         return pc.match_like(array, _with_literal_escapes(pattern))
-    if library() is None:
-        written = _with_literal_escapes(pattern).encode(errors="surrogateescape")
-        return pc.match_like(columns.binary(array), written)
-    return _having(array, pieces)
+    if library() is not None:
+        return _having(array, pieces)
+    if "\\" in pattern:
+        return _having_by_regex(array, pieces)
+    return pc.match_like(columns.binary(array), pattern.encode(errors="surrogateescape"))
 
 
 def ilike(array: pa.Array, pattern: str) -> pa.Array:
@@ -71,6 +72,13 @@ def _having(array: pa.Array, pieces: list[str]) -> pa.Array:
     ]
     matches = native_texts.match_pieces(array, sought, from_start=first, to_end=last)
     return columns.from_values(matches, pa.bool_(), columns.validity(array))
+
+
+def _having_by_regex(array: pa.Array, pieces: list[str]) -> pa.Array:
+    """Return the same as `_having`. Arrow's `match_like` compares a pattern that only begins or ends with `%` as it is
+    written, escapes included."""
+    escaped = [re.escape(piece.encode(errors="surrogateescape")) for piece in pieces]
+    return pc.match_substring_regex(columns.binary(array), b"(?s)^" + b".*".join(escaped) + b"$")
 
 
 def _check_end(pattern: str) -> None:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from olapdb.bind import bind_expression
 from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.errors import Position, UnknownRole
+from olapdb.functions.strings import like_patterns
 from olapdb.model.schema import Column, Engine, Table
 from olapdb.records import dataclass
 from olapdb.result import Result, from_columns
@@ -61,10 +62,8 @@ def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
     """Return whether the name satisfies the statement's LIKE."""
     if statement.like is None:
         return True
-
-    mask = pc.match_like(
-        array_of([name], pa.string()), statement.like, ignore_case=statement.case_insensitive
-    )
+    match = like_patterns.ilike if statement.case_insensitive else like_patterns.like
+    mask = match(array_of([name], pa.string()), statement.like)
     return bool(mask[0].as_py()) != statement.negated
 
 
