@@ -16,6 +16,7 @@ from olapdb.functions.kernels import columns
 from olapdb.model.schema import Table
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.types.arrow_values import from_numpy
 
 PLACE = "{_partition_id}"
 """What stands for the partition's id in the path."""
@@ -53,9 +54,12 @@ def write_partitions(
             evaluate_array(bound, batch, context.environment)
         ).dictionary_encode()
         codes = columns.numpy_values(encoded.indices)
-        for code, identity in enumerate(encoded.dictionary.to_pylist()):
-            rows = pa.array(np.flatnonzero(codes == code))
-            held.setdefault(identity, []).append(block.take(rows))
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
+        for identity, rows in zip(
+            encoded.dictionary.to_pylist(), np.split(order, ends[:-1]), strict=True
+        ):
+            held.setdefault(identity, []).append(block.take(from_numpy(rows)))
     paths = {identity: path.replace(PLACE, _checked(identity)) for identity in held}
     return sum(write(paths[identity], table, iter(rows)) for identity, rows in held.items())
 
