@@ -39,7 +39,7 @@ _Fields = dict[str, Any]
 
 
 class _Parameters:
-    """What the standard library asks of a dataclass that another one inherits from."""
+    """The parameters of a dataclass. The standard library reads `frozen` of each base class."""
 
     __slots__ = ("frozen",)
 
@@ -51,7 +51,7 @@ _FROZEN, _MUTABLE = _Parameters(True), _Parameters(False)
 
 
 class _Factory:
-    """What signatures show as the default of a field that has a factory."""
+    """A default that signatures show as <factory>, of a field that has a factory."""
 
     def __repr__(self) -> str:
         return "<factory>"

@@ -122,8 +122,8 @@ def _others(root: Path, settings: Mapping[str, Any], properties: Properties) -> 
 
 @dataclass(frozen=True)
 class Properties:
-    """What the YAML files of a project say: the config of each node by section and name, the file
-    where it stands, and the sources that have an `event_time`."""
+    """The properties in a project's YAML files: the config of each node by section and name, its file, and the
+    sources that have an `event_time`."""
 
     configs: Mapping[tuple[str, str], Mapping[str, Any]]
     places: Mapping[tuple[str, str], Path]

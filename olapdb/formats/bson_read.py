@@ -14,8 +14,7 @@ import pyarrow as pa
 from olapdb import errors, types
 from olapdb.formats.absent import apart
 from olapdb.formats.base import Input, Reader, Rows, Structure
-from olapdb.formats.blocks import blocks_of
-from olapdb.formats.byte_positions import BLOCK_BYTES, ByteBlock, row_starts
+from olapdb.formats.byte_positions import ByteBlock, blocks_of_rows
 from olapdb.formats.heads import no_structure, unknown_field
 from olapdb.formats.row_binary_read import byte_width, scalars_of
 from olapdb.functions.kernels import columns
@@ -279,16 +278,7 @@ def _document_ends(block: ByteBlock, at: np.ndarray) -> np.ndarray:
 
 def _blocks(source: Input) -> Iterator[tuple[_Documents, np.ndarray]]:
     """Yield the documents of a block, and where they begin. Raises CannotReadAllData."""
-
-    def end_of_rows(data: bytes) -> int:
-        """Return the number of bytes of whole documents."""
-        return row_starts(ByteBlock.of(data), _document_ends, "BSONEachRow")[1]
-
-    for data in blocks_of(source.stream, end_of_rows, BLOCK_BYTES):
-        block = ByteBlock.of(data)
-        at, end = row_starts(block, _document_ends, "BSONEachRow")
-        if end < block.size:
-            raise errors.CannotReadAllData("The data end within a document.")
+    for block, at in blocks_of_rows(source.stream, _document_ends, "BSONEachRow", "document"):
         yield _Documents(block), at
 
 

@@ -6,7 +6,8 @@ mapped to arrays of positions. A position behind the data is `ByteBlock.beyond`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 import numpy as np
 
@@ -89,3 +90,26 @@ def row_starts(block: ByteBlock, ends: Ends, format_name: str) -> tuple[np.ndarr
             raise errors.IncorrectData(f"The rows of {format_name} have no bytes.")
     whole = starts[starts <= block.size]
     return whole[: np.searchsorted(whole, whole[-1])], int(whole[-1])
+
+
+def blocks_of_rows(
+    stream: BinaryIO, ends: Ends, format_name: str, unit: str = "row"
+) -> Iterator[tuple[ByteBlock, np.ndarray]]:
+    """Yield blocks of whole rows, and where each row of a block begins. `unit` is what the format calls a row.
+
+    Raises CannotReadAllData for a row without its end, and IncorrectData for rows without bytes."""
+    ready: tuple[ByteBlock, np.ndarray] | None = None
+    rest = b""
+    wanted = BLOCK_BYTES
+    while data := stream.read(wanted):
+        if ready is not None:
+            yield ready
+        data = rest + data
+        at, end = row_starts(ByteBlock.of(data), ends, format_name)
+        ready = (ByteBlock.of(data[:end]), at) if end else None
+        rest = data[end:]
+        wanted = BLOCK_BYTES if end else wanted * 2
+    if rest:
+        raise errors.CannotReadAllData(f"The data end within a {unit}.")
+    if ready is not None:
+        yield ready

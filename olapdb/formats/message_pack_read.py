@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from olapdb import errors, types
 from olapdb.formats.base import Input, Reader, Rows, Structure
-from olapdb.formats.blocks import blocks_of
-from olapdb.formats.byte_positions import BLOCK_BYTES, ByteBlock, repeated, row_starts
+from olapdb.formats.byte_positions import BLOCK_BYTES, ByteBlock, blocks_of_rows, repeated
 from olapdb.formats.heads import no_structure, numbered_names
 from olapdb.formats.row_binary_read import byte_width, scalars_of
 from olapdb.functions.kernels import columns
@@ -272,16 +271,7 @@ def _read(source: Input) -> Iterator[Rows]:
     structure = source.structure or ()
     kinds = tuple(kind for _, kind in structure)
     ends = partial(_row_ends, kinds=kinds)
-
-    def end_of_rows(data: bytes) -> int:
-        """Return the number of bytes of whole rows."""
-        return row_starts(ByteBlock.of(data), ends, "MsgPack")[1]
-
-    for data in blocks_of(source.stream, end_of_rows, BLOCK_BYTES):
-        block = ByteBlock.of(data)
-        at, end = row_starts(block, ends, "MsgPack")
-        if end < block.size:
-            raise errors.CannotReadAllData("The data end within a row.")
+    for block, at in blocks_of_rows(source.stream, ends, "MsgPack"):
         names, arrays, shown = [], [], []
         rows = len(at)
         for name, kind in structure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
@@ -12,8 +12,7 @@ import pyarrow as pa
 from olapdb import errors, types
 from olapdb.formats.absent import apart
 from olapdb.formats.base import Input, Reader, Rows, Structure
-from olapdb.formats.blocks import blocks_of
-from olapdb.formats.byte_positions import BLOCK_BYTES, ByteBlock, repeated, row_starts
+from olapdb.formats.byte_positions import ByteBlock, blocks_of_rows, repeated, row_starts
 from olapdb.formats.heads import Head, checked_head
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
@@ -64,17 +63,11 @@ def _element(data_type: types.Array | types.Map) -> types.DataType:
     return data_type.inner
 
 
-def _row_starts(block: ByteBlock, kinds: Sequence[types.DataType]) -> tuple[np.ndarray, int]:
-    """Return where each whole row of the block begins, and where the last one ends."""
-    row = types.Tuple(tuple(kinds))
-    return row_starts(block, partial(_ends, data_type=row), "RowBinary")
-
-
 def texts_at_start(data: bytes, count: int) -> tuple[pa.Array, int]:
     """Return the first texts of the data, at most `count`, and how many bytes they have: whole ones
     alone."""
     block = ByteBlock.of(data)
-    at, end = _row_starts(block, (types.STRING,))
+    at, end = row_starts(block, partial(_ends, data_type=types.STRING), "RowBinary")
     if len(at) > count:
         at, end = at[:count], int(at[count])
     return _values(block, at, types.STRING), end
@@ -260,11 +253,8 @@ def _read(source: Input, head_lines: int, has_flags: bool) -> Iterator[Rows]:
     else:
         kinds = tuple(_known(wanted, name) for name in names)
     laid = tuple(types.Nullable(kind) for kind in kinds) if has_flags else kinds
-    for data in blocks_of(source.stream, partial(_end_of_rows, kinds=laid), BLOCK_BYTES):
-        block = ByteBlock.of(data)
-        at, end = _row_starts(block, laid)
-        if end < block.size:
-            raise errors.CannotReadAllData("The data end within a row.")
+    row = types.Tuple(laid)
+    for block, at in blocks_of_rows(source.stream, partial(_ends, data_type=row), "RowBinary"):
         arrays: dict[str, pa.Array] = {}
         absent: dict[str, np.ndarray] = {}
         for name, kind in zip(names, laid, strict=True):
@@ -287,11 +277,6 @@ def _known(wanted: dict[str, types.DataType], name: str) -> types.DataType:
             hint="RowBinaryWithNamesAndTypes has types.",
         )
     return wanted[name]
-
-
-def _end_of_rows(data: bytes, kinds: Sequence[types.DataType]) -> int:
-    """Return the number of bytes of whole rows."""
-    return _row_starts(ByteBlock.of(data), kinds)[1]
 
 
 def binary_reader(head_lines: int, *, has_flags: bool = False) -> Reader:

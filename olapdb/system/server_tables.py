@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from olapdb.errors import AccessDenied
 from olapdb.system.absent_tables import no_rows
+from olapdb.system.clickhouse_columns import COLUMNS
 from olapdb.system.registry import Row, SystemContext, SystemTable
 
 
@@ -16,6 +17,19 @@ def _denied(context: SystemContext) -> Iterable[Row]:
         hint="Access is by the file system.",
     )
 
+
+_OF_QUOTAS = """start_time Nullable(DateTime), end_time Nullable(DateTime), duration
+        Nullable(UInt32), queries Nullable(UInt64), max_queries Nullable(UInt64), query_selects
+        Nullable(UInt64), max_query_selects Nullable(UInt64), query_inserts Nullable(UInt64),
+        max_query_inserts Nullable(UInt64), errors Nullable(UInt64), max_errors Nullable(UInt64), result_rows
+        Nullable(UInt64), max_result_rows Nullable(UInt64), result_bytes Nullable(UInt64), max_result_bytes
+        Nullable(UInt64), read_rows Nullable(UInt64), max_read_rows Nullable(UInt64), read_bytes
+        Nullable(UInt64), max_read_bytes Nullable(UInt64), execution_time Nullable(Float64),
+        max_execution_time Nullable(Float64), written_bytes Nullable(UInt64), max_written_bytes
+        Nullable(UInt64), failed_sequential_authentications Nullable(UInt64),
+        max_failed_sequential_authentications Nullable(UInt64), queries_per_normalized_hash Nullable(UInt64),
+        max_queries_per_normalized_hash Nullable(UInt64)"""
+"""What is used of a quota, and its limits."""
 
 _COLUMNS = {
     "asynchronous_loader": """job String, job_id UInt64, dependencies Array(UInt64), dependencies_left UInt64, status Enum8('PENDING' = 0,
@@ -91,27 +105,7 @@ _COLUMNS = {
         compressed_size UInt64, files_read UInt64, bytes_read UInt64, ProfileEvents
         Map(LowCardinality(String), UInt64), settings Map(LowCardinality(String), String), engine_settings
         Map(LowCardinality(String), String)""",
-    "dropped_tables_parts": """partition String, name String, uuid UUID, part_type String, part_storage_type String, active UInt8, marks
-        UInt64, rows UInt64, files UInt64, bytes_on_disk UInt64, data_compressed_bytes UInt64,
-        data_uncompressed_bytes UInt64, primary_key_size UInt64, marks_bytes UInt64,
-        secondary_indices_compressed_bytes UInt64, secondary_indices_uncompressed_bytes UInt64,
-        secondary_indices_marks_bytes UInt64, modification_time DateTime, remove_time DateTime, refcount
-        UInt32, min_date Date, max_date Date, min_time DateTime, max_time DateTime, partition_id String,
-        min_block_number Int64, max_block_number Int64, level UInt32, data_version UInt64,
-        primary_key_bytes_in_memory UInt64, primary_key_bytes_in_memory_allocated UInt64,
-        index_granularity_bytes_in_memory UInt64, index_granularity_bytes_in_memory_allocated UInt64,
-        is_frozen UInt8, database String, table String, engine String, disk_name String, path String,
-        hash_of_all_files String, hash_of_uncompressed_files String, uncompressed_hash_of_compressed_files
-        String, delete_ttl_info_min DateTime, delete_ttl_info_max DateTime, move_ttl_info.expression
-        Array(String), move_ttl_info.min Array(DateTime), move_ttl_info.max Array(DateTime),
-        default_compression_codec String, recompression_ttl_info.expression Array(String),
-        recompression_ttl_info.min Array(DateTime), recompression_ttl_info.max Array(DateTime),
-        group_by_ttl_info.expression Array(String), group_by_ttl_info.min Array(DateTime),
-        group_by_ttl_info.max Array(DateTime), rows_where_ttl_info.expression Array(String),
-        rows_where_ttl_info.min Array(DateTime), rows_where_ttl_info.max Array(DateTime), projections
-        Array(String), visible UInt8, creation_tid Tuple(UInt64, UInt64, UUID), removal_tid_lock UInt64,
-        removal_tid Tuple(UInt64, UInt64, UUID), creation_csn UInt64, removal_csn UInt64,
-        has_lightweight_delete UInt8, last_removal_attempt_time DateTime, removal_state String""",
+    "dropped_tables_parts": COLUMNS["parts"],
     "dimensional_metrics": """metric String, value Float64, description String, labels Map(String, String)""",
     "histogram_metrics": """metric String, value Float64, description String, labels Map(String, String)""",
     "replicated_merge_tree_settings": """name String, value String, default String, changed UInt8, description String, min Nullable(String), max
@@ -160,28 +154,8 @@ _COLUMNS = {
         max_read_bytes Nullable(UInt64), max_execution_time Nullable(Float64), max_written_bytes
         Nullable(UInt64), max_failed_sequential_authentications Nullable(UInt64),
         max_queries_per_normalized_hash Nullable(UInt64)""",
-    "quota_usage": """quota_name String, quota_key String, start_time Nullable(DateTime), end_time Nullable(DateTime), duration
-        Nullable(UInt32), queries Nullable(UInt64), max_queries Nullable(UInt64), query_selects
-        Nullable(UInt64), max_query_selects Nullable(UInt64), query_inserts Nullable(UInt64),
-        max_query_inserts Nullable(UInt64), errors Nullable(UInt64), max_errors Nullable(UInt64), result_rows
-        Nullable(UInt64), max_result_rows Nullable(UInt64), result_bytes Nullable(UInt64), max_result_bytes
-        Nullable(UInt64), read_rows Nullable(UInt64), max_read_rows Nullable(UInt64), read_bytes
-        Nullable(UInt64), max_read_bytes Nullable(UInt64), execution_time Nullable(Float64),
-        max_execution_time Nullable(Float64), written_bytes Nullable(UInt64), max_written_bytes
-        Nullable(UInt64), failed_sequential_authentications Nullable(UInt64),
-        max_failed_sequential_authentications Nullable(UInt64), queries_per_normalized_hash Nullable(UInt64),
-        max_queries_per_normalized_hash Nullable(UInt64)""",
-    "quotas_usage": """quota_name String, quota_key String, is_current UInt8, start_time Nullable(DateTime), end_time
-        Nullable(DateTime), duration Nullable(UInt32), queries Nullable(UInt64), max_queries Nullable(UInt64),
-        query_selects Nullable(UInt64), max_query_selects Nullable(UInt64), query_inserts Nullable(UInt64),
-        max_query_inserts Nullable(UInt64), errors Nullable(UInt64), max_errors Nullable(UInt64), result_rows
-        Nullable(UInt64), max_result_rows Nullable(UInt64), result_bytes Nullable(UInt64), max_result_bytes
-        Nullable(UInt64), read_rows Nullable(UInt64), max_read_rows Nullable(UInt64), read_bytes
-        Nullable(UInt64), max_read_bytes Nullable(UInt64), execution_time Nullable(Float64),
-        max_execution_time Nullable(Float64), written_bytes Nullable(UInt64), max_written_bytes
-        Nullable(UInt64), failed_sequential_authentications Nullable(UInt64),
-        max_failed_sequential_authentications Nullable(UInt64), queries_per_normalized_hash Nullable(UInt64),
-        max_queries_per_normalized_hash Nullable(UInt64)""",
+    "quota_usage": f"quota_name String, quota_key String, {_OF_QUOTAS}",
+    "quotas_usage": f"quota_name String, quota_key String, is_current UInt8, {_OF_QUOTAS}",
     "row_policies": """name String, short_name String, database String, table String, id UUID, storage String, select_filter
         Nullable(String), is_restrictive UInt8, apply_to_all UInt8, apply_to_list Array(String),
         apply_to_except Array(String)""",

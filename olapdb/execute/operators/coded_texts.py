@@ -194,9 +194,10 @@ class _Whole:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of an expression over a dictionary: `positions[code]` is the position of a text's value in
-    `values`, -1 where it is not known; the last code is that of NULL. `has_all`: all values are known, each at the
-    position of its code unless they are texts.
+    """The values of an expression for the texts of a dictionary, as far as they were computed.
+
+    `positions[code]` is the position of a text's value in `values`, -1 where it was not computed; the last
+    code is that of NULL. `has_all`: all values are known, each at the position of its code unless they are texts.
 
     Positions become known in place, but no known one changes: values of known codes may be read while another
     thread adds others."""

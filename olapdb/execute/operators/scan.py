@@ -263,7 +263,7 @@ class TaskReader:
         self._reading = _Reading.of(sources, [*steps, *bounds], len(steps))
         returned = {unique for unique, _ in node.columns}
         self._known_reading = _Reading.of([s for s in sources if s.unique in returned], bounds, 0)
-        """How the columns are read where the rows that meet the conditions are known."""
+        """The columns and bounds to read where a remembered mask says which rows meet the conditions."""
 
     def read(self, task: Task) -> pa.RecordBatch:
         """Return the task's rows that meet the conditions, as the scan's output columns.

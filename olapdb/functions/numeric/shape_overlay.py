@@ -32,7 +32,7 @@ class EdgePiece:
 
 @dataclass
 class _Cuts:
-    """Where the edges of two shapes meet: the points on each edge, and all turns in their order."""
+    """The intersections of the edges of two shapes: the points on each edge, and all turns in their order."""
 
     on_edges: list[dict[tuple[int, int], list[Pair]]]
     turns: list[Pair]

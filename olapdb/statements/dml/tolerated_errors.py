@@ -17,8 +17,8 @@ from olapdb.types import String, make_nullable, plain
 
 
 class Tolerance:
-    """How many rows with values that their columns cannot hold are left out: `count` of them, and as many as
-    are the `ratio` of the rows so far."""
+    """The tolerance of an INSERT for rows whose values do not fit their columns: it leaves out up to `count` of
+    them, or up to `ratio` of the rows so far, if these are more."""
 
     def __init__(
         self, count: int, ratio: float, columns: Sequence[Column], environment: Environment

@@ -8,7 +8,7 @@ import pytest
 
 import olapdb
 from olapdb import errors
-from olapdb.formats import row_binary_read
+from olapdb.formats import byte_positions
 
 pytestmark = pytest.mark.feature("formats")
 
@@ -31,7 +31,7 @@ _QUERY = """SELECT number::UInt8 AS a, if(number % 2, NULL, number - 5)::Nullabl
 def test_rows_are_read_as_they_were_written(
     head: str, block_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_binary_read, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(byte_positions, "BLOCK_BYTES", block_bytes)
     with olapdb.connect(settings={"user_files_path": str(tmp_path)}) as connection:
         connection.execute(f"CREATE TABLE t ENGINE = Memory AS {_QUERY}")
         text = connection.execute("SELECT * FROM t").fetch_text(f"RowBinary{head}")
