@@ -19,7 +19,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 import olapdb
 from olapdb.functions import parse_type
-from olapdb.ingest.block import type_of_arrow
+from olapdb.ingest.plain_arrays import type_of_arrow
 from olapdb.types import is_nullable, plain
 
 from ..relation import OlapdbRelation, quote

@@ -21,21 +21,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import errors
-from olapdb.compute.batches import single_chunk
-from olapdb.config import Settings, tuning
+from olapdb.config import Settings
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.formats.arrow_types import PRECISIONS, SCALAR_NAMES
 from olapdb.formats.conversion import store_with_nulls
-from olapdb.functions import cast_column, parse_type, store_column
+from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.arrow_clocks import clock_of, ticks_of
 from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
+from olapdb.ingest.plain_arrays import plain_arrays, type_of_arrow
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.records import dataclass
 from olapdb.runtime.cache import Cache
-from olapdb.threads import ThreadPool
 from olapdb.types import UUID, DataType, IPv6, is_nullable, make_nullable, plain
 
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
@@ -198,7 +195,7 @@ def make_blocks(
             maker = cache.get_or_make(
                 key, partial(_maker, table, rows.schema, inserted, defaults, lossy)
             )
-        arrays = _plain_arrays(rows, known.threads)
+        arrays = plain_arrays(rows, known.threads)
         yield maker.make(arrays, rows.num_rows, environment, first_row)
         first_row += rows.num_rows
 
@@ -322,105 +319,3 @@ def _cut_blocks(
 def _concatenated(tables: list[pa.Table]) -> pa.Table:
     """Return the tables, of which there is at least one, as one table."""
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-
-
-def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
-    """Return the columns as blocks have them; long columns are joined in `threads` threads."""
-    copied = sum(column.num_chunks > 1 for column in rows.columns)
-    if copied < 2 or threads == 1 or rows.num_rows < tuning.PARALLEL_COLUMNS_ROWS_MIN:
-        return [_plain_array(column) for column in rows.columns]
-    with ThreadPool(min(copied, threads), "olapdb-block") as pool:
-        return list(pool.map(_plain_array, rows.columns))
-
-
-def _plain_array(column: pa.ChunkedArray) -> pa.Array:
-    """Return one array without dictionaries and large offsets, which blocks never have.
-
-    Raises CannotConvertType."""
-    target = _plain_arrow(column.type)
-    if target == pa.string() and _is_bytes(column.type):  # a String may have any bytes
-        chunks = [chunk.cast(pa.binary()).view(target) for chunk in column.chunks]
-        return single_chunk(pa.chunked_array(chunks, target))
-    if target != column.type:
-        try:
-            column = column.cast(target)
-        except pa.ArrowInvalid as error:  # bytes that are no UTF-8, within another type
-            raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
-    return single_chunk(ticks_of(column))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    """Return whether values are bytes of any length."""
-    return bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    )
-
-
-def _plain_arrow(kind: pa.DataType) -> pa.DataType:
-    """Return the Arrow type in which blocks hold a column of this type.
-
-    A dictionary becomes its value type. Texts and binary of any length become string, large and
-    fixed-size lists become list, float16 becomes float32, date64 becomes date32. A timestamp
-    without a zone gets UTC. Other types stay."""
-    if pa.types.is_dictionary(kind):
-        return _plain_arrow(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if _is_bytes(kind):
-        return pa.string()
-    if pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(_plain_arrow(kind.value_type))
-    if pa.types.is_list(kind):
-        return pa.list_(_plain_arrow(kind.value_type))
-    if pa.types.is_float16(kind):
-        return pa.float32()
-    if pa.types.is_date64(kind):
-        return pa.date32()
-    if pa.types.is_timestamp(kind) and kind.tz is None:
-        return pa.timestamp(kind.unit, "UTC")
-    return kind
-
-
-def type_of_arrow(kind: pa.DataType) -> DataType:
-    """Return the ClickHouse type as which an Arrow column is read, Nullable where it can be.
-
-    Naive timestamps are taken as UTC.  Raises CannotConvertType for types without a ClickHouse
-    equivalent.
-    """
-    name = _type_name(_plain_arrow(kind))
-    if name is None:
-        raise errors.CannotConvertType(
-            f"Arrow type {kind} has no ClickHouse type here.",
-            hint="Cast the column before inserting it, to a number, string, date or timestamp.",
-        )
-    return make_nullable(parse_type(name))
-
-
-def _type_name(kind: pa.DataType) -> str | None:
-    """Return the ClickHouse name of an Arrow type; None if there is no equivalent."""
-    if kind == pa.string():
-        return "String"
-    if kind in SCALAR_NAMES:
-        return SCALAR_NAMES[kind]
-    if clock := clock_of(kind):
-        return clock.name
-    if pa.types.is_timestamp(kind):
-        return f"DateTime64({PRECISIONS[kind.unit]}, '{kind.tz or 'UTC'}')"
-    if pa.types.is_decimal(kind):
-        return f"Decimal({kind.precision}, {max(kind.scale, 0)})"
-    if pa.types.is_fixed_size_binary(kind):
-        return f"FixedString({kind.byte_width})"
-    if pa.types.is_map(kind):
-        key, value = _type_name(kind.key_type), _type_name(kind.item_type)
-        return None if key is None or value is None else f"Map({key}, {value})"
-    if pa.types.is_list(kind):
-        inner = _type_name(kind.value_type)
-        return None if inner is None else f"Array({inner})"
-    if pa.types.is_struct(kind):
-        names = [_type_name(kind.field(i).type) for i in range(kind.num_fields)]
-        fields = [kind.field(i).name for i in range(kind.num_fields)]
-        if any(n is None for n in names):
-            return None
-        inside = ", ".join(f"`{f}` {n}" for f, n in zip(fields, names, strict=True))
-        return f"Tuple({inside})"
-    return None

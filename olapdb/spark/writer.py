@@ -20,7 +20,8 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection, connect
 from olapdb.dml.insert import commit_staged, snapshot_for_insert
 from olapdb.dml.insert_writer import InsertResult
-from olapdb.ingest.block import insertable_columns, type_of_arrow
+from olapdb.ingest.block import insertable_columns
+from olapdb.ingest.plain_arrays import type_of_arrow
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot

@@ -28,7 +28,7 @@ class TokenCursor:
 
     `at` is the number of the current token, `token` the token, `key` its key: the word in capitals
     or the operator, "" for everything else.  Only the methods that step change the three.
-    `question_marks` counts the `?` parameters that the parser passed.
+    `question_marks` has the numbers of the tokens that the parser took for `?` parameters.
     """
 
     def __init__(self, source: SourceText, tokens: list[Token]) -> None:
@@ -39,7 +39,7 @@ class TokenCursor:
         self.token = tokens[0]
         self.key = self.keys[0]
         self.depth = 0
-        self.question_marks = 0
+        self.question_marks: list[int] = []
 
     @classmethod
     def over(cls, source: SourceText, start: int = 0, end: int | None = None) -> TokenCursor:
@@ -109,7 +109,9 @@ class TokenCursor:
     # --- stepping
 
     def move_to(self, at: int) -> None:
-        """Make token number `at` the current one."""
+        """Make token number `at` the current one; forget the `?` parameters from there on."""
+        while self.question_marks and self.question_marks[-1] >= at:
+            self.question_marks.pop()
         self.at = at
         self.token = self.tokens[at]
         self.key = self.keys[at]

@@ -36,7 +36,7 @@ def parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None
     Several units make a tuple of intervals.
 
     If INTERVAL is the name of a column here, return None and leave the cursor where it is."""
-    start, question_marks = cursor.at, cursor.question_marks
+    start = cursor.at
     cursor.advance()
     first = cursor.token
     if first.kind == "string" and cursor.key_after(1) not in INTERVAL_UNITS:
@@ -51,7 +51,6 @@ def parse_interval(cursor: TokenCursor, token: Token) -> nodes.Expression | None
             return nodes.IntervalLiteral(amount, unit, position=cursor.position(token))
     # a column of that name, as in `interval - 1`
     cursor.move_to(start)
-    cursor.question_marks = question_marks
     return None
 
 

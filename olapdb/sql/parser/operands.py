@@ -250,9 +250,11 @@ def _parse_braces(cursor: TokenCursor) -> nodes.Expression:
 def _parse_parameter(cursor: TokenCursor) -> nodes.Parameter:
     """Parse `?`, `:name` or `%(name)s`."""
     position = cursor.position()
-    if cursor.take("?"):
-        cursor.question_marks += 1
-        return nodes.Parameter(None, cursor.question_marks - 1, position=position)
+    if cursor.key == "?":
+        index = len(cursor.question_marks)
+        cursor.question_marks.append(cursor.at)
+        cursor.advance()
+        return nodes.Parameter(None, index, position=position)
     if cursor.key == ":" and cursor.kind_after(1) == "word":
         cursor.advance()
         return nodes.Parameter(cursor.advance().text, None, position=position)

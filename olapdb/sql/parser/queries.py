@@ -44,11 +44,15 @@ class _Head:
 
 def parse_query(cursor: TokenCursor) -> nodes.Query:
     """Parse a SELECT or set operation, with WITH before it and SETTINGS and FORMAT behind it."""
+    items, recursive = parse_with(cursor) if cursor.key == "WITH" else ((), False)
+    return parse_behind_with(cursor, items, recursive)
+
+
+def parse_behind_with(
+    cursor: TokenCursor, items: tuple[nodes.WithItem, ...], recursive: bool
+) -> nodes.Query:
+    """Parse the query behind these items of WITH; return it with them."""
     cursor.enter(2)
-    items: tuple[nodes.WithItem, ...] = ()
-    recursive = False
-    if cursor.key == "WITH":
-        items, recursive = parse_with(cursor)
     query, closed = _parse_unions(cursor)
     if isinstance(query, nodes.SetOperation) and not closed:
         query = _lift_output(query)
@@ -83,12 +87,14 @@ def parse_in_parentheses(cursor: TokenCursor) -> nodes.Query:
 def parse_with(cursor: TokenCursor) -> tuple[tuple[nodes.WithItem, ...], bool]:
     """Parse `WITH [RECURSIVE] item, …`; return the items and whether RECURSIVE was there."""
     cursor.expect("WITH")
+    cursor.enter(2)
     recursive = cursor.take("RECURSIVE")
     items = [_parse_with_item(cursor)]
     while cursor.take(","):
         if cursor.key == "SELECT":
             break  # the last item may have a comma behind it
         items.append(_parse_with_item(cursor))
+    cursor.leave(2)
     return tuple(items), recursive
 
 

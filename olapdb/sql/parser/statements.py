@@ -124,15 +124,15 @@ def _parse_query_or_insert(cursor: TokenCursor) -> nodes.Statement:
 
     The WITH before an INSERT belongs to its SELECT."""
     if cursor.key == "WITH":
-        start = cursor.at
         items, recursive = queries.parse_with(cursor)
         if cursor.key == "INSERT":
             insert = data.parse_insert(cursor)
             if insert.query is None:
                 raise cursor.expected("a query behind WITH … INSERT")
             return replace(insert, query=queries.add_with(insert.query, items, recursive))
-        cursor.move_to(start)
-    query = queries.parse_query(cursor)
+        query = queries.parse_behind_with(cursor, items, recursive)
+    else:
+        query = queries.parse_query(cursor)
     return outfile.parse_outfile(cursor, query) if cursor.sees("INTO", "OUTFILE") else query
 
 

@@ -17,7 +17,7 @@ from olapdb.bind.parameters import python_array, type_of
 from olapdb.errors import BadArguments, CannotConvertType, DataError, NumberOfColumnsDoesntMatch
 from olapdb.functions import cast_column, store_column, store_literals
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import type_of_arrow
+from olapdb.ingest.plain_arrays import type_of_arrow
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
     NOTHING,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import olapdb
@@ -81,3 +82,45 @@ def test_a_frame_with_two_columns_of_one_name_is_refused(connection: Connection)
     connection.execute("CREATE TABLE t (a Int32) ENGINE = MergeTree ORDER BY a")
     with pytest.raises(olapdb.ProgrammingError, match="Duplicate column"):
         connection.insert("t", pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary_view()]
+
+
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint32(), pa.int64()], ids=str)
+def test_dictionaries_of_any_layout(
+    connection: Connection, kind: pa.DataType, index: pa.DataType
+) -> None:
+    connection.execute("CREATE TABLE t (s Nullable(String)) ENGINE = MergeTree ORDER BY tuple()")
+    values = pa.array([b"a", b"b"], pa.binary()).cast(kind)
+    codes = pa.array([1, None, 0], index)
+    connection.insert("t", pa.table({"s": pa.DictionaryArray.from_arrays(codes, values)}))
+    assert connection.execute("SELECT s FROM t").fetchall() == [("b",), (None,), ("a",)]
+
+
+def test_runs_are_written_out(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (s Nullable(String)) ENGINE = MergeTree ORDER BY tuple()")
+    runs = pc.run_end_encode(pa.array(["a", "a", None, "b"]))
+    connection.insert("t", pa.table({"s": runs}))
+    assert connection.execute("SELECT s FROM t").fetchall() == [("a",), ("a",), (None,), ("b",)]
+
+
+@pytest.mark.parametrize("text", [pa.large_string(), pa.string_view()], ids=str)
+def test_texts_of_any_layout_inside_structs_and_maps(
+    connection: Connection, text: pa.DataType
+) -> None:
+    connection.execute(
+        "CREATE TABLE t (p Tuple(a Nullable(String), b Array(String)), m Map(String, String))"
+        " ENGINE = MergeTree ORDER BY tuple()"
+    )
+    pair = pa.struct([("a", text), ("b", pa.large_list(text))])
+    rows = pa.table(
+        {
+            "p": pa.array([{"a": "x", "b": ["y"]}, {"a": None, "b": []}], pair),
+            "m": pa.array([[("k", "v")], []], pa.map_(text, pa.dictionary(pa.int8(), pa.string()))),
+        }
+    )
+    connection.insert("t", rows)
+    stored = connection.execute("SELECT p, m FROM t").fetchall()
+    assert stored == [(("x", ["y"]), {"k": "v"}), ((None, []), {})]

@@ -26,6 +26,14 @@ pytestmark = [
         ("INSERT INTO t VALUES (1, 'why?')", 0),
         ("INSERT INTO t SELECT ?, ?", 2),
         ("DELETE FROM t WHERE x = ?", 1),
+        ("WITH c AS (SELECT ? AS n) SELECT n FROM c", 1),
+        ("WITH c(n) AS (SELECT ? AS n), ? AS k SELECT n + k FROM c WHERE n > ?", 3),
+        (
+            "WITH RECURSIVE c AS (SELECT ? AS n UNION ALL SELECT n + ? FROM c WHERE n < ?) SELECT n FROM c",
+            3,
+        ),
+        ("WITH c AS (SELECT ? AS n) INSERT INTO t (x) SELECT n FROM c", 1),
+        ("SELECT INTERVAL ? DAY, ? + ?", 3),
     ],
 )
 def test_the_number_must_be_right(connection: Connection, text: str, taken: int) -> None:
@@ -62,3 +70,8 @@ def test_each_of_several_statements_counts_from_the_first(connection: Connection
     assert connection.execute("SELECT ?; SELECT ?, ?", (1, 2)).fetchall() == [(1, 2)]
     with pytest.raises(ProgrammingError, match="takes 2"):
         connection.execute("SELECT ?; SELECT ?, ?", (1, 2, 3))
+
+
+def test_a_mark_behind_with_is_the_next_one(connection: Connection) -> None:
+    found = connection.execute("WITH ? AS a, b AS (SELECT ? AS n) SELECT a, n, ? FROM b", [1, 2, 3])
+    assert found.fetchall() == [(1, 2, 3)]
