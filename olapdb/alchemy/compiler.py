@@ -9,6 +9,8 @@ from sqlalchemy import types as sqltypes
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import IdentifierPreparer, SQLCompiler
 
+from olapdb.alchemy.operators import OperatorCompiler
+
 _RESERVED = frozenset(
     [
         "select",
@@ -64,15 +66,22 @@ class OlapIdentifierPreparer(IdentifierPreparer):
         super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
 
 
-class OlapCompiler(SQLCompiler):
+class OlapCompiler(OperatorCompiler):
     """A compiler of Core's expressions where ClickHouse's SQL differs from the standard."""
 
     _has_outer_join = False
+    _has_cast = False
 
     def visit_join(self, join: Any, *arguments: Any, **kw: Any) -> str:
         """Compile a join; one that keeps rows without a partner makes the statement join_use_nulls."""
         self._has_outer_join |= join.isouter or join.full
         text = super().visit_join(join, *arguments, **kw)  # type: ignore[no-untyped-call]
+        return str(text)
+
+    def visit_cast(self, cast: Any, **kw: Any) -> str:
+        """Compile a cast; one makes the statement cast_keep_nullable, as NULL stays NULL in SQL."""
+        self._has_cast = True
+        text = super().visit_cast(cast, **kw)  # type: ignore[no-untyped-call]
         return str(text)
 
     def visit_select(self, select_stmt: Any, *arguments: Any, **kw: Any) -> str:
@@ -98,14 +107,21 @@ class OlapCompiler(SQLCompiler):
         return self._with_nulls(text, insert_stmt.select) if is_whole else text
 
     def _with_nulls(self, text: str, query: Any) -> str:
-        """Return the statement so that columns without a partner are NULL, as in other databases:
-        the ORM tells by NULL that there is no row."""
-        if not self._has_outer_join:
+        """Return the statement so that NULL means what it does in other databases: columns without a
+        partner are NULL, by which the ORM tells that there is no row, and a cast of NULL is NULL."""
+        settings = [
+            f"{name} = 1"
+            for name, needed in (
+                ("join_use_nulls", self._has_outer_join),
+                ("cast_keep_nullable", self._has_cast),
+            )
+            if needed
+        ]
+        if not settings:
             return text
         suffixes = " ".join(str(suffix) for suffix, _ in getattr(query, "_suffixes", ()))
-        if "SETTINGS" in suffixes.upper():
-            return f"{text}, join_use_nulls = 1"
-        return f"{text}\n SETTINGS join_use_nulls = 1"
+        separator = ", " if "SETTINGS" in suffixes.upper() else "\n SETTINGS "
+        return f"{text}{separator}{', '.join(settings)}"
 
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
         """Compile `IN ()` as a subquery without rows."""
@@ -133,14 +149,6 @@ class OlapCompiler(SQLCompiler):
         strings."""
         text: str = super().render_literal_value(value, type_)
         return text.replace("\\", "\\\\")
-
-    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        """Compile a regular expression match as `match(text, pattern)`."""
-        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
-        return f"match({left}, {right})"
-
-    def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
-        return f"NOT {self.visit_regexp_match_op_binary(binary, operator, **kw)}"
 
     def visit_floordiv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """Compile `//`: exact division towards zero for whole numbers, as in other databases;

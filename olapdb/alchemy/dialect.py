@@ -25,7 +25,14 @@ from olapdb import __version__, dbapi
 from olapdb.alchemy.compiler import OlapCompiler, OlapIdentifierPreparer
 from olapdb.alchemy.ddl import CONSTRUCT_ARGUMENTS, OlapDDLCompiler
 from olapdb.alchemy.execution import OlapExecutionContext
-from olapdb.alchemy.type_compiler import OlapBytes, OlapTime, OlapTypeCompiler
+from olapdb.alchemy.type_compiler import (
+    OlapBytes,
+    OlapInterval,
+    OlapJSONIndex,
+    OlapJSONPath,
+    OlapTime,
+    OlapTypeCompiler,
+)
 from olapdb.alchemy.types import sqlalchemy_type
 from olapdb.database import MEMORY
 from olapdb.sql.literals import quote_name
@@ -60,6 +67,9 @@ class OlapDialect(DefaultDialect):
     construct_arguments = CONSTRUCT_ARGUMENTS
     colspecs = {
         sqltypes.Time: OlapTime,
+        sqltypes.Interval: OlapInterval,
+        sqltypes.JSON.JSONIndexType: OlapJSONIndex,
+        sqltypes.JSON.JSONPathType: OlapJSONPath,
         sqltypes.LargeBinary: OlapBytes,
         sqltypes.BINARY: OlapBytes,
         sqltypes.VARBINARY: OlapBytes,

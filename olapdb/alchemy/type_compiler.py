@@ -9,6 +9,8 @@ from typing import Any
 from sqlalchemy import exc
 from sqlalchemy import types as sqltypes
 from sqlalchemy.sql.compiler import GenericTypeCompiler
+from sqlalchemy.sql.sqltypes import _AbstractInterval
+from sqlalchemy.sql.type_api import NativeForEmulated
 
 _ENUM8_ELEMENTS = 127
 _DECIMAL_PRECISION, _DECIMAL_SCALE = 38, 10
@@ -38,6 +40,54 @@ class OlapBytes(sqltypes.LargeBinary):
     def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any] | None:
         """Return the function that makes bytes of a text."""
         return lambda value: value.encode() if isinstance(value, str) else value
+
+
+class OlapInterval(NativeForEmulated, _AbstractInterval):
+    """A length of time: an Int64 of microseconds."""
+
+    __visit_name__ = "INTERVAL"
+    native = True
+
+    @classmethod
+    def adapt_emulated_to_native(cls, impl: Any, **kw: Any) -> OlapInterval:
+        """Return this type for SQLAlchemy's Interval."""
+        return cls()
+
+    def bind_processor(self, dialect: Any) -> Callable[[Any], Any]:
+        """Return the function that makes microseconds of a timedelta."""
+        return lambda value: None if value is None else value // datetime.timedelta(microseconds=1)
+
+    def literal_processor(self, dialect: Any) -> Callable[[Any], str]:
+        """Return the function that writes a timedelta as microseconds."""
+        return lambda value: str(value // datetime.timedelta(microseconds=1))
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any]:
+        """Return the function that makes a timedelta of microseconds."""
+        return lambda value: None if value is None else datetime.timedelta(microseconds=value)
+
+
+class OlapJSONIndex(sqltypes.JSON.JSONIndexType):
+    """A member or an element of a JSON value, written into the statement."""
+
+    def literal_processor(self, dialect: Any) -> Callable[[Any], str]:
+        """Return the function that writes a place as an argument of JSONExtract."""
+        return json_place
+
+
+class OlapJSONPath(sqltypes.JSON.JSONPathType):
+    """A path of members and elements of a JSON value, written into the statement."""
+
+    def literal_processor(self, dialect: Any) -> Callable[[Any], str]:
+        """Return the function that writes a path as arguments of JSONExtract."""
+        return lambda places: ", ".join(map(json_place, places))
+
+
+def json_place(place: str | int) -> str:
+    """Return a name in quotes, or an index: Core counts from 0 and ClickHouse from 1; both count
+    from -1 at the end. The compiler doubles backslashes, as in each literal."""
+    if isinstance(place, str):
+        return "'" + place.replace("'", "''") + "'"
+    return str(place + 1 if place >= 0 else place)
 
 
 class OlapTypeCompiler(GenericTypeCompiler):
@@ -104,6 +154,9 @@ class OlapTypeCompiler(GenericTypeCompiler):
 
     def visit_TIME(self, type_: Any, **kw: Any) -> str:
         return "Time64(6)"
+
+    def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:
+        return "Int64"
 
     def visit_uuid(self, type_: Any, **kw: Any) -> str:
         return "UUID"

@@ -41,6 +41,7 @@ class Cursor:
         self.arraysize = 1
         self._result: Result | None = None
         self._rest = UnfetchedRows(Result())
+        self._rowcount = -1
         self._closed = False
 
     # --- statements
@@ -52,6 +53,7 @@ class Cursor:
         """
         session = self._session()
         self._release()
+        self._rowcount = -1
         result = session.execute(operation, parameters)
         self._take(result)
         return self
@@ -61,6 +63,7 @@ class Cursor:
         INSERT of all rows."""
         session = self._session()
         self._release()
+        self._rowcount = -1
         self._take(session.execute_many(operation, seq_of_parameters))
         return self
 
@@ -88,8 +91,8 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        """Rows written by INSERT or removed by DELETE; -1 if unknown."""
-        return -1 if self._result is None else self._result.affected_rows
+        """Rows written by INSERT or removed by DELETE; -1 if unknown. Stays after `close()`."""
+        return self._rowcount
 
     @property
     def lastrowid(self) -> None:
@@ -212,6 +215,7 @@ class Cursor:
     def _take(self, result: Result) -> None:
         """Make this result the current one."""
         self._result = result
+        self._rowcount = result.affected_rows
         self._rest = UnfetchedRows(result)
 
     def _release(self) -> None:
