@@ -28,7 +28,7 @@ from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
-from olapdb.ingest.plain_arrays import plain_arrays, type_of_arrow
+from olapdb.ingest.plain_arrays import plain_arrays, type_of_arrow, without_extensions
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.records import dataclass
@@ -280,13 +280,11 @@ def _with_place(
 
 def _tables(data: Data) -> Iterator[pa.Table]:
     """Yield the data as Arrow tables: one per batch, or the one table."""
-    if isinstance(data, pa.Table):
-        yield data
-    elif isinstance(data, pa.RecordBatch):
-        yield pa.Table.from_batches([data])
-    else:
-        for batch in data:
-            yield pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        data = (data,)
+    for rows in data:
+        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+        yield without_extensions(table)
 
 
 def _cut_blocks(

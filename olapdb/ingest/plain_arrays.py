@@ -18,6 +18,22 @@ from olapdb.threads import ThreadPool
 from olapdb.types import DataType, make_nullable
 
 
+_KNOWN_EXTENSIONS = ("arrow.uuid", "arrow.json", "arrow.bool8")
+"""Arrow's own extension types whose storage says all: 16 bytes, a text, and an int8 for a bool."""
+
+
+def without_extensions(rows: pa.Table) -> pa.Table:
+    """Return the rows with columns of Arrow's extension types for UUIDs, JSON texts and bools of a byte
+    as their storage. Other extension types stay."""
+    for place, field in enumerate(rows.schema):
+        if getattr(field.type, "extension_name", "") in _KNOWN_EXTENSIONS:
+            stored = rows.column(place).cast(field.type.storage_type)
+            if field.type.extension_name == "arrow.bool8":
+                stored = stored.cast(pa.bool_())
+            rows = rows.set_column(place, field.name, stored)
+    return rows
+
+
 def plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
     """Return the columns as blocks have them; long columns are joined in `threads` threads.
 

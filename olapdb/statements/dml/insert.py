@@ -346,7 +346,8 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
         ) from error
     raise errors.InterfaceError(
         f"insert() takes Arrow data, a pandas frame or a mapping of columns, not "
-        f"{type(data).__name__}."
+        f"{type(data).__name__}. For rows, use executemany('INSERT INTO t VALUES (?, …)', rows) or "
+        "pyarrow.Table.from_pylist(rows)."
     )
 
 

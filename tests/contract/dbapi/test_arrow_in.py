@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -124,3 +126,21 @@ def test_texts_of_any_layout_inside_structs_and_maps(
     connection.insert("t", rows)
     stored = connection.execute("SELECT p, m FROM t").fetchall()
     assert stored == [(("x", ["y"]), {"k": "v"}), ((None, []), {})]
+
+
+def test_extension_types_of_arrow(connection: Connection) -> None:
+    connection.execute(
+        "CREATE TABLE t (u Nullable(UUID), j String, b Bool) ENGINE = MergeTree ORDER BY tuple()"
+    )
+    given = uuid.UUID(int=5)
+    rows = pa.table(
+        {
+            "u": pa.array([given, None], pa.uuid()),
+            "j": pa.array(["{}", "[1]"], pa.json_()),
+            "b": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 2], pa.int8())),
+        }
+    )
+    connection.insert("t", rows)
+    connection.insert("t", pd.DataFrame({"u": [given], "j": ["null"], "b": [True]}))
+    stored = connection.execute("SELECT u, j, b FROM t ORDER BY j").fetchall()
+    assert stored == [(None, "[1]", True), (given, "null", True), (given, "{}", False)]
