@@ -17,7 +17,6 @@ from olapdb.functions.kernels.arrow_clocks import clock_of, ticks_of
 from olapdb.threads import ThreadPool
 from olapdb.types import DataType, make_nullable
 
-
 _KNOWN_EXTENSIONS = ("arrow.uuid", "arrow.json", "arrow.bool8")
 """Arrow's own extension types whose storage says all: 16 bytes, a text, and an int8 for a bool."""
 
