@@ -7,9 +7,11 @@ import ipaddress
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import CannotConvertType
 from olapdb.types import (
@@ -34,6 +36,7 @@ from olapdb.types import (
     with_elements,
     with_inner,
 )
+from olapdb.types.arrow_values import scalar_of, to_numpy
 from olapdb.types.variant import NUMBER
 
 
@@ -51,8 +54,15 @@ def python_values(
         column = column.cast(shown.arrow)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    convert = _converter(data_type)
     try:
-        values = _datetimes(column) if _has_zone(column.type) else column.to_pylist()
+        if _has_zone(column.type):
+            values = _datetimes(column, aware=convert is not _without_zone)
+            convert = None
+        elif pa.types.is_date32(column.type):
+            values = _dates(column)
+        else:
+            values = column.to_pylist()
     except UnicodeDecodeError as error:
         values = _with_bytes(column, error)
     except (OverflowError, ValueError) as error:
@@ -60,7 +70,6 @@ def python_values(
             f"A value of type {data_type} is none that Python has: {error}.",
             hint="Read it by toString(…), or as Arrow data.",
         ) from error
-    convert = _converter(data_type)
     return values if convert is None else [None if v is None else convert(v) for v in values]
 
 
@@ -69,15 +78,71 @@ def _has_zone(arrow: pa.DataType) -> bool:
     return pa.types.is_timestamp(arrow) and arrow.tz is not None
 
 
-def _datetimes(column: pa.Array | pa.ChunkedArray) -> list[object]:
-    """Return timestamps with a zone as `to_pylist` does, which imports pandas where it is installed:
-    that takes longer than a first query."""
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The days from 1970-01-01 of Python's first and last date."""
+_NO_TIME = -(1 << 63)
+"""What numpy takes for no time."""
+_DAYS_2037 = 24_472
+"""The days until 2037-01-01: Arrow knows no daylight saving time of the years from 2038 on."""
+
+
+def _datetimes(column: pa.Array | pa.ChunkedArray, aware: bool) -> list[object]:
+    """Return timestamps with a zone as datetimes, with the zone if `aware`.
+
+    `to_pylist` would import pandas where it is installed, which takes longer than a first query.
+    Raises OverflowError and ValueError for those that Python does not have."""
     zone = _zone(column.type.tz)
-    moments = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit)).to_pylist()
-    return [
-        None if moment is None else moment.replace(tzinfo=UTC).astimezone(zone)
-        for moment in moments
-    ]
+    utc = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
+    is_utc = column.type.tz == "UTC"
+    days = (_FIRST_DAY, _LAST_DAY) if is_utc else (0, _DAYS_2037)
+    if not _within(utc.cast(pa.int64()), _PER_DAY[utc.type.unit], *days):
+        moments = utc.to_pylist()
+        shown = [None if m is None else m.replace(tzinfo=UTC).astimezone(zone) for m in moments]
+        return shown if aware else [None if m is None else m.replace(tzinfo=None) for m in shown]
+    local = utc if is_utc else pc.local_timestamp(column)
+    moments = _as_objects(local, "datetime64[us]")
+    if not is_utc:
+        for place in _second_times(column, local):
+            moments[place] = moments[place].replace(fold=1)
+    return [None if m is None else m.replace(tzinfo=zone) for m in moments] if aware else moments
+
+
+def _within(ticks: pa.Array | pa.ChunkedArray, per_day: int, first: int, last: int) -> bool:
+    """Return whether all ticks are from day `first` on and before the end of day `last`."""
+    bounds = pc.min_max(ticks).as_py()
+    if bounds["min"] is None:
+        return True
+    return bool(first * per_day <= bounds["min"] and bounds["max"] < (last + 1) * per_day)
+
+
+def _second_times(
+    column: pa.Array | pa.ChunkedArray, local: pa.Array | pa.ChunkedArray
+) -> list[int]:
+    """Return the places of the local times that were there an hour before already, when clocks went
+    back."""
+    earliest = pc.assume_timezone(local, column.type.tz, ambiguous="earliest")
+    later = pc.indices_nonzero(pc.not_equal(earliest, column))
+    places: list[int] = later.to_pylist()
+    return places
+
+
+def _dates(column: pa.Array | pa.ChunkedArray) -> list[object]:
+    """Return days as dates. Raises OverflowError and ValueError for those that Python does not have."""
+    if not _within(column.cast(pa.int32()), 1, _FIRST_DAY, _LAST_DAY):
+        return list(column.to_pylist())
+    return _as_objects(column, "datetime64[D]")
+
+
+def _as_objects(column: pa.Array | pa.ChunkedArray, unit: str) -> list[Any]:
+    """Return days, or timestamps without a zone, which Python has, as its dates and datetimes.
+
+    Arrow's own way to numpy would import pandas."""
+    own_unit = "D" if pa.types.is_date32(column.type) else column.type.unit
+    ticks = column.cast(pa.int32()) if own_unit == "D" else column
+    numbers = pc.fill_null(ticks.cast(pa.int64()), scalar_of(_NO_TIME, pa.int64()))
+    values: list[Any] = to_numpy(numbers).astype(f"datetime64[{own_unit}]").astype(unit).tolist()
+    return values
 
 
 def _zone(name: str) -> tzinfo | None:
@@ -133,8 +198,10 @@ def _converter(data_type: DataType) -> Callable[[object], object] | None:
     match data_type:
         case UUID():
             return _to_uuid
-        case IPv4() | IPv6():
-            return _to_address
+        case IPv4():
+            return _to_ipv4
+        case IPv6():
+            return _to_ipv6
         case Enum():
             return _enum_converter(data_type.texts)
         case WideNumber():
@@ -188,10 +255,14 @@ def _to_uuid(value: object) -> object:
     return uuid.UUID(bytes=value) if isinstance(value, bytes) else value
 
 
-def _to_address(value: object) -> object:
-    """Convert the number of an IPv4, or the bytes of an IPv6, to an address; return any other value
-    unchanged."""
-    return ipaddress.ip_address(value) if isinstance(value, int | bytes) else value
+def _to_ipv4(value: object) -> object:
+    """Convert the number of an IPv4 to an address; return any other value unchanged."""
+    return ipaddress.IPv4Address(value) if isinstance(value, int) else value
+
+
+def _to_ipv6(value: object) -> object:
+    """Convert the 16 bytes of an IPv6 to an address; return any other value unchanged."""
+    return ipaddress.IPv6Address(value) if isinstance(value, bytes) else value
 
 
 def _without_zone(value: object) -> object:

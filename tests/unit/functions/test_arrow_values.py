@@ -4,6 +4,7 @@ import datetime
 import subprocess
 import sys
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.types import DateTime64
+from olapdb.errors import CannotConvertType
+from olapdb.types import Date32, DateTime64
 from olapdb.types.arrow_values import (
     VALUES_MAX_WITHOUT_PANDAS,
     array_of,
@@ -156,3 +158,53 @@ def test_aware_datetimes_are_those_of_arrow() -> None:
             assert [getattr(v, "fold", None) for v in values] == [
                 getattr(v, "fold", None) for v in moments.to_pylist()
             ]
+
+
+ZONES = ("UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "+05:30", "Etc/GMT+12")
+
+
+@given(
+    st.lists(
+        st.none() | st.integers(-62_135_596_800, 253_402_300_799) | st.integers(0, 2_200_000_000),
+        min_size=1,
+        max_size=20,
+    ),
+    st.sampled_from(["s", "ms", "us"]),
+    st.sampled_from(ZONES),
+)
+def test_datetimes_are_those_of_python(seconds: list[int | None], unit: str, name: str) -> None:
+    precision = {"s": 0, "ms": 3, "us": 6}[unit]
+    ticks = [None if s is None else s * 10**precision + precision for s in seconds]
+    column = pa.array(ticks, pa.int64()).cast(pa.timestamp(unit, name))
+    zone = datetime.datetime.strptime(name, "%z").tzinfo if name[0] == "+" else ZoneInfo(name)
+    start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    fraction = datetime.timedelta(microseconds=precision * 10 ** (6 - precision))
+    try:
+        expected = [
+            None
+            if s is None
+            else (start + datetime.timedelta(seconds=s)).astimezone(zone) + fraction
+            for s in seconds
+        ]
+    except OverflowError:
+        with pytest.raises(CannotConvertType):
+            python_values(column, DateTime64(precision, name))
+        return
+    aware = python_values(column, DateTime64(precision, name))
+    assert aware == expected
+    assert [m and m.utcoffset() for m in aware] == [m and m.utcoffset() for m in expected]
+    naive = python_values(column, DateTime64(precision))
+    assert naive == [m and m.replace(tzinfo=None) for m in aware]
+    assert [m and m.fold for m in naive] == [m and m.fold for m in aware]
+
+
+@given(st.lists(st.none() | st.dates()))
+def test_dates_are_those_of_python(days: list[datetime.date | None]) -> None:
+    assert python_values(pa.array(days, pa.date32()), Date32()) == days
+
+
+@pytest.mark.parametrize("day", [-719_163, 2_932_897])
+def test_a_date_that_python_lacks_is_an_error(day: int) -> None:
+    column = pa.array([0, day], pa.int32()).cast(pa.date32())
+    with pytest.raises(CannotConvertType, match="toString"):
+        python_values(column, Date32())
