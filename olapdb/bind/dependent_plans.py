@@ -28,6 +28,7 @@ from olapdb.plan.expressions import (
     CorrelatedSubquery,
     Expression,
     OuterColumn,
+    is_repeatable,
     transform,
     walk,
 )
@@ -103,11 +104,7 @@ class Dependent:
             *self.parameters.values(),
             *(e for below in all_nodes(self.outer) for e in expressions_of(below)),
         ]
-        if any(
-            isinstance(e, Call) and e.function.volatility == "row"
-            for whole in read
-            for e in walk(whole)
-        ):
+        if not all(map(is_repeatable, read)):
             raise NotSupportedError(
                 "A correlated subquery over rows of rand() or the like is not supported.",
                 hint="Store the rows in a table first.",

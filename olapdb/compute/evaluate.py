@@ -272,10 +272,7 @@ def _lambda_function(
 
 def _varies(expression: expressions.Expression) -> bool:
     """Return whether the expression may differ from row to row without reading any column."""
-    return any(
-        isinstance(node, expressions.Call) and node.function.volatility == "row"
-        for node in expressions.walk(expression)
-    )
+    return not expressions.is_repeatable(expression)
 
 
 def _in_values(

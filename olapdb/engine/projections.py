@@ -27,12 +27,11 @@ from olapdb.optimize.optimizer import optimize
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
     AggregateCall,
-    Call,
     ColumnRef,
     Expression,
     columns_of,
+    impure_calls,
     transform,
-    walk,
 )
 from olapdb.plan.tree import subqueries_of, walk_nodes
 from olapdb.records import dataclass
@@ -167,12 +166,11 @@ def bind_projection(projection: Projection, table: Table) -> BoundProjection:
             )
         result = _aggregating(projection, table, grouping)
     for expression in _expressions(result, tree):
-        for part in walk(expression):
-            if isinstance(part, Call) and part.function.volatility != "pure":
-                raise IllegalProjection(
-                    f"The projection {projection.name} calls {part.name}, which gives another value"
-                    " each time."
-                )
+        for call in impure_calls(expression):
+            raise IllegalProjection(
+                f"The projection {projection.name} calls {call.name}, which gives another value"
+                " each time."
+            )
     return result
 
 

@@ -215,12 +215,7 @@ def _is_plain(node: nodes.Join) -> bool:
 
 def _is_volatile(expression: expressions.Expression) -> bool:
     """Return whether the expression calls a function that is not pure, except throwIf."""
-    return any(
-        isinstance(one, expressions.Call)
-        and one.function.volatility != "pure"
-        and one.name != "throwIf"
-        for one in expressions.walk(expression)
-    )
+    return any(call.name != "throwIf" for call in expressions.impure_calls(expression))
 
 
 def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:

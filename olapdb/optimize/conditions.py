@@ -8,14 +8,6 @@ import pyarrow as pa
 
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, InValues, transform, walk
 
-
-def is_repeatable(expression: Expression) -> bool:
-    """Return whether the expression may be evaluated elsewhere, or twice: rand() may not."""
-    return all(
-        not (isinstance(e, Call) and e.function.volatility == "row") for e in walk(expression)
-    )
-
-
 _TOTAL = frozenset(
     {
         "and",

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
-from olapdb.optimize.conditions import is_repeatable
 from olapdb.plan.conditions import all_of, all_of_any, any_of, conjuncts, disjuncts
-from olapdb.plan.expressions import Call, Expression
+from olapdb.plan.expressions import Call, Expression, is_repeatable
 from olapdb.plan.nodes import Filter, Node
 from olapdb.plan.tree import bottom_up
 

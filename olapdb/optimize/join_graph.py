@@ -18,9 +18,9 @@ from itertools import permutations
 from typing import TypeAlias, Union
 
 from olapdb.errors import Error
-from olapdb.optimize.conditions import is_repeatable, is_total, substitute
+from olapdb.optimize.conditions import is_total, substitute
 from olapdb.plan.conditions import all_of, any_of, conjuncts, disjuncts, equal
-from olapdb.plan.expressions import Call, Cast, ColumnRef, Expression, columns_of
+from olapdb.plan.expressions import Call, Cast, ColumnRef, Expression, columns_of, is_repeatable
 from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.plan.nodes import Filter, Join, Node, Scan
 from olapdb.records import dataclass

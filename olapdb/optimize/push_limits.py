@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import is_repeatable
+from olapdb.plan.expressions import is_repeatable
 from olapdb.plan.nodes import Limit, Node, Project, Sort, Union
 from olapdb.plan.tree import bottom_up
 

@@ -388,6 +388,23 @@ def walk(expression: Expression) -> Iterator[Expression]:
         yield from walk(child)
 
 
+def impure_calls(expression: Expression) -> Iterator[Call]:
+    """Yield the calls in the expression whose value does not follow from their arguments alone: it
+    depends on the moment, the session or chance."""
+    return (e for e in walk(expression) if isinstance(e, Call) and e.function.volatility != "pure")
+
+
+def is_pure(expression: Expression) -> bool:
+    """Return whether the expression's value follows from the columns that it reads."""
+    return next(impure_calls(expression), None) is None
+
+
+def is_repeatable(expression: Expression) -> bool:
+    """Return whether the expression may be evaluated elsewhere, or twice, within a query: now() may,
+    rand() may not."""
+    return all(call.function.volatility != "row" for call in impure_calls(expression))
+
+
 def columns_of(expression: Expression) -> frozenset[str]:
     """Return the unique names of the columns that the expression reads."""
     return frozenset(e.name for e in walk(expression) if isinstance(e, ColumnRef))

@@ -32,6 +32,7 @@ from olapdb.plan.expressions import (
     ColumnRef,
     Expression,
     columns_of,
+    is_pure,
     transform,
     walk,
 )
@@ -251,9 +252,7 @@ class _LastBatch(threading.local):
 
 def _may_be_shared(expression: Expression) -> bool:
     """Return whether a value is worth keeping, and is the same wherever the expression stands."""
-    return isinstance(expression, Call) and all(
-        not isinstance(e, Call) or e.function.volatility == "pure" for e in walk(expression)
-    )
+    return isinstance(expression, Call) and is_pure(expression)
 
 
 def _has_dictionaries(batch: pa.RecordBatch) -> bool:

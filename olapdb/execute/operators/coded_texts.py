@@ -308,9 +308,6 @@ def is_over_one_text(expression: Expression, texts: frozenset[str]) -> bool:
         len(read) == 1
         and read <= texts
         and not isinstance(expression, ColumnRef)
-        and all(
-            isinstance(one, _OVER_TEXTS)
-            and not (isinstance(one, expressions.Call) and one.function.volatility == "row")
-            for one in walk(expression)
-        )
+        and all(isinstance(one, _OVER_TEXTS) for one in walk(expression))
+        and expressions.is_repeatable(expression)
     )

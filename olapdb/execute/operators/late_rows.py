@@ -31,8 +31,7 @@ from olapdb.execute.pruning.interval_analysis import ValueInterval, interval_of_
 from olapdb.functions.kernels.columns import from_values
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds
-from olapdb.optimize.conditions import is_repeatable
-from olapdb.plan.expressions import ColumnRef, Expression, columns_of, transform
+from olapdb.plan.expressions import ColumnRef, Expression, columns_of, is_repeatable, transform
 from olapdb.plan.nodes import Limit, Project, Scan, Sort, SortKey
 from olapdb.records import dataclass
 from olapdb.types import UINT64

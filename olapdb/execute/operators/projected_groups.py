@@ -18,13 +18,19 @@ from olapdb.execute.operators.partials import Partial
 from olapdb.execute.operators.scan import TaskReader, scan_conditions, scan_sources
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
 from olapdb.execute.pruning.projections import (
-    is_pure,
     may_use_projections,
     projection_lines,
     select_projection,
 )
 from olapdb.plan.conditions import all_of_any
-from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of, transform
+from olapdb.plan.expressions import (
+    AggregateCall,
+    ColumnRef,
+    Expression,
+    columns_of,
+    is_pure,
+    transform,
+)
 from olapdb.plan.nodes import Aggregate, Node, Project, Scan
 from olapdb.records import dataclass
 
@@ -124,7 +130,7 @@ class _ProjectedQuery:
         child = node.child
         keys = [over_columns(key, child) for _, key in node.keys]
         conditions = [over_columns(condition, scan) for condition in scan_conditions(scan)]
-        if not is_pure([*keys, *conditions]):
+        if not all(map(is_pure, (*keys, *conditions))):
             return None
         for _, call in node.aggregates:
             arguments = tuple(over_columns(argument, child) for argument in call.arguments)

@@ -13,7 +13,7 @@ from olapdb.engine.layout import TableLayout, layout_of_query
 from olapdb.engine.projections import BoundProjection
 from olapdb.execute.pruning.granule_selection import PartSelection, Selector
 from olapdb.model.part import Part
-from olapdb.plan.expressions import Call, Expression, walk
+from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Scan
 from olapdb.storage.projection_reader import ProjectionReader, stored_projection
 from olapdb.storage.reader import PartReader
@@ -119,15 +119,6 @@ def projection_reader(
     )
     return ProjectionReader(
         store, snapshot, seen, bound.shape, context.environment, (bound.definition.name, place)
-    )
-
-
-def is_pure(expressions: Sequence[Expression]) -> bool:
-    """Return whether no expression calls a function that gives another value each time."""
-    return all(
-        not isinstance(part, Call) or part.function.volatility == "pure"
-        for expression in expressions
-        for part in walk(expression)
     )
 
 

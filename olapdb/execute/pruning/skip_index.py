@@ -33,6 +33,7 @@ from olapdb.plan.expressions import (
     Expression,
     InValues,
     columns_of,
+    is_pure,
     transform,
     walk,
 )
@@ -76,7 +77,7 @@ def conditions_on(
         for condition in conditions
         if columns_of(condition)
         and columns_of(condition) <= known
-        and all(e.function.volatility == "pure" for e in walk(condition) if isinstance(e, Call))
+        and is_pure(condition)
         and not any(hasattr(e, "plan") for e in walk(condition))
     )
 

@@ -14,13 +14,13 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.functions import store_column
 from olapdb.model.schema import Column, Table
 from olapdb.plan.expressions import (
-    Call,
     CorrelatedSubquery,
     Expression,
     InSubquery,
     ScalarSubquery,
     WindowExpression,
     columns_of,
+    is_pure,
 )
 from olapdb.plan.expressions import walk as walk_expression
 from olapdb.sql import nodes
@@ -186,18 +186,10 @@ def _check_storable(bound: Expression, column: Column, scope: BindScope) -> None
     other expressions a conversion between the types must exist."""
     environment = scope.environment
     value: pa.Array = pa.nulls(0, bound.type.arrow)
-    if not columns_of(bound) and not _is_volatile(bound):
+    if not columns_of(bound) and is_pure(bound):
         row = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["-"])
         value = evaluate_array(bound, row, environment)
     store_column(value, bound.type, column.type, environment)
-
-
-def _is_volatile(expression: Expression) -> bool:
-    """Return whether the expression calls a function that is not pure, such as now()."""
-    return any(
-        isinstance(node, Call) and node.function.volatility != "pure"
-        for node in walk_expression(expression)
-    )
 
 
 def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> None:

@@ -19,7 +19,7 @@ from olapdb.errors import (
 )
 from olapdb.model.schema import IndexType, SkipIndex, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.plan.expressions import Call, Expression, columns_of, walk
+from olapdb.plan.expressions import Expression, columns_of, is_pure
 from olapdb.plan.tuples import tuple_elements
 from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
@@ -213,7 +213,7 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
             f"The expression of the index {definition.name} names no column.",
             position=definition.position,
         )
-    if any(isinstance(node, Call) and node.function.volatility != "pure" for node in walk(bound)):
+    if not is_pure(bound):
         raise BadArguments(
             f"The expression of the index {definition.name} gives another value each time.",
             position=definition.position,

@@ -23,7 +23,7 @@ from olapdb.ingest.deduplication_key import check_deduplication
 from olapdb.model.columns import fresh_columns
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.plan.expressions import Call, ColumnRef, Expression, walk
+from olapdb.plan.expressions import ColumnRef, Expression, impure_calls, walk
 from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
 from olapdb.sql.format import to_sql
@@ -176,17 +176,9 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
     """Raise an error for a key expression that is not pure, that is Nullable without
     allow_nullable_key, or whose type keys cannot have."""
     data_type = bound.type
-    volatile = next(
-        (
-            node.name
-            for node in walk(bound)
-            if isinstance(node, Call) and node.function.volatility != "pure"
-        ),
-        None,
-    )
-    if volatile is not None:
+    for call in impure_calls(bound):
         raise BadArguments(
-            f"The {what} contains {volatile}(), which gives another value each time.",
+            f"The {what} contains {call.name}(), which gives another value each time.",
             hint="A key is computed from the row's columns alone; store the value in one.",
         )
     if types.has_variant(data_type):

@@ -11,7 +11,7 @@ from olapdb.errors import BadArguments, IncorrectNumberOfColumns, IncorrectQuery
 from olapdb.functions.kernels.by_value import bytes_of_text
 from olapdb.functions.strings.tokenizers import Tokenizer
 from olapdb.model.schema import SkipIndex, Table
-from olapdb.plan.expressions import Call, Expression, columns_of, walk
+from olapdb.plan.expressions import Expression, columns_of, is_pure
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 
@@ -95,7 +95,7 @@ def _check_preprocessor(
             f"The preprocessor {index.preprocessor} must be a function of {index.expression}.",
             position=definition.position,
         )
-    if any(isinstance(p, Call) and p.function.volatility != "pure" for p in walk(expression)):
+    if not is_pure(expression):
         raise IncorrectQuery(
             f"The preprocessor {index.preprocessor} gives another value each time.",
             position=definition.position,

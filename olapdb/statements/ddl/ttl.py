@@ -29,7 +29,7 @@ from olapdb.errors import (
 from olapdb.maintenance.merge_planner import recompress
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Table
-from olapdb.plan.expressions import Call, Expression, columns_of, walk
+from olapdb.plan.expressions import Expression, columns_of, impure_calls, walk
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import refuse_dictionaries
@@ -244,14 +244,13 @@ def _plain_text(expression: str) -> str:
 
 def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
     """Raise BadArguments if the expression calls a function that is not pure."""
-    for subexpression in walk(bound):
-        if isinstance(subexpression, Call) and subexpression.function.volatility != "pure":
-            raise BadArguments(
-                "TTL expression cannot contain non-deterministic functions, but contains function"
-                f" {subexpression.name}.",
-                hint=f"{text} has to follow from the row's own columns.",
-                position=item.position,
-            )
+    for call in impure_calls(bound):
+        raise BadArguments(
+            "TTL expression cannot contain non-deterministic functions, but contains function"
+            f" {call.name}.",
+            hint=f"{text} has to follow from the row's own columns.",
+            position=item.position,
+        )
 
 
 def _is_time(data_type: types.DataType) -> bool:
