@@ -110,7 +110,7 @@ class Database:
                     "A warehouse in memory cannot be read_only: it would stay empty."
                 )
             return cls(location, read_only=False)
-        location = os.path.realpath(location)
+        location = _real_path(location)
         key = (os.getpid(), location)
         with cls._guard:
             opened = cls._opened.get(key)
@@ -231,6 +231,18 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
 def _apply_ttl(origin: CommitOrigin, table_id: str) -> None:
     """Remove what expired from a table, see `olapdb.dml.ttl`."""
     ttl.apply_ttl(origin, table_id)
+
+
+def _real_path(location: str) -> str:
+    """Return the absolute path of a folder. Raise CannotOpenWarehouse for one that no folder can have."""
+    try:
+        os.stat(path := os.path.realpath(location))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:  # too long a name; a NUL
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CannotOpenWarehouse(f"{location!r} can be no folder: {reason}.") from error
+    return path
 
 
 def _make_folder(folder: Path) -> None:

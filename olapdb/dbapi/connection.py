@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from olapdb import errors
 from olapdb.dbapi.cursor import Cursor, Parameters
-from olapdb.errors import InterfaceError
+from olapdb.errors import InterfaceError, NotSupportedError
 from olapdb.lazy import without_collections
 
 if TYPE_CHECKING:
@@ -74,6 +74,16 @@ class Connection:
         self._database: Database | None = database
         self._before_close: list[Callable[[], None]] = []
         self._session = session
+
+    @property
+    def autocommit(self) -> bool:
+        """Always True: each statement is one commit. Setting it to False raises NotSupportedError."""
+        return True
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        if not value:
+            raise NotSupportedError("Each statement is one commit; there is no larger transaction.")
 
     @property
     def session(self) -> Session:

@@ -261,3 +261,17 @@ def test_savepoints_are_refused_with_the_reason(statement: str) -> None:
         pytest.raises(olapdb.NotSupportedError, match="atomic commit"),
     ):
         connection.execute(statement)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 300, "file/under"])
+def test_a_path_that_no_folder_can_have(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(olapdb.OperationalError, match="can be no folder"):
+        olapdb.connect(tmp_path / name)
+
+
+def test_autocommit_is_all_there_is(connection):
+    assert connection.autocommit is True
+    connection.autocommit = True
+    with pytest.raises(olapdb.NotSupportedError, match="one commit"):
+        connection.autocommit = False
