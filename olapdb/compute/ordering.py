@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.group_codes import lists_as_bytes
+from olapdb.compute.sort_numbers import sort_numbers
 from olapdb.config import tuning
 from olapdb.functions.kernels.columns import single, true_positions
 from olapdb.native.library import library
@@ -41,6 +42,7 @@ def sort_indices(columns: Sequence[OrderColumn], rows: int) -> pa.Array:
     if not leaves or rows <= 1:
         return from_numpy(np.arange(rows, dtype=np.uint64))
     if rows >= tuning.RADIX_SORT_ROWS_MIN and library() is not None:
+        leaves = [replace(leaf, values=sort_numbers(leaf.values)) for leaf in leaves]
         order = sort_order(leaves, rows)
         if order is not None:
             return from_numpy(order)

@@ -315,21 +315,41 @@ def test_rows_up_to_a_bound(data: st.DataObject) -> None:
         np.testing.assert_array_equal(compiled, rows_within(key, bound))
 
 
+SORTED = [*INTEGERS, *TIMES, "Float32", "Float64", *DECIMALS, "Bool", "String"]
+
+
 @given(st.data())
 def test_sorted_orders(data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 40))
     keys = [
         OrderColumn(
-            data.draw(columns([*INTEGERS, *TIMES], rows)),
-            data.draw(st.booleans()),
-            data.draw(st.booleans()),
+            data.draw(columns(SORTED, rows)), data.draw(st.booleans()), data.draw(st.booleans())
         )
         for _ in range(data.draw(st.integers(1, 4)))
     ]
-    with patch.multiple(tuning, RADIX_SORT_ROWS_MIN=2):
+    sample = data.draw(st.sampled_from([1, 8, 1_024]))
+    with patch.multiple(tuning, RADIX_SORT_ROWS_MIN=2, SORTED_TEXTS_SAMPLE=sample):
         compiled = sort_indices(keys, rows)
     with without_kernels():
         assert compiled.equals(sort_indices(keys, rows))
+
+
+@pytest.mark.parametrize("distinct", [3, 700, 1 << 40])
+@pytest.mark.parametrize("name", ["Float32", "Float64", "Decimal(18, 4)", "String"])
+def test_sorted_orders_of_many_values(name: str, distinct: int) -> None:
+    """Texts go by their places where they repeat, and by themselves where they do not."""
+    numbers = np.random.default_rng(3).integers(-distinct, distinct, 30_000)
+    if name == "String":
+        column = pa.array(numbers).cast(pa.string())
+    elif name.startswith("Float"):
+        column = pa.array((numbers / 8).astype(parse_type(name).arrow.to_pandas_dtype()))
+    else:
+        column = pa.array([Decimal(n).scaleb(-4) for n in numbers.tolist()], pa.decimal128(18, 4))
+    with_nulls = pc.if_else(pa.array(numbers % 5 == 0), None, column)
+    keys = [OrderColumn(pa.array(numbers % 7)), OrderColumn(with_nulls, True, True)]
+    compiled = sort_indices(keys, len(numbers))
+    with without_kernels():
+        assert compiled.equals(sort_indices(keys, len(numbers)))
 
 
 @pytest.mark.parametrize("name", INTEGERS)
