@@ -39,9 +39,7 @@ def _add_nodes(values: tuple[object, ...], found: list[sql.Node]) -> None:
             _add_nodes(value, found)
 
 
-def walk(
-    node: sql.Node, descend: Callable[[sql.Node], bool] | None = None
-) -> Iterator[sql.Node]:
+def walk(node: sql.Node, descend: Callable[[sql.Node], bool] | None = None) -> Iterator[sql.Node]:
     """Yield the node and its descendants, outermost first; below a node only if `descend` allows."""
     waiting = [node]
     while waiting:
