@@ -15,7 +15,7 @@ NodeT = TypeVar("NodeT", bound=sql.Node)
 def children(node: sql.Node) -> list[sql.Node]:
     """Return the child nodes in the order of the fields, those inside tuples too."""
     found: list[sql.Node] = []
-    for name in _fields(type(node)):
+    for name in _fields(type(node)):  # type: ignore[arg-type]  # a class hashes as an object
         value = getattr(node, name)
         if isinstance(value, sql.Node):
             found.append(value)
