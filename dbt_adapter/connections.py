@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,6 +73,14 @@ class Handle:
     def newest_commit(self) -> int:
         """Return the number of the newest commit of the warehouse, by whatever process."""
         return self.connection.database.services.catalog.snapshot().number
+
+    def objects(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], object]:
+        """Return the tables and views of the newest commit with these names, given as (database, name).
+
+        The object of a table is another one after each change of the table."""
+        snapshot = self.connection.database.services.catalog.snapshot()
+        found = ((name, snapshot.find(*name)) for name in names)
+        return {name: item for name, item in found if item is not None}
 
     def cancel(self) -> None:
         """End the statement that runs on this connection, from another thread."""

@@ -8,7 +8,7 @@ from typing import Any
 from dbt_common.exceptions import CompilationError
 
 from .column import OlapdbColumn
-from .relation import OlapdbRelation
+from .relation import OlapdbRelation, quote
 
 
 def compare(present: Sequence[OlapdbColumn], queried: Sequence[OlapdbColumn]) -> dict[str, Any]:
@@ -30,6 +30,23 @@ def compare(present: Sequence[OlapdbColumn], queried: Sequence[OlapdbColumn]) ->
         "target_columns": list(present),
         "new_target_types": retyped,
     }
+
+
+def alter_actions(
+    on_schema_change: str, relation: OlapdbRelation, change: Mapping[str, Any]
+) -> str:
+    """Return the one ALTER that brings the table to the query's columns, "" if it has them.
+
+    `change` is a result of `compare`. One statement is one commit: if a value does not convert to a
+    column's new type, no column is dropped either."""
+    actions = [f"ADD COLUMN {quote(c.name)} {c.data_type}" for c in change["source_not_in_target"]]
+    if on_schema_change == "sync_all_columns":
+        actions += [f"DROP COLUMN {quote(c.name)}" for c in change["target_not_in_source"]]
+        actions += [
+            f"MODIFY COLUMN {quote(c['column_name'])} {c['new_type']}"
+            for c in change["new_target_types"]
+        ]
+    return f"ALTER TABLE {relation.render()} {', '.join(actions)}" if actions else ""
 
 
 def refused(relation: OlapdbRelation, change: Mapping[str, Any]) -> str:

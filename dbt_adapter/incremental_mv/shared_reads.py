@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Name = tuple[str, str]
@@ -61,9 +61,33 @@ def _present(names: Iterable[Name], rows: Mapping[Name, Mapping[str, Any] | None
     return {name: row for name, row in found if row is not None}
 
 
+class UnchangedTables:
+    """Rows of system.tables of the tables that no commit has changed since they were read.
+
+    Commits that change other things leave them: in a first run each model commits several times, and
+    many models read one source. Views are not kept, since a change of what they read may change
+    their rows."""
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        self._rows: dict[Name, tuple[object, Mapping[str, Any]]] = {}
+
+    def rows(self, objects: Mapping[Name, object]) -> Rows:
+        """Return the rows that are known of these objects of the catalog."""
+        kept = ((name, self._rows.get(name), item) for name, item in objects.items())
+        return {name: row[1] for name, row, item in kept if row is not None and row[0] is item}
+
+    def keep(self, objects: Mapping[Name, object], rows: Rows) -> None:
+        """Keep the rows of the tables among these objects; the rows were read after the objects."""
+        for name, row in rows.items():
+            if row["engine"] not in ("View", "MaterializedView") and name in objects:
+                self._rows[name] = (objects[name], row)
+
+
 @dataclass(frozen=True)
 class RunReads:
     """The shared reads of a run: rows of system.tables, and of system.views."""
 
     tables: SharedReads
     views: SharedReads
+    unchanged: UnchangedTables = field(default_factory=UnchangedTables)

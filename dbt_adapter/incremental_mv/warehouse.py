@@ -16,7 +16,7 @@ from ..relation import quote, string_literal
 from .chain import Upstream
 from .model_definition import COMMENT_KEY
 from .names import ModelNames
-from .shared_reads import Name, Rows, RunReads
+from .shared_reads import Name, Rows, RunReads, UnchangedTables
 from .turn import Turn
 
 
@@ -146,13 +146,23 @@ class Warehouse:
         return self._handle().newest_commit()
 
     def _fetch_tables(self, names: Iterable[Name]) -> Rows:
-        """Return the rows of system.tables of these names, in one query."""
-        return self._fetch(
+        """Return the rows of system.tables of these names, in at most one query.
+
+        The query is only for names that exist, and of tables for those that were changed."""
+        objects = self._handle().objects(names)
+        unchanged = self._shared.unchanged if self._shared is not None else UnchangedTables()
+        known = unchanged.rows(objects)
+        missing = objects.keys() - known.keys()
+        if not missing:
+            return known
+        rows = self._fetch(
             "SELECT database, name, toString(uuid) AS uuid, engine, partition_key, engine_full, as_select, "
             "create_table_query, target_database, target_table AS target, comment "
             "FROM system.tables",
-            names,
+            missing,
         )
+        unchanged.keep(objects, rows)
+        return {**known, **rows}
 
     def _fetch_health(self, names: Iterable[Name]) -> Rows:
         """Return the health of the triggers of these names, in one query."""

@@ -36,6 +36,7 @@ class AdapterBase(SQLAdapter):
         look_up_here(config)
         super().__init__(config, mp_context)
         self._turn = Turn()
+        self._untested: frozenset[str] | None = None
         self._shared_reads = RunReads(
             tables=SharedReads(self._relation_names), views=SharedReads(self._trigger_names)
         )

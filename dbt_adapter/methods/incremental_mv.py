@@ -173,10 +173,15 @@ class IncrementalMvMethods(RunMethods, TypeMethods):
             if locked:
                 self._release_lock()
 
-    @available.parse(lambda *a, **k: [])
-    def untested_models(self, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Return the unique ids of the `incremental_mv` models that no test reconciles."""
-        return [n["unique_id"] for n in test_files.untested(nodes)]
+    @available.parse(lambda *a, **k: False)
+    def is_untested(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> bool:
+        """Return whether no test reconciles an `incremental_mv` model; `nodes` are those of the graph.
+
+        The first model of a run asks for all."""
+        if self._untested is None:
+            untested = test_files.untested(nodes.values())
+            self._untested = frozenset(n["unique_id"] for n in untested)
+        return model["unique_id"] in self._untested
 
     @available.parse(lambda *a, **k: [])
     def write_reconciliation_tests(

@@ -114,6 +114,13 @@ class MaterializationMethods(TypeMethods):
         return schema_changes.refused(relation, change)
 
     @available.parse(lambda *a, **k: "")
+    def schema_change_sql(
+        self, on_schema_change: str, relation: OlapdbRelation, change: Mapping[str, Any]
+    ) -> str:
+        """Return the ALTER that brings an incremental table to its query's columns, "" for none."""
+        return schema_changes.alter_actions(on_schema_change, relation, change)
+
+    @available.parse(lambda *a, **k: "")
     def column_named(self, relation: OlapdbRelation, name: str) -> str:
         """Return the name of the relation's column: `name`, or the one that differs from it in case
         only, since macros for other warehouses may write it so."""

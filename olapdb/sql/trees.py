@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from olapdb.sql import nodes as sql
@@ -11,30 +12,41 @@ from olapdb.sql import nodes as sql
 NodeT = TypeVar("NodeT", bound=sql.Node)
 
 
-def children(node: sql.Node) -> Iterator[sql.Node]:
-    """Yield the child nodes in the order of the fields, those inside tuples too."""
-    for name in node.__dataclass_fields__:
-        if name != "position":
-            yield from _nodes_in(getattr(node, name))
+def children(node: sql.Node) -> list[sql.Node]:
+    """Return the child nodes in the order of the fields, those inside tuples too."""
+    found: list[sql.Node] = []
+    for name in _fields(type(node)):  # type: ignore[arg-type]  # a class hashes as an object
+        value = getattr(node, name)
+        if isinstance(value, sql.Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _add_nodes(value, found)
+    return found
 
 
-def _nodes_in(value: object) -> Iterator[sql.Node]:
-    """Yield the nodes in a field's value, in tuples too, but not the nodes below them."""
-    if isinstance(value, sql.Node):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _nodes_in(item)
+@cache
+def _fields(kind: type[sql.Node]) -> tuple[str, ...]:
+    """Return the names of the fields of a kind of nodes that may hold nodes."""
+    return tuple(name for name in kind.__dataclass_fields__ if name != "position")
 
 
-def walk(
-    node: sql.Node, descend: Callable[[sql.Node], bool] = lambda node: True
-) -> Iterator[sql.Node]:
+def _add_nodes(values: tuple[object, ...], found: list[sql.Node]) -> None:
+    """Add the nodes in a tuple, in tuples inside it too, but not the nodes below them."""
+    for value in values:
+        if isinstance(value, sql.Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _add_nodes(value, found)
+
+
+def walk(node: sql.Node, descend: Callable[[sql.Node], bool] | None = None) -> Iterator[sql.Node]:
     """Yield the node and its descendants, outermost first; below a node only if `descend` allows."""
-    yield node
-    if descend(node):
-        for child in children(node):
-            yield from walk(child, descend)
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        if descend is None or descend(current):
+            waiting.extend(reversed(children(current)))
 
 
 def is_not_query(node: sql.Node) -> bool:

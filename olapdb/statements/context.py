@@ -6,6 +6,7 @@ import difflib
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb import errors
@@ -270,7 +271,7 @@ class StatementContext:
             environment=self.environment,
             parameters=self.parameters,
             system_tables=self._system_fields,
-            python_function=self._python_function,
+            python_function=partial(self._python_function, snapshot.functions),
         )
 
     def execution(self, snapshot: Snapshot) -> ExecutionContext:
@@ -297,15 +298,17 @@ class StatementContext:
         own = {key: f.function for key, f in self.local_functions.items()}
         return {**stored, **own} if own else stored
 
-    def _python_function(self, database: str, name: str) -> ScalarDefinition | None:
-        """Return the Python function of this name, None if there is none.
+    def _python_function(
+        self, stored: Mapping[tuple[str, str], UserFunction], database: str, name: str
+    ) -> ScalarDefinition | None:
+        """Return the Python function of this name, of the connection or `stored`; None if there is none.
 
         Raises SupportIsDisabled for one that the warehouse stores if the setting
         allow_python_functions is off."""
         local = self.local_functions.get((database, name))
         if local is not None:
             return local.definition()
-        function = self.engine.services.catalog.snapshot().functions.get((database, name))
+        function = stored.get((database, name))
         if function is None or function.language != "python":
             return None
         refuse_python(function.full_name, self.settings)

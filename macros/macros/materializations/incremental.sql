@@ -75,3 +75,12 @@
   {% endif %}
   {{ return(queried) }}
 {% endmacro %}
+
+{# Add, drop and retype the columns of an incremental table by one statement: all of them or none. #}
+{% macro olapdb__sync_column_schemas(on_schema_change, target_relation, schema_changes_dict) %}
+  {%- set sql = adapter.schema_change_sql(on_schema_change, target_relation, schema_changes_dict) -%}
+  {% if sql %}
+    {% do run_query(sql) %}
+    {% do log('on_schema_change ' ~ on_schema_change ~ ': ' ~ sql) %}
+  {% endif %}
+{% endmacro %}

@@ -35,7 +35,7 @@
 {% endmacro %}
 
 {% macro olapdb_warn_untested(model) %}
-  {% if model.unique_id in adapter.untested_models(graph.nodes.values() | list) %}
+  {% if adapter.is_untested(model, graph.nodes) %}
     {% do exceptions.warn(
       model.name ~ " has no test that reconciles it with its source. Add `data_tests: [reconciled]` "
       ~ "to it in a yml file, or write the tests of all such models by "

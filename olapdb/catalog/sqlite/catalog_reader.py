@@ -96,6 +96,11 @@ class CatalogReader:
         """Read snapshot `number` (None: the newest) once, without the retry of `snapshot`. Raise
         BadArguments for a number that does not exist, SnapshotTooOld if vacuum has purged it."""
         self._notice_fork()
+        if number is None:
+            with self.connections.reading() as connection:  # one SELECT needs no transaction
+                known = self._head.known(int(sql.newest_commit.value(connection)))
+            if known is not None:
+                return known.snapshot
         with self._reading_for_head() as connection:
             newest = int(sql.newest_commit.value(connection))
             if number is None or number == newest:

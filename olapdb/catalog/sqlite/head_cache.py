@@ -53,12 +53,17 @@ class HeadCache:
         """Replace the lock in a forked child: a thread that the child lacks may hold it."""
         self._lock = threading.Lock()
 
+    def known(self, number: int) -> Newest | None:
+        """Return the cached head at `number`, None if another commit is cached."""
+        newest = self._newest
+        return newest if newest is not None and newest.snapshot.number == number else None
+
     def at(self, connection: sqlite3.Connection, number: int) -> Newest:
         """Return the head at `number`, the newest commit that the connection sees, or at a later
         one that another thread has seen."""
-        newest = self._newest
-        if newest is not None and newest.snapshot.number == number:
-            return newest
+        known = self.known(number)
+        if known is not None:
+            return known
         with self._lock:
             newest = self._newest
             if newest is not None and newest.snapshot.number >= number:

@@ -130,7 +130,7 @@ def compute_chunk(
         task.snapshot,
         store,
         cache or Cache(),
-        dict(task.settings),
+        Settings(dict(task.settings)),
         task.environment,
         cancelled or threading.Event(),
     )

@@ -247,8 +247,9 @@ def planned_chunk(task: ChunkTask) -> JobChunk:
 
 
 def _without_guardrails(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
-    """Return the settings without the guardrails, which limit INSERTs: a chunk may take longer."""
-    return tuple((name, settings[name]) for name in settings if name not in GUARDRAILS)
+    """Return the changed settings without the guardrails, which limit INSERTs: a chunk may take longer."""
+    changed = Settings.of(settings).changed
+    return tuple((name, changed[name]) for name in changed if name not in GUARDRAILS)
 
 
 def find_view(snapshot: Snapshot, view_id: str) -> MaterializedView:

@@ -32,18 +32,18 @@ def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
 
 def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
     """Return whether the aggregate over the node is the same before and after merges of `table`."""
-    if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
+    if call.aggregate.merge_class == "ordered":
         return False
-    stored = stored_column_of(node, call.arguments[0].name)
-    column = table.column(stored[1]) if stored and stored[0] == table.id else None
-    if column is None or call.aggregate.merge_class == "ordered":
-        return False
-    if is_key_column(table, column.name):
+    if all(over_keys(node, argument, table) for argument in call.arguments):
         # A merge keeps the set of keys, but not how often each occurs.
         if table.engine.drops_keys:
             return False
         return call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
-    if not table.engine.merges_values:
+    if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
+        return False
+    stored = stored_column_of(node, call.arguments[0].name)
+    column = table.column(stored[1]) if stored and stored[0] == table.id else None
+    if column is None or not table.engine.merges_values:
         return False
     if isinstance(column.type, types.AggregateFunction):
         return "Merge" in call.name

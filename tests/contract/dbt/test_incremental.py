@@ -171,6 +171,32 @@ class TestStrategies:
         assert "no column day, n, changed" in log
 
 
+class TestColumnsChangeTogether:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"synced.sql": self.model("1 as id, 'a' as kind, 5 as gone")}
+
+    @staticmethod
+    def model(columns: str) -> str:
+        """Return a model of these columns whose table follows them."""
+        return f"{HEAD}unique_key='id', on_schema_change='sync_all_columns') }}}} select {columns}"
+
+    def test_a_value_that_does_not_convert_drops_no_column(
+        self, project: Any, raw: Connection
+    ) -> None:
+        run_dbt(["run"])
+        path = f"{project.project_root}/models/synced.sql"
+        with open(path, "w") as file:
+            file.write(self.model("2 as id, 300 as kind, 7.5 as extra"))
+        _, log = run_dbt_and_capture(["run"], expect_pass=False)
+        assert "Cannot parse 'a'" in log
+        table = f"{project.test_schema}.synced"
+        assert raw.execute(f"SELECT * FROM {table}").fetchall() == [(1, "a", 5)]
+        raw.execute(f"DELETE FROM {table} WHERE id = 1")
+        run_dbt(["run"])
+        assert raw.execute(f"SELECT * FROM {table}").fetchall() == [(2, 300, 7.5)]
+
+
 WRONG = {
     "wrong_key.sql": HEAD + "unique_key='idd') }}" + EVENTS,
     "wrong_part.sql": HEAD + "unique_key=['id', 'lower(kindd)']) }}" + EVENTS,

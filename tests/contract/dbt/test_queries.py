@@ -16,7 +16,7 @@ pytestmark = pytest.mark.feature("dbt")
 MODELS = 8
 
 
-class TestUnchangedRun:
+class TestRuns:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         config = "{{ config(materialized='incremental_mv') }}"
@@ -46,6 +46,10 @@ class TestUnchangedRun:
         events: list[Any] = []
         runner = dbtRunner(callbacks=[events.append])
         assert runner.invoke(["run"]).success
+        looked_up = [e for e in events if e.info.name == "SQLQuery" and e.data.node_info.node_name]
+        looked_up = [e for e in looked_up if "FROM system." in e.data.sql]
+        # A first run asks for each source once, and for the parts of the upstream of a chain.
+        assert len(looked_up) <= 3, [e.data.sql for e in looked_up]
         events.clear()
         result = runner.invoke(["run"])
         assert result.success

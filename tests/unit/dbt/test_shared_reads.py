@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from dbt.adapters.olapdb.incremental_mv.shared_reads import SINGLE_READS, Rows, SharedReads
+from dbt.adapters.olapdb.incremental_mv.shared_reads import (
+    SINGLE_READS,
+    Rows,
+    SharedReads,
+    UnchangedTables,
+)
 
 pytestmark = pytest.mark.feature("dbt")
 
@@ -58,3 +63,13 @@ def test_rows_between_two_commits_are_not_shared() -> None:
     tables.commits_meanwhile = 1
     assert [tables.read(0) for _ in range(5)] == [8, 9, 10, 11, 12]
     assert tables.asked == [1] * 5  # a writer that never rests does not make each model ask for all
+
+
+def test_rows_of_a_table_are_kept_until_the_table_is_changed() -> None:
+    unchanged = UnchangedTables()
+    table, view = ("raw", "events"), ("raw", "v")
+    objects: dict[tuple[str, str], object] = {table: object(), view: object()}
+    unchanged.keep(objects, {table: {"engine": "MergeTree"}, view: {"engine": "View"}})
+    assert unchanged.rows(objects) == {table: {"engine": "MergeTree"}}
+    assert unchanged.rows({table: object()}) == {}
+    assert unchanged.rows({}) == {}

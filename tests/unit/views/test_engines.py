@@ -93,6 +93,16 @@ def test_partial_results_into_a_table_that_replaces_rows_are_refused(
             "SELECT toUInt8(k % 2) AS g, max(v) AS top FROM replacing GROUP BY g",
             "unmerged rows",
         ),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, max(k + v) AS top FROM replacing GROUP BY g",
+            "unmerged rows",
+        ),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, sum(toInt64(k + 1)) AS n FROM replacing GROUP BY g",
+            "unmerged rows",
+        ),
     ],
 )
 def test_what_a_merge_would_change_is_marked(
@@ -107,6 +117,15 @@ def test_what_a_merge_would_change_is_marked(
         ("keys", "SELECT k FROM s GROUP BY k"),
         ("total", "SELECT toUInt8(k % 2) AS g, max(k) AS top FROM replacing GROUP BY g"),
         ("total", "SELECT toUInt8(k % 2) AS g, uniqExactState(k) AS u FROM replacing GROUP BY g"),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, max(toUInt8(k + 1)) AS top FROM replacing GROUP BY g",
+        ),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, uniqExactStateIf(toUInt64(k % 3), k > 1) AS u"
+            " FROM replacing GROUP BY g",
+        ),
         ("total", "SELECT toUInt8(k) AS g, sum(n) AS n FROM log GROUP BY g"),
     ],
 )
