@@ -181,6 +181,12 @@ class Lookup:
             found[candidates] = self.find(taken, len(candidates)) >= 0
         return from_numpy(found)
 
+    @property
+    def members(self) -> Sequence[Members | None]:
+        """Return what tells of each column's values which are in no row of the set; None for columns without it. Of a
+        set of one column it tells which values are in it."""
+        return self._members
+
     @cached_property
     def _members(self) -> Sequence[Members | None]:
         """A bit for each number of a narrow span, of each column of integers or days; None for the other

@@ -104,6 +104,11 @@ class Members:
         found = (self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & 1 == 1
         return from_numpy(_without_null(found, column, absent=False))
 
+    def keep(self, column: pa.Array, kept: np.ndarray) -> None:
+        """Keep in `kept`, a bit for each row in words of 64 bits, the rows whose value the set has. Needs the library."""
+        numbers = self.numbers
+        compiled.keep_members(_described(column), numbers.low, numbers.span, self.bits, kept)
+
 
 @dataclass(frozen=True)
 class Codes:

@@ -26,6 +26,13 @@ def find_members(values: ColumnValues, low: int, span: int, bits: np.ndarray) ->
     return members
 
 
+def keep_members(
+    values: ColumnValues, low: int, span: int, bits: np.ndarray, kept: np.ndarray
+) -> None:
+    """Keep in `kept`, a bit for each row in words of 64 bits, the rows whose value is marked; no row that is NULL."""
+    kernels().olapdb_keep_members(*values.column, values.rows, low, span, bits, kept)
+
+
 def find_numbers(values: ColumnValues, low: int, span: int, table: np.ndarray) -> np.ndarray:
     """Return the entry of `table`, int32, for each row's value; -1 for NULL. int64."""
     codes = empty(values.rows, np.int64)

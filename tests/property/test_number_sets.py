@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from olapdb.compute.hash_table import Lookup
 from olapdb.config import tuning
 from olapdb.functions import parse_type
-from olapdb.native.library import without_kernels
+from olapdb.native.library import library, without_kernels
 from tests.property.test_kernels import INTEGERS, array_of
 
 pytestmark = pytest.mark.feature("select")
@@ -51,6 +51,25 @@ def test_codes_and_members(compiled: bool, drawn: tuple[pa.Array, pa.Array]) -> 
             expected = Lookup([values], len(values), keeps_rows=True).find([column], rows)
     np.testing.assert_array_equal(codes, expected)
     assert members.to_pylist() == (expected >= 0).tolist()
+
+
+@given(drawn=sets(), kept=st.lists(st.integers(0, (1 << 64) - 1), min_size=2, max_size=2))
+def test_kept_rows_are_those_of_the_set(drawn: tuple[pa.Array, pa.Array], kept: list[int]) -> None:
+    """What keeps rows by a set drops those whose value it lacks, NULL among them, and brings none back."""
+    if library() is None:
+        pytest.skip("the kernel has no other form: conditions are evaluated instead")
+    values, column = drawn
+    rows = len(column)
+    lookup = Lookup([values], len(values), keeps_rows=True)
+    (members,) = lookup.members
+    assert members is not None
+    words = np.array(kept, np.uint64)[: -(-rows // 64)]
+    before = np.unpackbits(words.view(np.uint8), bitorder="little")[:rows].astype(bool)
+    expected = before & np.array(lookup.contains([column], rows).to_pylist(), bool)
+    members.keep(column, words)
+    after = np.unpackbits(words.view(np.uint8), bitorder="little")
+    np.testing.assert_array_equal(after[:rows].astype(bool), expected)
+    assert not after[rows:].any()
 
 
 @pytest.mark.parametrize("compiled", [True, False])
