@@ -121,6 +121,11 @@ CODE_TABLE_ROWS_MIN = 4_096
 many rows are looked up at a time and the span has at most so many numbers for each of them, or of the keys. With
 5,000 keys 65,536 rows took 2.9 ms instead of 3.6 ms, 4,096 rows 1.9 ms instead of 1.8 ms."""
 
+RANKED_SPAN_FACTOR = 256
+"""Number the keys of a join that all differ by a bit for each number of their span, where the span has at most so many
+numbers for each key; in place of sorting them by their hashes. TPC-H 9 took 227 ms and not 259 ms, TPC-H 3 65 ms and not
+72 ms."""
+
 JOIN_FILTER_ROWS_MIN = 16_384
 JOIN_FILTER_PASS_PERCENT_MAX = 20
 """Drop rows of a table of at least so many rows by the keys of a join's other side, if at most that
@@ -328,6 +333,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
     {
         "JOIN_ORDER_ROWS_MIN": _NEVER,
         "MEMBER_TABLE_BYTES_MAX": 0,
+        "RANKED_SPAN_FACTOR": 0,
         "CODE_TABLE_ROWS_MIN": _NEVER,
         "CODED_JOIN_ROWS_MAX": -1,
         "SHARED_BYTES_MAX": -1,
@@ -385,6 +391,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
     {
         "JOIN_ORDER_ROWS_MIN": 0,
         "MEMBER_TABLE_BYTES_MAX": 1 << 23,
+        "RANKED_SPAN_FACTOR": 1 << 40,
         "CODE_TABLE_ROWS_MIN": 1,
         "JOIN_FILTER_ROWS_MIN": 0,
         "LEFT_FIRST_FACTOR": 0,

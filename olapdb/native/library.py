@@ -72,6 +72,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_mark_members": (None, (_INT, _POINTER, _LONG, _WORD, _POINTER)),
     "olapdb_find_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
     "olapdb_keep_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
+    "olapdb_rank_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, *[_POINTER] * 3)),
     "olapdb_find_numbers": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
     "olapdb_combine_decimals": (
         _INT,

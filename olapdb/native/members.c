@@ -105,6 +105,28 @@ EXPORT void olapdb_keep_members(int type, const void *values, const uint8_t *val
 #undef LOOP
 }
 
+/* Write for each row how many members are less than its value, -1 for NULL and for a value that is none. `bits` is as
+ * above, in words of 64; `ranks` has the number of members before each word. */
+EXPORT void olapdb_rank_members(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,
+                                uint64_t low, uint64_t span, const uint64_t *bits, const int32_t *ranks,
+                                int64_t *codes) {
+#define LOOP(NAME, T)                                                                               \
+    case NAME:                                                                                      \
+        for (int64_t row = 0; row < rows; row++) {                                                  \
+            uint64_t at = OFFSET(T);                                                                \
+            if (row % 64 == 0) PREFETCH_AFTER((const T *)values + row);                             \
+            at = at < span ? at : span;                                                             \
+            uint64_t word = bits[at >> 6], before = word & (((uint64_t)1 << (at & 63)) - 1);        \
+            codes[row] = word >> (at & 63) & 1 ? ranks[at >> 6] + __builtin_popcountll(before) : -1; \
+        }                                                                                           \
+        break;
+    FOR_NUMBERS(LOOP)
+#undef LOOP
+    if (validity != NULL)
+        for (int64_t row = 0; row < rows; row++)
+            if (!is_valid(validity, bit, row)) codes[row] = -1;
+}
+
 /* Write the code of each row's value, -1 for NULL and for a value that the set lacks. `table` has the code of
  * each number of the span, and a -1 behind the last. */
 EXPORT void olapdb_find_numbers(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,

@@ -86,6 +86,36 @@ def test_members_of_pairs(compiled: bool, drawn: list[tuple[int, int]]) -> None:
     assert len(none) == 0
 
 
+def _as_numbers(column: pa.Array) -> pa.Array:
+    """Return days as numbers: Python's dates have fewer of them."""
+    return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@given(drawn=sets())
+def test_values_that_differ_are_numbered_in_their_order(
+    compiled: bool, drawn: tuple[pa.Array, pa.Array]
+) -> None:
+    """Each value that is found leads to its row, as without the numbers, and all others to none."""
+    values, column = drawn[0].unique(), drawn[1]
+    with (
+        nullcontext() if compiled else without_kernels(),
+        patch.multiple(tuning, INDEXED_VALUES_MIN=1, RANKED_SPAN_FACTOR=1 << 40),
+    ):
+        lookup = Lookup([values], len(values), keeps_rows=True)
+        codes = lookup.find([column], len(column))
+        members = lookup.contains([column], len(column))
+    assert lookup.order is not None
+    assert lookup.count == len(values)
+    values, column = (_as_numbers(one) for one in (values, column))
+    ascending = values.take(pa.array(lookup.order)).to_pylist()
+    assert ascending == sorted(ascending)
+    row_of = {value: row for row, value in enumerate(values.to_pylist())}
+    rows = [None if code < 0 else int(lookup.order[code]) for code in codes]
+    assert rows == [row_of.get(value) for value in column.to_pylist()]
+    assert members.to_pylist() == (codes >= 0).tolist()
+
+
 def test_codes_of_many_distinct_values_in_the_order_of_their_hashes() -> None:
     values = pa.array(np.random.default_rng(3).permutation(40_000).astype(np.int32))
     column = pa.array(np.arange(-5, 45_000), pa.int32())
