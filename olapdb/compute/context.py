@@ -407,11 +407,13 @@ class ExecutionContext:
         items: Sequence[Item],
         rows: Sequence[int],
         together: Callable[[Sequence[Item]], Sequence[Item]] | None = None,
+        stages: int = 1,
     ) -> Iterator[Answer]:
         """Yield `work(item)` for each item, as `parallel` does, but in the caller's thread if they are expected to
         take little time together (`tuning.ALONE_MICROSECONDS`), judged by the first ones. `rows` has the rows of each.
 
-        `together` then puts items together.
+        `together` then puts items together. The work is that of so many operators, each of which has its own cost for
+        an item.
 
         Threads take turns in the interpreter, and each turn wakes one that sleeps. The first item also tells how
         many rows are worked on at once."""
@@ -420,27 +422,58 @@ class ExecutionContext:
             return
         alone = work if self.profile is None else self.profile.task(work)
         # What the first of many small items computes for all of them, as of a dictionary, counts once.
-        judged = 2 if rows[1] <= 2 * rows[0] else 1
-        row_microseconds = math.inf
-        for item, item_rows in zip(items[:judged], rows, strict=False):
+        judged_min = 2 if rows[1] <= 2 * rows[0] else 1
+        own = tuning.TASK_MICROSECONDS + tuning.STAGE_MICROSECONDS * (stages - 1)
+        left, row_microseconds, is_long = sum(rows), math.inf, self.threads > 1
+        judged = 0
+        for judged, (item, item_rows) in enumerate(zip(items, rows, strict=True), 1):
             self.check()
             started = time.perf_counter()
             answer = alone(item)
             microseconds = 1e6 * (time.perf_counter() - started)
-            own_microseconds = max(microseconds - tuning.TASK_MICROSECONDS, 0.0)
+            own_microseconds = max(microseconds - own, 0.0)
             row_microseconds = min(row_microseconds, own_microseconds / max(item_rows, 1))
+            left -= item_rows
             yield answer
+            if judged < judged_min:
+                continue
+            expected = row_microseconds * left
+            shortest = tuning.ALONE_TASK_MICROSECONDS * (len(items) - judged)
+            limit = max(tuning.ALONE_MICROSECONDS, shortest)
+            is_long = is_long and expected > limit
+            # A first item of few rows says little: where it leaves that open, the second one decides.
+            if not is_long or judged > judged_min or expected > tuning.UNSURE_FACTOR * limit:
+                break
         if row_microseconds:
             self.rows_at_once = int(tuning.BATCH_MICROSECONDS / row_microseconds)
         others = items[judged:]
-        expected = row_microseconds * sum(rows[judged:])
-        shortest = tuning.ALONE_TASK_MICROSECONDS * len(others)
-        if self.threads > 1 and expected > max(tuning.ALONE_MICROSECONDS, shortest):
+        if is_long:
             yield from self.parallel(work, others)
             return
         for item in others if together is None else together(others):
             self.check()
             yield alone(item)
+
+    def parallel_if_slow(
+        self, work: Callable[[Item], Answer], items: Iterable[Item]
+    ) -> Iterator[Answer]:
+        """Yield `work(item)` for each of some small items, as `parallel` does, but in the caller's thread until they have
+        taken a while (`tuning.ALONE_FIRST_MICROSECONDS`)."""
+        alone = work if self.profile is None else self.profile.task(work)
+        source = iter(items)
+        try:
+            seconds_left = tuning.ALONE_FIRST_MICROSECONDS / 1e6
+            for item in source:
+                self.check()
+                started = time.perf_counter()
+                answer = alone(item)
+                seconds_left -= time.perf_counter() - started
+                yield answer
+                if seconds_left < 0 and self.threads > 1:
+                    break
+            yield from self.parallel(work, source)
+        finally:
+            close_iterator(source)
 
     def _threads(self) -> ThreadPool:
         """Return the query's thread pool, made on first use."""

@@ -1,7 +1,7 @@
 """A set of rows to look up other rows in: the build side of a join, the set of an IN.
 
 For few distinct rows Arrow builds a hash table for every batch.  For many, an index by hashes is built
-once (`hash_index`).  Rows with arrays or maps are encoded again together with each batch.
+once (`hash_index`); for integers that all differ, in a narrow span, a bit for each number of it (`number_set`).  Rows with arrays or maps are encoded again together with each batch.
 """
 
 from __future__ import annotations
@@ -80,7 +80,11 @@ class Lookup:
         rows_without_null = None
         if self.has_null and not matches_null:
             rows_without_null = np.flatnonzero(~any_null(columns, rows))
-        grouped = _grouped(columns, rows, rows_without_null, threads or cores())
+        self._ranked = None if self.has_null else _ranked(columns, rows)
+        if self._ranked is None:
+            grouped = _grouped(columns, rows, rows_without_null, threads or cores())
+        else:
+            grouped = group_by_code(self._ranked.rank(columns[0]), rows)
         self.count = grouped.count
         self.starts = grouped.starts
         self.order = grouped.order if keeps_rows else None
@@ -94,7 +98,9 @@ class Lookup:
         self._has_looked_for_codes = False
         self._index: HashIndex | None = None
         self._steps: list[_LookupStep] | None = None
-        if grouped.hashes is not None:
+        if self._ranked is not None:
+            pass
+        elif grouped.hashes is not None:
             leaves = _hashed_leaves(self._columns)
             self._index = HashIndex.of(
                 grouped.hashes, leaves, self._at, without_null=not matches_null
@@ -133,6 +139,9 @@ class Lookup:
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """Return the code of each row, -1 if the set lacks the row; int64, shape (rows,)."""
+        if self._ranked is not None:
+            (column,), arrow = columns, self._columns[0].type
+            return self._ranked.rank(column if column.type == arrow else column.cast(arrow))
         numbered = self._numbered(columns, rows)
         if numbered is not None:
             return numbered.find(columns[0])
@@ -181,6 +190,12 @@ class Lookup:
             found[candidates] = self.find(taken, len(candidates)) >= 0
         return from_numpy(found)
 
+    @property
+    def members(self) -> Sequence[Members | None]:
+        """Return what tells of each column's values which are in no row of the set; None for columns without it. Of a
+        set of one column it tells which values are in it."""
+        return self._members
+
     @cached_property
     def _members(self) -> Sequence[Members | None]:
         """A bit for each number of a narrow span, of each column of integers or days; None for the other
@@ -191,6 +206,8 @@ class Lookup:
 
     def _members_of(self, column: int) -> Members | None:
         """Return a bit for each number of a column's span; None for other types and wide spans."""
+        if self._ranked is not None:
+            return self._ranked
         values = self.values(column)
         numbers = NumberSet.of(values.drop_null() if values.null_count else values)
         return None if numbers is None else numbers.members()
@@ -227,6 +244,8 @@ class Lookup:
     @property
     def rescans_for_each_batch(self) -> bool:
         """Return whether `find` passes over the whole set for each batch."""
+        if self._ranked is not None:
+            return False
         return (
             self._steps is None if self.count < tuning.INDEXED_VALUES_MIN else self._index is None
         )
@@ -320,6 +339,18 @@ class _Values:
         matches = pc.fill_null(pc.index_in(column, value_set=self.values), _MISSING)
         positions: np.ndarray = to_numpy(matches).astype(np.int64)
         return positions
+
+
+def _ranked(columns: Sequence[pa.Array], rows: int) -> Members | None:
+    """Return the set of many integers or days without NULL, all of which differ, in a narrow span: their order is their
+    number. None for other columns."""
+    if len(columns) != 1 or rows < tuning.INDEXED_VALUES_MIN or rows > np.iinfo(np.int32).max:
+        return None
+    numbers = NumberSet.of(columns[0])
+    if numbers is None or numbers.span < rows or numbers.span > tuning.RANKED_SPAN_FACTOR * rows:
+        return None
+    members = numbers.members()
+    return members if members is not None and members.count == rows else None
 
 
 def _grouped(

@@ -1,7 +1,7 @@
 """Integers and days of a set that lie in a narrow span, to be found without hashing.
 
 `members` asks whether the set has a value: a bit for each number of the span. `codes` asks which value of the
-set it is: a number for each.
+set it is: a number for each. The members before each word of bits, counted, say which value it is in ascending order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NumberSet:
         """Return a bit for each number of the span; None if it is too wide."""
         if self.span > 8 * tuning.MEMBER_TABLE_BYTES_MAX:
             return None
-        bits = np.zeros(self.span // 8 + 1, np.uint8)
+        bits = np.zeros(8 * (self.span // 64 + 1), np.uint8)
         if library() is not None:
             compiled.mark_members(_described(self.values), self.low, bits)
         else:
@@ -89,6 +89,28 @@ class Members:
         """Return how many numbers the set has."""
         return int(np.bitwise_count(self.bits).sum())
 
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Return how many numbers the set has before each 64 of the span; int32."""
+        counts = np.bitwise_count(self.bits.view(np.uint64))
+        ranks: np.ndarray = np.cumsum(counts, dtype=np.int32) - counts
+        return ranks.astype(np.int32, copy=False)
+
+    def rank(self, column: pa.Array) -> np.ndarray:
+        """Return for each value of a column of the set's type how many numbers of the set are less; -1 where the set
+        lacks it, and for NULL. int64."""
+        numbers = self.numbers
+        if library() is not None and len(column):
+            return compiled.rank_members(
+                _described(column), numbers.low, numbers.span, self.bits, self.ranks
+            )
+        at = numbers._offsets(column)
+        words = self.bits.view(np.uint64)[at >> np.uint64(6)]
+        bit = np.uint64(1) << (at & np.uint64(63))
+        before = np.bitwise_count(words & (bit - np.uint64(1))).astype(np.int64)
+        codes = np.where(words & bit, self.ranks[at >> np.uint64(6)] + before, -1)
+        return _without_null(codes, column, absent=-1)
+
     @property
     def share(self) -> float:
         """Return which part of the span's numbers the set has."""
@@ -103,6 +125,11 @@ class Members:
         at = numbers._offsets(column)
         found = (self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & 1 == 1
         return from_numpy(_without_null(found, column, absent=False))
+
+    def keep(self, column: pa.Array, kept: np.ndarray) -> None:
+        """Keep in `kept`, a bit for each row in words of 64 bits, the rows whose value the set has. Needs the library."""
+        numbers = self.numbers
+        compiled.keep_members(_described(column), numbers.low, numbers.span, self.bits, kept)
 
 
 @dataclass(frozen=True)

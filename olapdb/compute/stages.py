@@ -49,17 +49,23 @@ class Chain(Generic[Made]):
     """The rows of each item, where they are known."""
     together: Together | None = None
     """Puts items together, where the rows are known and one thread does all."""
+    stages: int = 1
+    """How many works are done for each item."""
 
     def then(self, work: Callable[[Made], Answer]) -> Chain[Answer]:
         """Return the chain with one more work."""
         below = self.work
-        return Chain(self.items, lambda item: work(below(item)), self.rows, self.together)
+        return Chain(
+            self.items, lambda item: work(below(item)), self.rows, self.together, self.stages + 1
+        )
 
     def run(self, context: ExecutionContext) -> Iterator[Made]:
         """Yield what is made of each item, in their order, by threads where that pays."""
         if self.rows and isinstance(self.items, Sequence):
-            return context.parallel_if_long(self.work, self.items, self.rows, self.together)
-        return context.parallel(self.work, self.items)
+            return context.parallel_if_long(
+                self.work, self.items, self.rows, self.together, self.stages
+            )
+        return context.parallel_if_slow(self.work, self.items)
 
 
 class Stage(Iterator[pa.RecordBatch]):
@@ -190,6 +196,21 @@ def chain_of(rows: Iterable[Any], stack: ExitStack) -> Chain[Iterable[pa.RecordB
     """Return the chain that makes the rows; of rows that no stage makes, each batch by itself."""
     rows = begun(rows, stack)
     return rows.chain(stack) if isinstance(rows, Stage) else Chain(rows, lambda batch: (batch,))
+
+
+def all_batches(
+    rows: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield all batches, for a caller that takes every one: a thread does all stages of a task, and no batch waits
+    between two of them."""
+    with ExitStack() as stack:
+        batches = begun(rows, stack)
+        if not isinstance(batches, Stage):
+            yield from batches
+            return
+        for made in batches.chain(stack).then(list).run(context):
+            for batch in made:
+                yield from cut(batch, context.batch_rows)
 
 
 def checked(batches: Iterator[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:

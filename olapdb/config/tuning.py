@@ -125,6 +125,11 @@ CODE_TABLE_ROWS_MIN = 4_096
 many rows are looked up at a time and the span has at most so many numbers for each of them, or of the keys. With
 5,000 keys 65,536 rows took 2.9 ms instead of 3.6 ms, 4,096 rows 1.9 ms instead of 1.8 ms."""
 
+RANKED_SPAN_FACTOR = 256
+"""Number the keys of a join that all differ by a bit for each number of their span, where the span has at most so many
+numbers for each key; in place of sorting them by their hashes. TPC-H 9 took 227 ms and not 259 ms, TPC-H 3 65 ms and not
+72 ms."""
+
 JOIN_FILTER_ROWS_MIN = 16_384
 JOIN_FILTER_PASS_PERCENT_MAX = 20
 """Drop rows of a table of at least so many rows by the keys of a join's other side, if at most that
@@ -188,12 +193,22 @@ which costs more than another task does. 16 parts took 2.6 ms instead of 8.0 ms 
 11 ms with 16,384, 27 ms either way with 131,072."""
 
 ALONE_MICROSECONDS = 12_000
-ALONE_TASK_MICROSECONDS = 1_500
+ALONE_TASK_MICROSECONDS = 3_000
 TASK_MICROSECONDS = 450
+STAGE_MICROSECONDS = 350
 """Read a table in the query's thread where that is expected to take less than so long, or less than so long a task,
-judged by the first task, of whose time the last is not for its rows. Threads take turns in the interpreter, and a
-turn wakes a thread that sleeps: of 3,145,728 rows, sums took 5.0 ms and not 9.4 ms, a median 9.9 ms and not 13.6 ms,
-a GROUP BY with a condition 12 ms and not 13 ms; what takes 35 ms takes 25 ms with two threads."""
+judged by the first tasks. TASK_MICROSECONDS of their time is not for rows, and STAGE_MICROSECONDS for each operator
+after the first. Threads take turns in the interpreter, and a turn wakes a thread that sleeps: of 3,145,728 rows, sums took 5.0 ms and not 9.4 ms, a median 9.9 ms and not 13.6 ms,
+a GROUP BY with a condition 12 ms and not 13 ms; what takes 35 ms takes 25 ms with two threads. Tasks of many operators and
+few rows that remain mostly interpret: TPC-H 7 took 66 ms, and with threads 97 ms."""
+
+UNSURE_FACTOR = 10
+"""Judge by the second task, too, where the first one lets expect up to so many times that time: a first task of few rows
+overrates what a row costs. TPC-H 3 took 60 ms and not 70 ms."""
+
+ALONE_FIRST_MICROSECONDS = 6_000
+"""Work on batches that come one by one in the query's thread until they have taken so long. TPC-H 11 took 12 ms and not
+24 ms; a batch that takes longer than this delays the threads by itself alone."""
 
 BATCH_MICROSECONDS = 30_000
 SLOW_BATCH_ROWS = 8_192
@@ -322,6 +337,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
     {
         "JOIN_ORDER_ROWS_MIN": _NEVER,
         "MEMBER_TABLE_BYTES_MAX": 0,
+        "RANKED_SPAN_FACTOR": 0,
         "CODE_TABLE_ROWS_MIN": _NEVER,
         "CODED_JOIN_ROWS_MAX": -1,
         "SHARED_BYTES_MAX": -1,
@@ -380,6 +396,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
     {
         "JOIN_ORDER_ROWS_MIN": 0,
         "MEMBER_TABLE_BYTES_MAX": 1 << 23,
+        "RANKED_SPAN_FACTOR": 1 << 40,
         "CODE_TABLE_ROWS_MIN": 1,
         "JOIN_FILTER_ROWS_MIN": 0,
         "LEFT_FIRST_FACTOR": 0,
@@ -395,7 +412,10 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "ALONE_MICROSECONDS": 0,
         "ALONE_TASK_MICROSECONDS": 0,
         "TASK_MICROSECONDS": 0,
+        "STAGE_MICROSECONDS": 0,
         "ALONE_TASKS_MIN": 2,
+        "UNSURE_FACTOR": 0,
+        "ALONE_FIRST_MICROSECONDS": 0,
         "BOUNDED_TASK_SHARE": 1,
         "BATCH_MICROSECONDS": 1,
         "SLOW_BATCH_ROWS": 1,

@@ -27,7 +27,7 @@ from olapdb.compute.batches import single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
-from olapdb.compute.stages import Deferred
+from olapdb.compute.stages import Deferred, all_batches
 from olapdb.config import tuning
 from olapdb.execute.operators.join_outputs import restored
 from olapdb.execute.operators.row_filter import cannot_fail
@@ -65,7 +65,7 @@ class JoinFilter:
         if not self.reduces_right:
             return Deferred(lambda _: self._left_rows(start)), right
         join, context = self._join, self._context
-        left, held = start(join.left), RowBuffer(join.left.schema, account)
+        left, held = all_batches(start(join.left), context), RowBuffer(join.left.schema, account)
         bytes_max = min(tuning.HELD_LEFT_BYTES_MAX, context.memory.available_bytes // 8)
         for batch in left:
             context.check()

@@ -71,6 +71,8 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_within": (_LONG, (*_COLUMN, _LONG, _POINTER, _INT, _INT, _POINTER)),
     "olapdb_mark_members": (None, (_INT, _POINTER, _LONG, _WORD, _POINTER)),
     "olapdb_find_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
+    "olapdb_keep_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
+    "olapdb_rank_members": (None, (*_COLUMN, _LONG, _WORD, _WORD, *[_POINTER] * 3)),
     "olapdb_find_numbers": (None, (*_COLUMN, _LONG, _WORD, _WORD, _POINTER, _POINTER)),
     "olapdb_combine_decimals": (
         _INT,
@@ -132,7 +134,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 21
+ABI = 22
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

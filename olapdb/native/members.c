@@ -14,6 +14,8 @@
         LOOP(INT64, int64_t)                                                                        \
         LOOP(UINT64, uint64_t)                                                                      \
     }
+enum { FEW_OF_WORD = 12 };
+
 #define OFFSET(T) ((uint64_t)(int64_t)((const T *)values)[row] - low)
 
 /* Return 64 bytes of 0 or 1 as bits, the first byte as the lowest. A product moves the bits of eight bytes into
@@ -62,6 +64,67 @@ EXPORT void olapdb_find_members(int type, const void *values, const uint8_t *val
         break;
     FOR_NUMBERS(LOOP)
 #undef LOOP
+}
+
+/* Keep in `kept`, a bit for each row from bit 0, the rows whose value the set has. NULL is in no set. Bits behind
+ * the last row become 0. Where few rows of 64 are kept so far, the others are not looked up. */
+EXPORT void olapdb_keep_members(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,
+                                uint64_t low, uint64_t span, const uint8_t *bits, uint64_t *kept) {
+#define LOOP(NAME, T)                                                                               \
+    case NAME:                                                                                      \
+        for (int64_t start = 0; start < rows; start += 64) {                                        \
+            int64_t step = rows - start < 64 ? rows - start : 64;                                   \
+            uint64_t word = kept[start >> 6], found_word = 0;                                       \
+            if (word == 0) continue;                                                                \
+            PREFETCH_AFTER((const T *)values + start);                                              \
+            if (step < 64) word &= ((uint64_t)1 << step) - 1;                                       \
+            if (__builtin_popcountll(word) <= FEW_OF_WORD) {                                        \
+                for (uint64_t left = word; left != 0; left &= left - 1) {                           \
+                    int64_t row = start + __builtin_ctzll(left);                                    \
+                    uint64_t at = OFFSET(T);                                                        \
+                    at = at < span ? at : span;                                                     \
+                    found_word |= (uint64_t)((bits[at >> 3] >> (at & 7)) & 1) << (row - start);     \
+                }                                                                                   \
+            } else {                                                                                \
+                uint8_t found[64] = {0};                                                            \
+                for (int64_t row = start; row < start + step; row++) {                              \
+                    uint64_t at = OFFSET(T);                                                        \
+                    at = at < span ? at : span;                                                     \
+                    found[row - start] = (bits[at >> 3] >> (at & 7)) & 1;                           \
+                }                                                                                   \
+                found_word = packed(found);                                                         \
+            }                                                                                       \
+            word &= found_word;                                                                     \
+            if (validity != NULL)                                                                   \
+                for (uint64_t left = word; left != 0; left &= left - 1)                             \
+                    if (!is_valid(validity, bit, start + __builtin_ctzll(left))) word &= ~(left & -left); \
+            kept[start >> 6] = word;                                                                \
+        }                                                                                           \
+        break;
+    FOR_NUMBERS(LOOP)
+#undef LOOP
+}
+
+/* Write for each row how many members are less than its value, -1 for NULL and for a value that is none. `bits` is as
+ * above, in words of 64; `ranks` has the number of members before each word. */
+EXPORT void olapdb_rank_members(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,
+                                uint64_t low, uint64_t span, const uint64_t *bits, const int32_t *ranks,
+                                int64_t *codes) {
+#define LOOP(NAME, T)                                                                               \
+    case NAME:                                                                                      \
+        for (int64_t row = 0; row < rows; row++) {                                                  \
+            uint64_t at = OFFSET(T);                                                                \
+            if (row % 64 == 0) PREFETCH_AFTER((const T *)values + row);                             \
+            at = at < span ? at : span;                                                             \
+            uint64_t word = bits[at >> 6], before = word & (((uint64_t)1 << (at & 63)) - 1);        \
+            codes[row] = word >> (at & 63) & 1 ? ranks[at >> 6] + __builtin_popcountll(before) : -1; \
+        }                                                                                           \
+        break;
+    FOR_NUMBERS(LOOP)
+#undef LOOP
+    if (validity != NULL)
+        for (int64_t row = 0; row < rows; row++)
+            if (!is_valid(validity, bit, row)) codes[row] = -1;
 }
 
 /* Write the code of each row's value, -1 for NULL and for a value that the set lacks. `table` has the code of

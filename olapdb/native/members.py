@@ -26,6 +26,23 @@ def find_members(values: ColumnValues, low: int, span: int, bits: np.ndarray) ->
     return members
 
 
+def keep_members(
+    values: ColumnValues, low: int, span: int, bits: np.ndarray, kept: np.ndarray
+) -> None:
+    """Keep in `kept`, a bit for each row in words of 64 bits, the rows whose value is marked; no row that is NULL."""
+    kernels().olapdb_keep_members(*values.column, values.rows, low, span, bits, kept)
+
+
+def rank_members(
+    values: ColumnValues, low: int, span: int, bits: np.ndarray, ranks: np.ndarray
+) -> np.ndarray:
+    """Return for each row how many marked numbers are less than its value, -1 where it is not marked or NULL; int64.
+    `ranks`, int32, has the number of marks before each 64 bits."""
+    codes = empty(values.rows, np.int64)
+    kernels().olapdb_rank_members(*values.column, values.rows, low, span, bits, ranks, codes)
+    return codes
+
+
 def find_numbers(values: ColumnValues, low: int, span: int, table: np.ndarray) -> np.ndarray:
     """Return the entry of `table`, int32, for each row's value; -1 for NULL. int64."""
     codes = empty(values.rows, np.int64)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from olapdb.compute.hash_table import Lookup
 from olapdb.config import tuning
 from olapdb.functions import parse_type
-from olapdb.native.library import without_kernels
+from olapdb.native.library import library, without_kernels
 from tests.property.test_kernels import INTEGERS, array_of
 
 pytestmark = pytest.mark.feature("select")
@@ -53,6 +53,25 @@ def test_codes_and_members(compiled: bool, drawn: tuple[pa.Array, pa.Array]) -> 
     assert members.to_pylist() == (expected >= 0).tolist()
 
 
+@given(drawn=sets(), kept=st.lists(st.integers(0, (1 << 64) - 1), min_size=2, max_size=2))
+def test_kept_rows_are_those_of_the_set(drawn: tuple[pa.Array, pa.Array], kept: list[int]) -> None:
+    """What keeps rows by a set drops those whose value it lacks, NULL among them, and brings none back."""
+    if library() is None:
+        pytest.skip("the kernel has no other form: conditions are evaluated instead")
+    values, column = drawn
+    rows = len(column)
+    lookup = Lookup([values], len(values), keeps_rows=True)
+    (members,) = lookup.members
+    assert members is not None
+    words = np.array(kept, np.uint64)[: -(-rows // 64)]
+    before = np.unpackbits(words.view(np.uint8), bitorder="little")[:rows].astype(bool)
+    expected = before & np.array(lookup.contains([column], rows).to_pylist(), bool)
+    members.keep(column, words)
+    after = np.unpackbits(words.view(np.uint8), bitorder="little")
+    np.testing.assert_array_equal(after[:rows].astype(bool), expected)
+    assert not after[rows:].any()
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @given(drawn=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20))
 def test_members_of_pairs(compiled: bool, drawn: list[tuple[int, int]]) -> None:
@@ -65,6 +84,36 @@ def test_members_of_pairs(compiled: bool, drawn: list[tuple[int, int]]) -> None:
         none = Lookup(columns, len(drawn)).contains([c.slice(0, 0) for c in found], 0)
     assert members.to_pylist() == [pair in drawn for pair in pairs]
     assert len(none) == 0
+
+
+def _as_numbers(column: pa.Array) -> pa.Array:
+    """Return days as numbers: Python's dates have fewer of them."""
+    return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@given(drawn=sets())
+def test_values_that_differ_are_numbered_in_their_order(
+    compiled: bool, drawn: tuple[pa.Array, pa.Array]
+) -> None:
+    """Each value that is found leads to its row, as without the numbers, and all others to none."""
+    values, column = drawn[0].unique(), drawn[1]
+    with (
+        nullcontext() if compiled else without_kernels(),
+        patch.multiple(tuning, INDEXED_VALUES_MIN=1, RANKED_SPAN_FACTOR=1 << 40),
+    ):
+        lookup = Lookup([values], len(values), keeps_rows=True)
+        codes = lookup.find([column], len(column))
+        members = lookup.contains([column], len(column))
+    assert lookup.order is not None
+    assert lookup.count == len(values)
+    values, column = (_as_numbers(one) for one in (values, column))
+    ascending = values.take(pa.array(lookup.order)).to_pylist()
+    assert ascending == sorted(ascending)
+    row_of = {value: row for row, value in enumerate(values.to_pylist())}
+    rows = [None if code < 0 else int(lookup.order[code]) for code in codes]
+    assert rows == [row_of.get(value) for value in column.to_pylist()]
+    assert members.to_pylist() == (codes >= 0).tolist()
 
 
 def test_codes_of_many_distinct_values_in_the_order_of_their_hashes() -> None:

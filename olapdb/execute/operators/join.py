@@ -19,7 +19,7 @@ from olapdb.compute.hash_table import Lookup, build_bytes
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.partitions import LEVELS_MAX
-from olapdb.compute.stages import Deferred, Stage, begun
+from olapdb.compute.stages import Deferred, Stage, all_batches, begun
 from olapdb.config import tuning
 from olapdb.errors import NotSupportedError
 from olapdb.execute.join_filters import JoinFilter, Start
@@ -85,6 +85,7 @@ def _joined(
         buffer = RowBuffer(node.right.schema, account)
         budget = SpillBudget("join", context, account)
         key_types = [key.type for key in node.right_keys]
+        right = all_batches(right, context)
         for batch in right:
             context.check()
             if level < IN_MEMORY and buffer.would_exceed(budget, batch, key_types):

@@ -57,6 +57,9 @@ Task = tuple[Piece, ...]
 _TASKS_PER_THREAD_MAX = 4
 """Tasks that are shares of what is left have no fewer rows than such a part of all for each thread."""
 
+_SECOND_TASK_FACTOR = 4
+"""The second task of a chain has at most so many times the rows of the first one: both tell what a row costs."""
+
 _SHARES_OF_LIMIT = 16
 """The part of the query's memory that the rows of a task may take, for each thread."""
 
@@ -167,7 +170,8 @@ class _TaskSize:
         """Count a task of the present size."""
         self._tasks += 1
         if not self._grows:
-            self.rows = max(self.rows, self._rows_max)
+            share = _SECOND_TASK_FACTOR * self.rows if self._tasks == 1 else self._rows_max
+            self.rows = max(self.rows, min(share, self._rows_max))
         elif self._tasks % self._threads == 0:
             self.rows = max(self.rows, min(2 * self.rows, self._rows_max))
 

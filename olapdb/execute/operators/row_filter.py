@@ -1,6 +1,7 @@
 """The rows of a batch that meet the conditions of a scan, as a mask.
 
-What keeps a range of one column's values is found first, by one kernel a column (`compute/value_ranges.py`).
+What keeps a range of one column's values is found first, by one kernel a column (`compute/value_ranges.py`), then what
+keeps the integers of a set, as the keys of a join, by a bit for each number (`compute/number_set.py`): no row is copied for it.
 The other conditions follow in their order.  In a condition of AND and OR alone NULL counts as false:
 so does it in each operand.
 """
@@ -17,6 +18,8 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import rows_only
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.compute.hash_table import Lookup
+from olapdb.compute.number_set import Members
 from olapdb.compute.short_circuit import is_safe
 from olapdb.compute.value_ranges import ValueRange, bounds_as_stored, intersected, range_of
 from olapdb.config import tuning
@@ -25,7 +28,7 @@ from olapdb.functions.kernels.columns import true_positions
 from olapdb.native import selection
 from olapdb.native.library import library
 from olapdb.plan.conditions import conjuncts, disjuncts
-from olapdb.plan.expressions import Expression, inputs_of
+from olapdb.plan.expressions import ColumnRef, Expression, InSubquery, inputs_of
 from olapdb.types.arrow_values import FALSE, from_numpy
 
 _NARROWED_SHARE = 0.5
@@ -75,10 +78,30 @@ class RowFilter:
     ) -> pa.BooleanArray | None:
         """Return the mask; what keeps ranges is found by their kernel."""
         ranges, others = self._ranges
-        within = _within(ranges, batch, kept) if ranges else None
+        sets, not_in_sets = self._sets
+        if not sets:
+            within = _within(ranges, batch, kept) if ranges else None
+        else:
+            others = not_in_sets
+            within = None
+            if all(batch.column(name).type == one.numbers.values.type for name, one in sets):
+                within = _within(ranges, batch, kept, sets)
         if within is None:
             return self._rest(self._parts, batch, kept)
         return self._rest(others, batch, within)
+
+    @cached_property
+    def _sets(self) -> tuple[list[tuple[str, Members]], list[Expression]]:
+        """The columns whose values must be in a set of integers, each with the set, the smallest share first, and the
+        conditions that then are left of those without a range. The sets of several columns leave their condition."""
+        sets: list[tuple[str, Members]] = []
+        left = []
+        for part in self._ranges[1]:
+            found = _sets_of(part, self._context)
+            sets += found
+            if len(found) != 1 or len(part.children()) != 1:
+                left.append(part)
+        return sorted(sets, key=lambda one: one[1].share), left
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
@@ -145,11 +168,25 @@ class RowFilter:
         return meets.fill_null(FALSE) if meets.null_count else meets
 
 
+def _sets_of(condition: Expression, context: ExecutionContext) -> list[tuple[str, Members]]:
+    """Return the columns of an IN whose values must be in a set of integers, each with the set."""
+    if not isinstance(condition, InSubquery) or condition.negated:
+        return []
+    lookup = context.subqueries.get(condition.number)
+    if not isinstance(lookup, Lookup):
+        return []
+    pairs = zip(condition.arguments, lookup.members, strict=True)
+    return [(e.name, one) for e, one in pairs if isinstance(e, ColumnRef) and one is not None]
+
+
 def _within(
-    ranges: Sequence[ValueRange], batch: pa.RecordBatch, before: pa.BooleanArray | None
+    ranges: Sequence[ValueRange],
+    batch: pa.RecordBatch,
+    before: pa.BooleanArray | None,
+    sets: Sequence[tuple[str, Members]] = (),
 ) -> pa.BooleanArray | None:
-    """Return a mask of the rows of `before` (None: all) whose values lie in all ranges; None if a column has
-    no kernel, as a dictionary."""
+    """Return a mask of the rows of `before` (None: all) whose values lie in all ranges, and of the columns in `sets` in
+    their set; None if a column with a range has no kernel, as a dictionary."""
     kept = selection.kept_rows(before, batch.num_rows)
     for one in ranges:
         column = batch.column(one.column)
@@ -161,6 +198,8 @@ def _within(
             kept &= selection.kept_rows(column.is_valid(), batch.num_rows)
         elif selection.keep_between(column, *bounds, kept, outside=one.outside) is None:
             return None
+    for name, members in sets:
+        members.keep(batch.column(name), kept)
     return selection.as_mask(kept, batch.num_rows)
 
 

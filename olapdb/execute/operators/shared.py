@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from olapdb.compute.batches import make_batch
 from olapdb.compute.context import ExecutionContext, SharedRows
+from olapdb.compute.stages import all_batches
 from olapdb.config import tuning
 from olapdb.execute.operators.subqueries import RunNode
 from olapdb.plan.nodes import Shared
@@ -45,7 +46,7 @@ def _kept(
     bytes_max = min(tuning.SHARED_BYTES_MAX, context.memory.available_bytes // _SHARE_OF_MEMORY)
     held, keeps = 0, True
     try:
-        for batch in batches:
+        for batch in all_batches(batches, context):
             if keeps and held + batch.nbytes > bytes_max:
                 keeps = False
                 rows.batches.clear()

@@ -11,12 +11,22 @@ import pytest
 
 import olapdb
 from olapdb.compute.context import ExecutionContext
-from olapdb.compute.stages import Deferred, Stage, begun
+from olapdb.compute.stages import Deferred, Stage, all_batches, begun
 from olapdb.config import tuning
 from olapdb.dbapi.cursor import Cursor
 from olapdb.execute.operators.coded_texts import _Whole
 
 pytestmark = pytest.mark.feature("select")
+
+
+SHORT = (
+    "ALONE_MICROSECONDS",
+    "ALONE_TASK_MICROSECONDS",
+    "TASK_MICROSECONDS",
+    "STAGE_MICROSECONDS",
+    "ALONE_FIRST_MICROSECONDS",
+)
+"""With 0 for each of these no work is too short for threads."""
 
 
 def context_with(threads: int, batch_rows: int = 100) -> ExecutionContext:
@@ -152,11 +162,67 @@ def test_short_work_stays_in_the_thread_of_the_query(monkeypatch: pytest.MonkeyP
     context = context_with(2)
     assert [*context.parallel_if_long(work, range(20), rows)] == [*range(0, 40, 2)]
     assert threads == {threading.get_ident()}
-    for name in ("ALONE_MICROSECONDS", "ALONE_TASK_MICROSECONDS", "TASK_MICROSECONDS"):
+    for name in SHORT:
         monkeypatch.setattr(tuning, name, 0)
     assert [*context.parallel_if_long(work, range(20), rows)] == [*range(0, 40, 2)]
     context.close()
     assert len(threads) > 1
+
+
+def test_a_second_item_decides_where_a_first_one_of_few_rows_leaves_it_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first item costs a lot by itself and says that rows do; the second one, of many rows, costs no more."""
+    threads: set[int] = set()
+
+    def work(item: int) -> int:
+        threads.add(threading.get_ident())
+        now[0] += 0.002
+        return item
+
+    now = [0.0]
+    monkeypatch.setattr("olapdb.compute.context.time.perf_counter", lambda: now[0])
+    rows = [10_000, *[100_000] * 9]
+    context = context_with(2)
+    assert [*context.parallel_if_long(work, range(10), rows)] == [*range(10)]
+    assert threads == {threading.get_ident()}
+    monkeypatch.setattr(tuning, "UNSURE_FACTOR", 0)
+    assert [*context.parallel_if_long(work, range(10), rows)] == [*range(10)]
+    context.close()
+    assert len(threads) > 1
+
+
+def test_batches_that_come_one_by_one_wait_for_threads_only_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[int] = []
+
+    def work(item: int) -> int:
+        threads.append(threading.get_ident())
+        return -item
+
+    context = context_with(2)
+    monkeypatch.setattr(tuning, "ALONE_FIRST_MICROSECONDS", 1 << 62)
+    assert [*context.parallel_if_slow(work, iter(range(9)))] == [*range(0, -9, -1)]
+    assert set(threads) == {threading.get_ident()}
+    threads.clear()
+    monkeypatch.setattr(tuning, "ALONE_FIRST_MICROSECONDS", 0)
+    assert [*context.parallel_if_slow(work, iter(range(9)))] == [*range(0, -9, -1)]
+    context.close()
+    assert threads.count(threading.get_ident()) == 1
+    assert len(threads) == 9
+
+
+def test_all_batches_are_those_of_the_chain() -> None:
+    context = context_with(2)
+    deferred = Begun(context)
+    rows = Stage(context, twice, deferred.rows)
+    expected = [*Stage(context, twice, Begun(context).rows)]
+    batches = all_batches(rows, context)
+    assert deferred.began == []
+    assert [*batches] == expected
+    assert (deferred.began, deferred.ended) == ([True], 1)
+    assert [*all_batches(iter(expected), context)] == expected
 
 
 def test_threads_share_the_texts_of_a_dictionary() -> None:
@@ -233,7 +299,7 @@ QUERIES = (
 def test_threads_change_no_answer(
     cursor: Cursor, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("ALONE_MICROSECONDS", "ALONE_TASK_MICROSECONDS", "TASK_MICROSECONDS"):
+    for name in SHORT:
         monkeypatch.setattr(tuning, name, 0)
     for name in ("MERGED_ROWS_MIN", "MERGED_ELEMENTS_MIN", "SLICED_TEXTS_MIN"):
         monkeypatch.setattr(tuning, name, 1)
