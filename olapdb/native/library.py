@@ -109,6 +109,10 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         _INT,
         (*[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 3),
     ),
+    "olapdb_decode_texts": (
+        _INT,
+        (*[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),
+    ),
     "olapdb_partition_numbers": (None, (_POINTER, _LONG, _WORD, _INT, _INT, _POINTER)),
     "olapdb_partition_order": (None, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),

@@ -1,6 +1,6 @@
 """Decode pages of part files by a kernel, straight into the form that the column cache keeps.
 
-It knows pages as our writer makes them: numbers, dates, times and short Decimals; plain, of a dictionary or as
+It knows pages as our writer makes them: numbers, dates, times, short Decimals and texts; plain, of a dictionary or as
 differences; compressed by LZ4 or not at all.  It reads the pages of a column with one call, verifies their checksums,
 and makes one array of all row groups.  Whatever else is there, and whatever is damaged, is left to Arrow's reader,
 whose errors say what is wrong.
@@ -24,12 +24,15 @@ from olapdb.storage.part_footer import FileColumn, PartFooter, ticks_per_unit
 _PHYSICAL = {"INT32": 1, "INT64": 2, "FLOAT": 4, "DOUBLE": 5}
 _CODECS = {"UNCOMPRESSED": 0, "LZ4": 1}
 _WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
+_FLOATS = ("FLOAT", "DOUBLE")
+_MILLISECONDS = 1000
+"""Of a second: Parquet has none, so that seconds are stored as milliseconds."""
 
 
 @dataclass(frozen=True)
 class ColumnPages:
-    """The pages of a column of a file whose values a kernel decodes to the type `arrow`. `form` and `chunks` are as
-    `native.pages.decode_numbers` takes them; `chunks` has all row groups of the file."""
+    """The pages of a column of a file whose values a kernel decodes to the type `arrow`. `form` and `chunks` are as the
+    functions of `native.pages` take them; `chunks` has all row groups of the file."""
 
     arrow: pa.DataType
     form: np.ndarray
@@ -69,6 +72,8 @@ def column_pages(footer: PartFooter, column: FileColumn) -> ColumnPages | None:
 def decode_pages(source: PageSource, column: ColumnPages, groups: Sequence[int]) -> pa.Array | None:
     """Return the values of some row groups as one array. None if Arrow has to read them."""
     chunks = column.chunks[list(groups)]
+    if pa.types.is_string(column.arrow):
+        return _decode_texts(source, column, chunks)
     decoded = pages.decode_numbers(source.place, chunks, column.form)
     if decoded is None:
         return None
@@ -83,6 +88,17 @@ def decode_pages(source: PageSource, column: ColumnPages, groups: Sequence[int])
         ],
         nulls,
     )
+
+
+def _decode_texts(source: PageSource, column: ColumnPages, chunks: np.ndarray) -> pa.Array | None:
+    """Return the texts of some row groups as one array."""
+    decoded = pages.decode_texts(source.place, chunks, column.form)
+    if decoded is None:
+        return None
+    offsets, texts, validity, nulls = decoded
+    bitmap = None if validity is None or not nulls else pa.py_buffer(validity)
+    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(texts)]
+    return pa.Array.from_buffers(column.arrow, len(offsets) - 1, buffers, nulls)
 
 
 def runs_in_windows(groups: Sequence[int], group_rows: int) -> Iterator[Sequence[int]]:
@@ -101,30 +117,38 @@ def _column_pages(footer: PartFooter, column: FileColumn) -> ColumnPages | None:
     if column.leaf_count != 1 or not footer.metadata.num_row_groups:
         return None
     leaf = footer.metadata.schema.column(column.first_leaf)
-    physical = leaf.physical_type
     arrow = _decoded_type(column)
-    if arrow is None or physical not in _PHYSICAL:
-        return None
-    if leaf.max_repetition_level or leaf.max_definition_level > 1:
-        return None
-    width = int(arrow.bit_width) // 8
-    is_float = pa.types.is_floating(arrow)
-    if width > _WIDTHS[physical] and not pa.types.is_decimal(arrow):
-        return None
-    if is_float != (physical in ("FLOAT", "DOUBLE")) or (
-        (is_float or physical == "INT64") and width != _WIDTHS[physical]
-    ):
+    if arrow is None or leaf.max_repetition_level or leaf.max_definition_level > 1:
         return None
     groups = range(footer.metadata.num_row_groups)
     chunks = [footer.metadata.row_group(group).column(column.first_leaf) for group in groups]
     codec = chunks[0].compression
     if codec not in _CODECS or any(chunk.compression != codec for chunk in chunks):
         return None
-    divisor = 1000 if pa.types.is_timestamp(arrow) and arrow.unit == "s" else 1
-    form = [_PHYSICAL[physical], leaf.max_definition_level, _CODECS[codec], width, divisor]
+    form = _form(leaf.physical_type, arrow, leaf.max_definition_level, _CODECS[codec])
+    if form is None:
+        return None
     return ColumnPages(
         arrow, np.array(form, np.int64), np.array([_place(chunk) for chunk in chunks], np.int64)
     )
+
+
+def _form(
+    physical: str, arrow: pa.DataType, is_optional: int, codec: int
+) -> tuple[int, ...] | None:
+    """Return what a kernel makes of the values of pages, as it takes it. None if it does not know the physical type as
+    that of the column's values."""
+    if pa.types.is_string(arrow):
+        return (is_optional, codec) if physical == "BYTE_ARRAY" else None
+    if physical not in _PHYSICAL or pa.types.is_floating(arrow) != (physical in _FLOATS):
+        return None
+    width, stored_width = int(arrow.bit_width) // 8, _WIDTHS[physical]
+    is_narrow = physical == "INT32" and width < stored_width
+    is_widened = physical == "INT32" and pa.types.is_decimal(arrow)
+    if width != stored_width and not is_narrow and not is_widened:
+        return None
+    divisor = _MILLISECONDS if pa.types.is_timestamp(arrow) and arrow.unit == "s" else 1
+    return _PHYSICAL[physical], is_optional, codec, width, divisor
 
 
 def _place(chunk: object) -> tuple[int, int, int, int]:
@@ -143,7 +167,8 @@ def _decoded_type(column: FileColumn) -> pa.DataType | None:
         return short_form(named) if has_short_form(stored) else None
     is_known = pa.types.is_date32(named) or pa.types.is_timestamp(named)
     is_known = is_known or pa.types.is_integer(named) or pa.types.is_float32(named)
-    if not is_known and not pa.types.is_float64(named):
+    is_known = is_known or pa.types.is_float64(named) or pa.types.is_string(named)
+    if not is_known:
         return None
     if pa.types.is_timestamp(named):
         is_same = pa.types.is_timestamp(stored) and ticks_per_unit(stored, named) is not None
