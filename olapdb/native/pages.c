@@ -63,7 +63,7 @@ static int read_differences(const uint8_t *at, const uint8_t *end, int bytes, in
         }
     }
 #undef STORE
-    return DONE;
+    return cursor.at == end ? DONE : DAMAGED;
 }
 
 /* Write values of the physical type IN as those of the column, OUT, one for each row; 0 where a row has none. */
@@ -162,7 +162,7 @@ static ALWAYS_INLINE int decode_chunk(const Source *source, const Chunk *chunk, 
         }
         values = decoded;
         if (header.encoding == PLAIN) {
-            if (end - page < present * bytes) return DAMAGED;
+            if (end - page != present * bytes) return DAMAGED;
             values = page;
         } else if (header.encoding == DELTA_BINARY_PACKED && form->physical <= PHYSICAL_INT64) {
             if ((problem = read_differences(page, end, (int)bytes, present, decoded))) return problem;

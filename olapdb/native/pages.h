@@ -1,5 +1,6 @@
-/* Pages of Parquet: their headers, levels and encodings. Every length is checked against what is there: a page that is
- * not as our writer makes it gives UNKNOWN or DAMAGED, and the caller reads it with Arrow, which says what is wrong.
+/* Pages of Parquet: their headers, levels and encodings. Every length is checked against what is there, and what is
+ * there must be used up, since no checksum covers the headers. A page that is not as our writer makes it gives UNKNOWN
+ * or DAMAGED, and the caller reads it with Arrow, which says what is wrong.
  * https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift and Encodings.md beside it. */
 
 #ifndef OLAPDB_PAGES_H
@@ -210,14 +211,14 @@ static int read_runs(const uint8_t *at, const uint8_t *end, int width, int64_t c
             if (value_bytes > cursor.end - cursor.at) return DAMAGED;
             for (int64_t byte = 0; byte < value_bytes; byte++) most |= (uint32_t)cursor.at[byte] << 8 * byte;
             cursor.at += value_bytes;
-            if (run > (uint64_t)count) run = (uint64_t)count;
+            if (run > (uint64_t)count) return DAMAGED;
             for (uint64_t row = 0; row < run; row++) to[row] = most;
         }
         if (most >= limit) return DAMAGED;
         to += run;
         count -= (int64_t)run;
     }
-    return DONE;
+    return cursor.at == end ? DONE : DAMAGED;
 }
 
 /* Set the bits from `start` on; `bits` has no other ones set there. */
@@ -259,7 +260,8 @@ static int64_t read_levels(const uint8_t **page, const uint8_t *end, int64_t row
             if (left < 1) return -1;
             level = *cursor.at++;
             if (level > 1) return -1;
-            values = (int64_t)run < rows ? (int64_t)run : rows;
+            values = (int64_t)run;
+            if (values > rows) return -1;
             if (level) {
                 set_bits(validity, start, values);
                 present += values;
@@ -268,7 +270,7 @@ static int64_t read_levels(const uint8_t **page, const uint8_t *end, int64_t row
         start += values;
         rows -= values;
     }
-    return present;
+    return cursor.at == cursor.end ? present : -1;
 }
 
 #endif

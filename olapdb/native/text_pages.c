@@ -39,7 +39,7 @@ static int find_texts(const uint8_t *page, int64_t bytes, int64_t count, Text *t
         texts[row] = (Text){(uint32_t)at, size};
         at += size;
     }
-    return DONE;
+    return at == bytes ? DONE : DAMAGED;
 }
 
 /* Append the texts of a page, plain ones (`codes` NULL) or those of a dictionary. */
@@ -68,7 +68,7 @@ static ALWAYS_INLINE int append_page(Texts *texts, const uint8_t *page, int64_t 
         texts->offsets[texts->rows + row + 1] = (int32_t)texts->used;
     }
     texts->rows += rows;
-    return DONE;
+    return at == bytes ? DONE : DAMAGED;
 }
 
 /* Append the texts of one column of one row group. */
