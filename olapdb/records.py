@@ -75,15 +75,15 @@ class _Method:
         self, make: Callable[[type], Any], first: Callable[..., Any] | None = None
     ) -> None:
         self._make, self._first = make, first
-        self._calls = 0 if first is None else _FIRST_CALLS
+        self._calls = _FIRST_CALLS
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
-        if instance is not None and self._calls > 0:
+        if instance is not None and self._first is not None and self._calls > 0:
             self._calls -= 1  # a decrement that is lost to a race does no harm
-            return partial(self._first, self, instance)  # type: ignore[arg-type]
+            return partial(self._first, self, instance)
         function = self.compiled()
         setattr(self._owner, self._name, function)
         return function.__get__(instance, owner)
@@ -342,7 +342,7 @@ def _first_init(method: _Method, self: Any, /, *arguments: object, **named: obje
         self.__post_init__()
 
 
-def _first_eq(method: _Method, self: object, other: object) -> bool:
+def _first_eq(method: _Method, self: object, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
     names = [f.name for f in _fields_of(method.owner) if f.compare]

@@ -68,7 +68,17 @@ def decode_texts(
     stop = 1  # what the first row group has tells how much room the others need
     while True:
         problem = kernels().olapdb_decode_texts(
-            source, chunks, stop, form, scratch, len(scratch), offsets, texts, room, validity, progress
+            source,
+            chunks,
+            stop,
+            form,
+            scratch,
+            len(scratch),
+            offsets,
+            texts,
+            room,
+            validity,
+            progress,
         )
         done, done_rows, used, nulls = progress.tolist()
         if not problem and done == len(chunks):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from olapdb.functions import parse_type
 from olapdb.functions.kernels.decimal_width import has_short_form, short_form
@@ -151,7 +152,7 @@ def _form(
     return _PHYSICAL[physical], is_optional, codec, width, divisor
 
 
-def _place(chunk: object) -> tuple[int, int, int, int]:
+def _place(chunk: pq.ColumnChunkMetaData) -> tuple[int, int, int, int]:
     """Return where the pages of a column in a row group begin, their bytes, values, and bytes without compression."""
     start = chunk.data_page_offset
     if chunk.has_dictionary_page:

@@ -32,12 +32,7 @@ from olapdb.storage.checksum import (
 from olapdb.storage.column_cache import ChunkKey
 from olapdb.storage.column_chunks import cut_array, may_be_joined, neighbours, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
-from olapdb.storage.page_decoder import (
-    PageSource,
-    column_pages,
-    decode_pages,
-    runs_in_windows,
-)
+from olapdb.storage.page_decoder import PageSource, column_pages, decode_pages, runs_in_windows
 from olapdb.storage.part_footer import (
     FileColumn,
     PartFooter,

@@ -22,12 +22,7 @@ from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.native.library import library, without_kernels
 from olapdb.storage.column_cache import ChunkKey
 from olapdb.storage.column_chunks import neighbours
-from olapdb.storage.page_decoder import (
-    PageSource,
-    column_pages,
-    decode_pages,
-    runs_in_windows,
-)
+from olapdb.storage.page_decoder import PageSource, column_pages, decode_pages, runs_in_windows
 from olapdb.storage.part_footer import FileColumn, PartFooter, file_columns
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.reader import PartReader
@@ -152,10 +147,7 @@ COLUMNS = st.tuples(
     st.integers(0, 1 << 30),
 )
 def test_readers_with_and_without_kernels_agree(
-    columns: list[tuple[str, str, str, float | None]],
-    rows: int,
-    granule: int,
-    seed: int,
+    columns: list[tuple[str, str, str, float | None]], rows: int, granule: int, seed: int
 ) -> None:
     """Parts of our writer: all types, codecs, shapes and shares of NULL, any row groups of them."""
     named, arrays = [], []

@@ -99,7 +99,7 @@ def test_the_first_calls_and_later_ones_do_the_same(options: dict[str, bool]) ->
             lambda derived=derived: derived(a=1) == derived(a=1, hidden=9),
             lambda derived=derived: derived(a=1) == derived(a=2),
             lambda derived=derived, base=base: derived(a=1) == base(a=1),
-            lambda base=base: (hash(base(a=1)) if options.get("frozen") else None),
+            lambda base=base: hash(base(a=1)) if options.get("frozen") else None,
             lambda base=base: base(),
             lambda base=base: base(1, 2, 3),
             lambda base=base: base(a=1, z=2),
