@@ -1,4 +1,4 @@
-"""`dataclass` of the standard library, with methods that are compiled when they are first called.
+"""`dataclass` of the standard library, with methods that are compiled when they have been called a few times.
 
     from dataclasses import field, replace
 
@@ -10,7 +10,7 @@
 
 The standard library compiles up to six methods of each class when its module is imported.  The engine
 has hundreds of such classes, and a process calls few of their methods.  Here a class gets stand-ins:
-one compiles its method, and puts it into the class, when it is first asked for.  Later calls are as
+one does the work of its method for a few calls, then compiles it and puts it into the class.  Later calls are as
 fast as usual.
 
 All else is the same: `fields`, `replace`, `asdict`, patterns, pickles, copies and signatures.  Type
@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, field
-from functools import cache
+from functools import cache, partial
 from reprlib import recursive_repr
 from types import CodeType, FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -60,23 +60,45 @@ class _Factory:
 _UNSET = _Factory()
 
 
+_FIRST_CALLS = 6
+"""Calls of a method that do without compiled code: compiling costs as much as some ten of them, and most classes have
+few objects when a process ends or has answered its first query."""
+
+
 class _Method:
-    """A stand-in for a method of a class. It compiles the method and takes its place at first use."""
+    """A stand-in for a method of a class. It compiles the method and takes its place, at the first use of a method
+    without a form `first`, else after a few calls of that."""
 
-    __slots__ = ("_make", "_name", "_owner")
+    __slots__ = ("_calls", "_first", "_make", "_name", "_owner")
 
-    def __init__(self, make: Callable[[type], Any]) -> None:
-        self._make = make
+    def __init__(
+        self, make: Callable[[type], Any], first: Callable[..., Any] | None = None
+    ) -> None:
+        self._make, self._first = make, first
+        self._calls = _FIRST_CALLS
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
+        if instance is not None and self._first is not None and self._calls > 0:
+            self._calls -= 1  # a decrement that is lost to a race does no harm
+            return partial(self._first, self, instance)
+        function = self.compiled()
+        setattr(self._owner, self._name, function)
+        return function.__get__(instance, owner)
+
+    def compiled(self) -> Any:
+        """Return the compiled method of the class."""
         function = self._make(self._owner)
         function.__name__, function.__module__ = self._name, self._owner.__module__
         function.__qualname__ = f"{self._owner.__qualname__}.{self._name}"
-        setattr(self._owner, self._name, function)
-        return function.__get__(instance, owner)
+        return function
+
+    @property
+    def owner(self) -> Any:
+        """The class that has the method."""
+        return self._owner
 
 
 def lazy_dataclass(
@@ -160,14 +182,14 @@ def _members(fields: _Fields, frozen: bool, slots: bool, eq: bool) -> dict[str, 
         _FIELDS: fields,
         _PARAMETERS: _FROZEN if frozen else _MUTABLE,
         "__match_args__": tuple(positional),
-        "__init__": _Method(_init),
+        "__init__": _Method(_init, _first_init),
         "__repr__": _Method(_repr),
     }
     if _REPLACE is not None:
         members["__replace__"] = _REPLACE
     if eq:
-        members["__eq__"] = _Method(_eq)
-        members["__hash__"] = _Method(_hash) if frozen else None
+        members["__eq__"] = _Method(_eq, _first_eq)
+        members["__hash__"] = _Method(_hash, _first_hash) if frozen else None
     if frozen:
         members["__setattr__"] = _Method(_setattr)
         members["__delattr__"] = _Method(_delattr)
@@ -283,6 +305,54 @@ def _init(cls: type) -> Any:
     function.__annotations__ = {f.name: f.type for f in fields if f.init}
     function.__annotations__["return"] = None
     return function
+
+
+def _first_init(method: _Method, self: Any, /, *arguments: object, **named: object) -> None:
+    """Do what the compiled `__init__` does; that says what is wrong with arguments."""
+    cls = method.owner
+    positional: tuple[str, ...] = cls.__match_args__
+    given = dict(zip(positional, arguments))
+    is_usual = len(arguments) <= len(positional) and given.keys().isdisjoint(named)
+    given.update(named)
+    values: list[tuple[str, object]] = []
+    used = 0
+    for f in _fields_of(cls):
+        if f.init and f.name in given:
+            value = given[f.name]
+            used += 1
+            if value is _UNSET and f.default_factory is not MISSING:
+                value = f.default_factory()
+        elif f.default_factory is not MISSING:
+            value = f.default_factory()
+        elif f.init or isinstance(getattr(cls, f.name, None), MemberDescriptorType):
+            value = f.default
+        else:
+            continue
+        if value is not MISSING:
+            values.append((f.name, value))
+        elif f.init:
+            is_usual = False
+    if not is_usual or used != len(given):
+        method.compiled()(self, *arguments, **named)
+        return
+    put = object.__setattr__ if getattr(cls, _PARAMETERS).frozen else setattr
+    for name, value in values:
+        put(self, name, value)
+    if hasattr(cls, "__post_init__"):
+        self.__post_init__()
+
+
+def _first_eq(method: _Method, self: object, other: object) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    names = [f.name for f in _fields_of(method.owner) if f.compare]
+    return tuple(getattr(self, n) for n in names) == tuple(getattr(other, n) for n in names)
+
+
+def _first_hash(method: _Method, self: object) -> int:
+    fields = _fields_of(method.owner)
+    compared = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
+    return hash(tuple(getattr(self, name) for name in compared))
 
 
 def _values(self: str, names: Sequence[str]) -> str:

@@ -107,6 +107,14 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_find_hashes64": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_combine_hashes": (None, (_POINTER, _POINTER, _LONG)),
+    "olapdb_decode_numbers": (
+        _INT,
+        (*[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 3),
+    ),
+    "olapdb_decode_texts": (
+        _INT,
+        (*[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),
+    ),
     "olapdb_partition_numbers": (None, (_POINTER, _LONG, _WORD, _INT, _INT, _POINTER)),
     "olapdb_partition_order": (None, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,9 @@ import pyarrow.parquet as pq
 from olapdb.model.part import ColumnBounds
 from olapdb.model.schema import PastColumn
 from olapdb.records import dataclass
+
+if TYPE_CHECKING:
+    from olapdb.storage.page_decoder import ColumnPages
 
 _FIELD_ID = b"PARQUET:field_id"
 _TYPE_NAME = b"olapdb.type"
@@ -35,13 +39,15 @@ class PartFooter:
     """A verified footer; `columns` by column id.
 
     `known_bounds` has the bounds of columns in each row group, once a condition has asked for them, by
-    column id, type and the table's former columns."""
+    column id, type and the table's former columns. `known_pages` has where the pages of columns are, once they were
+    read, by column id; None for columns that Arrow reads."""
 
     metadata: pq.FileMetaData
     columns: Mapping[int, FileColumn]
     known_bounds: dict[tuple[int, str, tuple[PastColumn, ...]], list[ColumnBounds | None]] = field(
         default_factory=dict
     )
+    known_pages: dict[int, ColumnPages | None] = field(default_factory=dict)
 
     @cached_property
     def group_rows(self) -> tuple[int, ...]:

@@ -30,8 +30,9 @@ from olapdb.storage.checksum import (
     verify_open,
 )
 from olapdb.storage.column_cache import ChunkKey
-from olapdb.storage.column_chunks import may_be_joined, split_column
+from olapdb.storage.column_chunks import cut_array, may_be_joined, neighbours, split_column
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
+from olapdb.storage.page_decoder import PageSource, column_pages, decode_pages, runs_in_windows
 from olapdb.storage.part_footer import (
     FileColumn,
     PartFooter,
@@ -383,8 +384,11 @@ class PartReader:
         if not chunks:
             return as_named(pa.chunked_array([], column.type), column.type_name)
         columns = self._store.cache.columns
-        if len(chunks) == 1 or not self._caches or not may_be_joined(chunks):
+        if len(chunks) == 1 or not may_be_joined(chunks):
             return pa.chunked_array(chunks)
+        if not self._caches:
+            whole = neighbours(chunks)
+            return pa.chunked_array(chunks if whole is None else [whole])
         keys = [ChunkKey(key.column_id, group, key.coded) for group in groups]
         joined = columns.shared.join(columns.file(self._cache_path), keys, chunks)
         return pa.chunked_array([joined])
@@ -437,28 +441,73 @@ class PartReader:
         """Read columns of the file, verify their pages, and keep them in the cache if this reader
         caches. Return the values of each row group by column id, of the type that the file
         names."""
-        leaves = sorted(
-            {leaf for s in columns for leaf in range(s.first_leaf, s.first_leaf + s.leaf_count)}
-        )
         with self._suspecting(), self._open() as source:
             if source.size() != self._part.bytes:
                 raise mismatch(self._part, f"has {source.size()} bytes now")
-            file = pq.ParquetFile(
-                source,
-                metadata=footer.metadata,
-                page_checksum_verification=True,
-                pre_buffer=False,
-                read_dictionary=[s.name for s in columns if s.id in as_dictionaries],
-            )
-            chunks: dict[int, list[pa.Array]] = {column.id: [] for column in columns}
-            for together in _steps(footer, leaves, groups):
-                rows = file.reader.read_row_groups(
-                    list(together), column_indices=leaves, use_threads=use_threads
+            chunks = self._decode_pages(source, footer, columns, groups, as_dictionaries)
+            others = [column for column in columns if column.id not in chunks]
+            if others:
+                chunks |= self._decode_by_arrow(
+                    source, footer, others, groups, as_dictionaries, use_threads
                 )
-                sizes = [footer.metadata.row_group(group).num_rows for group in together]
-                for column in columns:
-                    values = compact_form(as_named(rows.column(column.name), column.type_name))
-                    chunks[column.id] += split_column(values, sizes)
+        return chunks
+
+    def _decode_pages(
+        self,
+        source: pa.NativeFile,
+        footer: PartFooter,
+        columns: Sequence[FileColumn],
+        groups: Sequence[int],
+        as_dictionaries: Collection[int],
+    ) -> dict[int, list[pa.Array]]:
+        """Read those columns whose pages a kernel knows, as `_decode` does. Row groups of a window become one array."""
+        pages = PageSource.of(source)
+        chunks: dict[int, list[pa.Array]] = {}
+        for column in columns if pages is not None else ():
+            known = None if column.id in as_dictionaries else column_pages(footer, column)
+            if known is None or pages is None:
+                continue
+            runs = list(runs_in_windows(groups, footer.group_rows[0]))
+            arrays = [decode_pages(pages, known, run) for run in runs]
+            if any(array is None for array in arrays):
+                continue
+            for run, array in zip(runs, arrays, strict=True):
+                parts = cut_array(array, [footer.group_rows[group] for group in run])
+                chunks.setdefault(column.id, []).extend(parts)
+                if self._caches:
+                    keys = [ChunkKey(column.id, group, False) for group in run]
+                    self._store.cache.columns.keep_whole(self._cache_path, keys, parts)
+        return chunks
+
+    def _decode_by_arrow(
+        self,
+        source: pa.NativeFile,
+        footer: PartFooter,
+        columns: Sequence[FileColumn],
+        groups: Sequence[int],
+        as_dictionaries: Collection[int],
+        use_threads: bool,
+    ) -> dict[int, list[pa.Array]]:
+        """Read columns by Arrow, as `_decode` does."""
+        leaves = sorted(
+            {leaf for s in columns for leaf in range(s.first_leaf, s.first_leaf + s.leaf_count)}
+        )
+        file = pq.ParquetFile(
+            source,
+            metadata=footer.metadata,
+            page_checksum_verification=True,
+            pre_buffer=False,
+            read_dictionary=[s.name for s in columns if s.id in as_dictionaries],
+        )
+        chunks: dict[int, list[pa.Array]] = {column.id: [] for column in columns}
+        for together in _steps(footer, leaves, groups):
+            rows = file.reader.read_row_groups(
+                list(together), column_indices=leaves, use_threads=use_threads
+            )
+            sizes = [footer.metadata.row_group(group).num_rows for group in together]
+            for column in columns:
+                values = compact_form(as_named(rows.column(column.name), column.type_name))
+                chunks[column.id] += split_column(values, sizes)
         for column in columns if self._caches else ():
             coded = column.id in as_dictionaries
             keys = [ChunkKey(column.id, group, coded) for group in groups]

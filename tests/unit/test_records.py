@@ -1,4 +1,4 @@
-"""Dataclasses whose methods are compiled at their first call behave as those of the standard library."""
+"""Dataclasses whose methods are compiled after their first calls behave as those of the standard library."""
 
 from __future__ import annotations
 
@@ -85,6 +85,38 @@ def test_values_equal_those_of_the_standard_library(options: dict[str, bool]) ->
             )
         )
     assert facts[0] == facts[1]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_first_calls_and_later_ones_do_the_same(options: dict[str, bool]) -> None:
+    """A method is compiled after some calls: those before it behave as the compiled one does."""
+    seen = []
+    for decorator in (dataclasses.dataclass, lazy_dataclass):
+        base, derived = classes(decorator, **options)
+        calls: list[Callable[[], Any]] = [
+            lambda derived=derived: derived(a=1, b="x", c=[2], named=1.5, hidden=5),
+            lambda derived=derived: derived(a=1),
+            lambda derived=derived: derived(a=1) == derived(a=1, hidden=9),
+            lambda derived=derived: derived(a=1) == derived(a=2),
+            lambda derived=derived, base=base: derived(a=1) == base(a=1),
+            lambda base=base: hash(base(a=1)) if options.get("frozen") else None,
+            lambda base=base: base(),
+            lambda base=base: base(1, 2, 3),
+            lambda base=base: base(a=1, z=2),
+            lambda base=base: base(1, a=1),
+            lambda derived=derived: derived(a=1, later={}),
+        ]
+        answers: list[list[object]] = []
+        for _ in range(12):
+            answers.append([])
+            for call in calls:
+                try:
+                    answers[-1].append(repr(call()))
+                except TypeError as error:
+                    answers[-1].append(str(error))
+        assert all(answer == answers[0] for answer in answers)
+        seen.append(answers[0])
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("slots", [False, True])
