@@ -78,6 +78,12 @@ ROWS_PER_JOINED_GROUP_MAX = 4
 """Group batches together, up to so many rows, after one that had so many groups, and at most so many rows a
 group. 3,000,000 rows of 150,000 users took half of the CPU of batches of 131,072 rows."""
 
+DIVISION_ROWS = 1 << 16
+DIVIDED_GROUPS_MIN = 1 << 18
+DIVIDED_BYTES_MAX = 1 << 28
+"""Divide the rows of a GROUP BY, or so many groups of partials, by a hash, and group so many of them at a time; after so
+many bytes of rows, see whether they still have few repeats. TODO"""
+
 ORDERED_ROWS_TRIED = 1_024
 """Look at so many rows first to see whether rows are in order already. Of rows in no order a few tell; those of a sorted
 part are all compared anyway, so the number hardly matters: 1,048,576 rows took 101 to 104 ms with 16 to all."""
@@ -339,6 +345,8 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "JOINED_BATCH_ROWS_MAX": 0,
         "JOINED_GROUPS_MIN": _NEVER,
         "ROWS_PER_JOINED_GROUP_MAX": 1,
+        "DIVISION_ROWS": _NEVER,
+        "DIVIDED_GROUPS_MIN": _NEVER,
         "RADIX_SORT_ROWS_MIN": _NEVER,
         "TOP_ROWS_MIN": _NEVER,
         "TOP_SAMPLE_PER_ROW": _NEVER,
@@ -403,6 +411,9 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "MERGE_ROWS_MIN": 2,
         "JOINED_BATCH_ROWS_MAX": 7,
         "JOINED_GROUPS_MIN": 0,
+        "DIVISION_ROWS": 1,
+        "DIVIDED_GROUPS_MIN": 1,
+        "DIVIDED_BYTES_MAX": 1,
         "ROWS_PER_JOINED_GROUP_MAX": _NEVER,
         "RADIX_SORT_ROWS_MIN": 2,
         "TOP_ROWS_MIN": 1,

@@ -112,7 +112,7 @@ def merge_partials(
     What is codes of one dictionary in all partials is merged by these, which need no hashing of texts."""
     partials = _of_one_form(partials, calls)
     rows = sum(partial.groups for partial in partials)
-    keys = [_joined([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
+    keys = [joined_column([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
     codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
     union = factorise(codes, rows, threads=threads)
     first = from_values(union.first, pa.int64())
@@ -164,7 +164,7 @@ def _elements_of_sets(partial: Partial) -> list[pa.Array]:
     return [states.values if is_coded_set(states) else states for states in partial.states]
 
 
-def _joined(keys: Sequence[pa.Array]) -> pa.Array:
+def joined_column(keys: Sequence[pa.Array]) -> pa.Array:
     """Return the values of a key in several partials, which have one dictionary if they are codes."""
     first = keys[0]
     if isinstance(first, pa.DictionaryArray):

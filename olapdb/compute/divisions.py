@@ -1,0 +1,129 @@
+"""Rows divided by a hash of their keys: equal keys are in one division, which a thread can group by itself.
+
+A batch is written division after division, so that those next to each other are a slice of it:
+
+rows of batch 1   | division 0 | division 1 | … | division 127 |
+rows of batch 2   | division 0 | division 1 | … | division 127 |
+
+The groups of a division need not be merged with those of others, and its hash table stays in a processor's cache
+(radix partition: Manegold, Boncz, Kersten 2002)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.spill.partitions import SALT, key_hashes
+from olapdb.config import tuning
+from olapdb.functions.kernels.hashing import mix
+from olapdb.native import narrowing
+from olapdb.native import partitions as compiled
+from olapdb.native.library import library
+from olapdb.native.memory import empty
+from olapdb.native.values import as_integers, values_of
+from olapdb.records import dataclass
+from olapdb.types.arrow_values import from_numpy
+
+BITS = 7
+DIVISIONS = 1 << BITS
+
+
+@dataclass(frozen=True)
+class DividedRows:
+    """Columns of equal length whose rows are ordered by division: division d is the rows from `starts[d]` up to
+    `starts[d + 1]`, in the order in which they came."""
+
+    columns: list[pa.Array]
+    starts: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return int(self.starts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the rows, without dictionaries."""
+        return sum(int(_indices(column).nbytes) for column in self.columns)
+
+    def slices(self, first: int, last: int) -> list[pa.Array]:
+        """Return the rows of the divisions from `first` up to `last`, excluded."""
+        start, stop = int(self.starts[first]), int(self.starts[last])
+        return [_slice(column, start, stop - start) for column in self.columns]
+
+
+def divided(columns: Sequence[pa.Array], keys: Sequence[pa.Array], rows: int) -> DividedRows:
+    """Return columns divided by keys of the same length; dictionaries are divided, and hashed, as codes."""
+    shift = 64 - BITS
+    hashes = key_hashes([_indices(key) for key in keys])
+    if library() is None:
+        spread = mix(hashes ^ np.uint64(SALT)) >> np.uint64(shift)
+        numbers = spread.astype(np.uint8)
+        counts = np.bincount(numbers, minlength=DIVISIONS)
+    else:
+        numbers = compiled.partition_numbers(hashes, SALT, shift, BITS)
+        counts = np.zeros(DIVISIONS, np.int64)
+        narrowing.partition_counts(numbers, counts)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    order: list[pa.Array] = []
+
+    def moved(column: pa.Array) -> pa.Array:
+        """Return the values of a column, division after division."""
+        if isinstance(column, pa.DictionaryArray):
+            codes = moved(column.indices)
+            return pa.DictionaryArray.from_arrays(codes, column.dictionary, safe=False)
+        scattered = _scattered(column, numbers, starts)
+        if scattered is not None:
+            return scattered
+        if not order:
+            order.append(from_numpy(_order(numbers)))
+        return column.take(order[0])
+
+    return DividedRows([moved(column) for column in columns], starts)
+
+
+def ranges(starts: Sequence[np.ndarray]) -> list[tuple[int, int]]:
+    """Return ranges of divisions, of some `tuning.DIVISION_ROWS` rows each, for pieces that are divided at these
+    starts; ranges without rows are left out."""
+    ends = np.sum(starts, axis=0)
+    found: list[tuple[int, int]] = []
+    first = 0
+    for last in range(1, DIVISIONS + 1):
+        rows = ends[last] - ends[first]
+        if rows >= tuning.DIVISION_ROWS or (last == DIVISIONS and rows):
+            found.append((first, last))
+            first = last
+    return found
+
+
+def _slice(column: pa.Array, start: int, rows: int) -> pa.Array:
+    """Return a slice of a column, of nested types as an array of its own: their offsets begin at 0."""
+    found = column.slice(start, rows)
+    return pa.concat_arrays([found]) if pa.types.is_nested(column.type) else found
+
+
+def _indices(column: pa.Array) -> pa.Array:
+    """Return the codes of a dictionary, or the column."""
+    return column.indices if isinstance(column, pa.DictionaryArray) else column
+
+
+def _order(numbers: np.ndarray) -> np.ndarray:
+    """Return the rows, division after division."""
+    if library() is not None:
+        return compiled.partition_order(numbers, DIVISIONS)[0]
+    return np.argsort(numbers, kind="stable")
+
+
+def _scattered(column: pa.Array, numbers: np.ndarray, starts: np.ndarray) -> pa.Array | None:
+    """Return the values of a column of numbers or times without NULL, division after division, written there one
+    by one; None for others, and without the kernels."""
+    values = values_of(column) if library() is not None else None
+    if values is None or values.validity is not None or not values.rows:
+        return None
+    integers = as_integers(values)
+    width = integers.numbers.itemsize
+    places = empty(values.rows * width, np.uint8)
+    narrowing.divide(integers, numbers, 0, width, starts[:-1] * width, places)
+    return pa.Array.from_buffers(column.type, values.rows, [None, pa.py_buffer(places)])
