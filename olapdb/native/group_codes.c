@@ -266,3 +266,86 @@ EXPORT void olapdb_number_texts(const uint8_t *data, const void *offsets, int64_
         progress->row = stop;
     }
 }
+
+/* A column of a key: numbers of a fixed width, or codes. */
+typedef struct {
+    int64_t type;
+    const void *values;
+    const uint8_t *validity;
+    int64_t bit;
+} KeyColumn;
+
+enum { NULL_WORD = 0x5BD1E995 };
+
+/* Add a column to the hashes of the rows from `start` up to `stop`. */
+static ALWAYS_INLINE void add_column(const KeyColumn *column, int64_t start, int64_t stop, uint64_t *hashes) {
+    switch (column->type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = column->values;                                                            \
+        for (int64_t row = start; row < stop; row++) {                                              \
+            uint64_t word = is_valid(column->validity, column->bit, row) ? (uint64_t)typed[row] : NULL_WORD; \
+            hashes[row - start] = mix(hashes[row - start] * 31 + word);                             \
+        }                                                                                           \
+        return;                                                                                     \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+}
+
+/* Return whether two rows have the same value, or null, in a column. */
+static ALWAYS_INLINE int have_one_value(const KeyColumn *column, int64_t left, int64_t right) {
+    if (column->validity != NULL) {
+        int known = is_valid(column->validity, column->bit, left);
+        if (known != is_valid(column->validity, column->bit, right)) return 0;
+        if (!known) return 1;
+    }
+    switch (column->type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: return ((const T *)column->values)[left] == ((const T *)column->values)[right];
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+    return 0;
+}
+
+/* Number rows of `count` columns as `olapdb_number_hashed` numbers keys. A slot of `slots`, of which `capacity` are 0,
+ * has the upper half of a row's hash and, in the lower half, its code + 1. There are fewer than 2^31 rows. */
+EXPORT void olapdb_number_rows(const KeyColumn *columns, int64_t count, int64_t rows, uint64_t *slots,
+                               int64_t capacity, Progress *progress, int64_t *codes, int64_t *firsts) {
+    uint64_t mask = (uint64_t)capacity - 1, hashes[AHEAD];
+    memset(slots, 0, (size_t)capacity * sizeof *slots);
+    for (int64_t code = 0; code < progress->count; code++) {
+        uint64_t hash = 0, place;
+        for (int64_t at = 0; at < count; at++) add_column(columns + at, firsts[code], firsts[code] + 1, &hash);
+        place = hash & mask;
+        while (slots[place] != 0) place = (place + 1) & mask;
+        slots[place] = (hash >> 32 << 32) | (uint64_t)(code + 1);
+    }
+    while (progress->row < rows && progress->count + AHEAD <= count_max(capacity)) {
+        int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows;
+        memset(hashes, 0, sizeof hashes);
+        for (int64_t at = 0; at < count; at++) add_column(columns + at, start, stop, hashes);
+        for (int64_t row = start; row < stop; row++) PREFETCH(&slots[hashes[row - start] & mask]);
+        for (int64_t row = start; row < stop; row++) {
+            uint64_t hash = hashes[row - start], place = hash & mask;
+            int64_t code = -1;
+            for (; slots[place] != 0; place = (place + 1) & mask) {
+                int64_t at = 0, known = (int64_t)(slots[place] & 0xFFFFFFFFu) - 1;
+                if (slots[place] >> 32 != hash >> 32) continue;
+                while (at < count && have_one_value(columns + at, firsts[known], row)) at++;
+                if (at < count) continue;
+                code = known;
+                break;
+            }
+            if (code < 0) {
+                code = progress->count++;
+                slots[place] = (hash >> 32 << 32) | (uint64_t)(code + 1);
+                firsts[code] = row;
+            }
+            codes[row] = code;
+        }
+        progress->row = stop;
+    }
+}

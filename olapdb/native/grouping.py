@@ -200,6 +200,26 @@ def number_keys(keys: np.ndarray, column: pa.Array | None = None) -> tuple[np.nd
     return _number(kernels().olapdb_number_hashed, (keys, *validity), len(keys))
 
 
+def number_rows(columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Number equal rows of several columns of a fixed width by first appearance; return the codes and first rows.
+
+    NULL equals NULL; floats are equal by their bits. Returns None for types without a kernel, and without rows."""
+    found = [values_of(column) for column in columns]
+    values = [as_integers(one) for one in found if one is not None and one.rows]
+    if len(values) < len(columns):
+        return None
+    described = np.array(
+        [
+            (one.type, one.numbers.__array_interface__["data"][0], one.validity or 0, one.bit)
+            for one in values
+        ],
+        np.int64,
+    )
+    rows = values[0].rows
+    assert rows < _TABLE_MAX
+    return _number(kernels().olapdb_number_rows, (described, len(values)), rows, slot_words=1)
+
+
 def _number_texts(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Number texts, binary values or values of fixed width; return the codes and first rows."""
     arrow, buffers = column.type, column.buffers()
@@ -213,7 +233,10 @@ def _number_texts(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _number(
-    kernel: Callable[..., None], column: tuple[object, ...], rows: int
+    kernel: Callable[..., None],
+    column: tuple[object, ...],
+    rows: int,
+    slot_words: int = _SLOT_WORDS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Run a kernel that numbers `rows` rows, with a larger table each time that it is full.
 
@@ -222,7 +245,7 @@ def _number(
     progress = np.array([0, 0, -1], np.int64)
     capacity = _CAPACITY_MIN
     while progress[0] < rows:
-        slots = empty(_SLOT_WORDS * capacity, np.int64)
+        slots = empty(slot_words * capacity, np.int64)
         kernel(*column, rows, slots, capacity, progress, codes, firsts)
         del slots
         # As many keys a row as so far would need this table; most often there are fewer.

@@ -48,6 +48,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         None,
         (_POINTER, _POINTER, _LONG, _LONG, _POINTER, _LONG, _LONG, *_NUMBERING),
     ),
+    "olapdb_number_rows": (None, (_POINTER, _LONG, _LONG, *_NUMBERING)),
     "olapdb_group_totals": (
         _LONG,
         (_POINTER, *[_LONG] * 4, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),
@@ -132,7 +133,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 21
+ABI = 22
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 
