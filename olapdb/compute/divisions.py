@@ -15,10 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.compute.batches import joined_column
+from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.compute.spill.partitions import SALT, key_hashes
 from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import mix
-from olapdb.native import narrowing
+from olapdb.native import grouping, narrowing
 from olapdb.native import partitions as compiled
 from olapdb.native.library import library
 from olapdb.native.memory import empty
@@ -82,6 +84,52 @@ def divided(columns: Sequence[pa.Array], keys: Sequence[pa.Array], rows: int) ->
         return column.take(order[0])
 
     return DividedRows([moved(column) for column in columns], starts)
+
+
+def joined(
+    pieces: Sequence[DividedRows], first: int, last: int
+) -> tuple[list[pa.Array], np.ndarray | None]:
+    """Return the rows of several pieces in the divisions from `first` up to `last`, excluded, and where the rows of
+    each division end; None instead where they are not in the order of their divisions."""
+    compact = _joined_by_division(pieces, first, last) if library() is not None else None
+    if compact is not None:
+        starts = np.sum([piece.starts[first : last + 1] for piece in pieces], axis=0)
+        return compact, starts[1:] - starts[0]
+    columns = zip(*(piece.slices(first, last) for piece in pieces), strict=True)
+    return [joined_column(column) for column in columns], None
+
+
+def _joined_by_division(
+    pieces: Sequence[DividedRows], first: int, last: int
+) -> list[pa.Array] | None:
+    """Return the rows of pieces, division after division; None where a column has NULLs, or is no number or time."""
+    starts = np.stack([piece.starts for piece in pieces])
+    made = []
+    for column in zip(*(piece.columns for piece in pieces), strict=True):
+        values = [values_of(_indices(piece)) for piece in column]
+        known = [as_integers(v).numbers for v in values if v is not None and v.validity is None]
+        if len(known) < len(values):
+            return None
+        numbers = compiled.join_divisions(known, starts, first, last)
+        arrow = _indices(column[0]).type
+        array = pa.Array.from_buffers(arrow, len(numbers), [None, pa.py_buffer(numbers)])
+        if isinstance(column[0], pa.DictionaryArray):
+            array = pa.DictionaryArray.from_arrays(array, column[0].dictionary, safe=False)
+        made.append(array)
+    return made
+
+
+def factorised(keys: Sequence[pa.Array], ends: np.ndarray | None) -> Factorised:
+    """Group rows that `joined` returned, by codes where keys are dictionaries."""
+    codes = [_indices(key) for key in keys]
+    found = None if ends is None else grouping.number_divided(codes, _apart(ends))
+    return factorise(codes, len(codes[0]), threads=1) if found is None else Factorised(*found)
+
+
+def _apart(ends: np.ndarray) -> np.ndarray:
+    """Return those of the ends that leave some `tuning.TABLE_ROWS` rows between them, and the last one."""
+    numbers = ends // tuning.TABLE_ROWS
+    return np.append(ends[:-1][numbers[1:] > numbers[:-1]], ends[-1:])
 
 
 def ranges(starts: Sequence[np.ndarray]) -> list[tuple[int, int]]:

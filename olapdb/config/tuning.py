@@ -78,7 +78,8 @@ ROWS_PER_JOINED_GROUP_MAX = 4
 """Group batches together, up to so many rows, after one that had so many groups, and at most so many rows a
 group. 3,000,000 rows of 150,000 users took half of the CPU of batches of 131,072 rows."""
 
-DIVISION_ROWS = 1 << 16
+DIVISION_ROWS = 1 << 18
+TABLE_ROWS = 1 << 15
 DIVIDED_GROUPS_MIN = 1 << 18
 DIVIDED_BYTES_MAX = 1 << 28
 """Divide the rows of a GROUP BY, or so many groups of partials, by a hash, and group so many of them at a time; after so
@@ -346,6 +347,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "JOINED_GROUPS_MIN": _NEVER,
         "ROWS_PER_JOINED_GROUP_MAX": 1,
         "DIVISION_ROWS": _NEVER,
+        "TABLE_ROWS": _NEVER,
         "DIVIDED_GROUPS_MIN": _NEVER,
         "RADIX_SORT_ROWS_MIN": _NEVER,
         "TOP_ROWS_MIN": _NEVER,
@@ -412,6 +414,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "JOINED_BATCH_ROWS_MAX": 7,
         "JOINED_GROUPS_MIN": 0,
         "DIVISION_ROWS": 1,
+        "TABLE_ROWS": 1,
         "DIVIDED_GROUPS_MIN": 1,
         "DIVIDED_BYTES_MAX": 1,
         "ROWS_PER_JOINED_GROUP_MAX": _NEVER,

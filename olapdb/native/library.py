@@ -49,6 +49,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         (_POINTER, _POINTER, _LONG, _LONG, _POINTER, _LONG, _LONG, *_NUMBERING),
     ),
     "olapdb_number_rows": (None, (_POINTER, _LONG, _LONG, *_NUMBERING)),
+    "olapdb_number_divided": (
+        _LONG,
+        (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER, _POINTER),
+    ),
+    "olapdb_join_divisions": (None, (_POINTER, _POINTER, *[_LONG] * 5, _POINTER)),
     "olapdb_group_totals": (
         _LONG,
         (_POINTER, *[_LONG] * 4, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),

@@ -97,7 +97,11 @@ def _aggregated(
 
             yield Stage(context, rows, loose.ranges())
             return
-        results = (p.decoded(calls) for p in loose.drain()) if loose else merger.groups(with_sets=with_sets)
+        results = (
+            (p.decoded(calls) for p in loose.drain())
+            if loose
+            else merger.groups(with_sets=with_sets)
+        )
         yield _rows(node, results, calls, positions, context, first)
 
 

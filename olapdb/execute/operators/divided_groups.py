@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 
 from olapdb.compute.context import LOOK_AHEAD_PER_THREAD, ExecutionContext, MemoryAccount
-from olapdb.compute.divisions import DIVISIONS, DividedRows, divided, ranges
-from olapdb.compute.group_codes import Factorised, factorise
+from olapdb.compute.divisions import DIVISIONS, DividedRows, divided, factorised, joined, ranges
+from olapdb.compute.group_codes import Factorised
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.config import tuning
 from olapdb.execute.operators.compact_columns import have_one_dictionary
 from olapdb.execute.operators.partials import (
     Partial,
     first_of_groups,
-    joined_column,
     merge_partials,
     merging_bytes,
 )
@@ -160,11 +159,9 @@ class DividedGroups:
         self, loose: Sequence[LooseRows], bounds: tuple[int, int] = (0, DIVISIONS)
     ) -> Partial:
         """Return the groups of rows in some divisions, by default all."""
-        pieces = [piece.rows.slices(*bounds) for piece in loose]
-        columns = [joined_column(column) for column in zip(*pieces, strict=True)]
+        columns, ends = joined([piece.rows for piece in loose], *bounds)
         keys = columns[: loose[0].keys]
-        codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
-        groups = factorise(codes, len(codes[0]), threads=1)
+        groups = factorised(keys, ends)
         arguments = [[columns[at] for at in places] for places in loose[0].places or ()]
         states = self._states(groups, arguments)
         return Partial(first_of_groups(keys, groups), states, groups.count)

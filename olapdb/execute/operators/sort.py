@@ -19,8 +19,9 @@ from olapdb.compute.stages import chain_of
 from olapdb.config import tuning
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import Sorter
+from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.nodes import Sort, SortKey
-from olapdb.types.arrow_values import FALSE, from_numpy, to_numpy
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 def sort_batches(
@@ -92,7 +93,7 @@ class _Top:
         bounds, context = self._bounds, self._context
         if bounds:
             columns = order_columns(self._keys[: len(bounds)], batch, context)
-            batch = _taken(batch, _rows_within_all(columns, bounds, self.many))
+            batch = _taken(batch, _rows_within_all(columns, bounds))
         if batch.num_rows < self.many:
             return batch
         first_key = self._keys[0]
@@ -109,20 +110,16 @@ class _Top:
         return batch
 
 
-def _rows_within_all(
-    columns: Sequence[OrderColumn], bounds: Sequence[pa.Scalar], many: int
-) -> np.ndarray:
+def _rows_within_all(columns: Sequence[OrderColumn], bounds: Sequence[pa.Scalar]) -> np.ndarray:
     """Return the positions of rows, ascending, without those that sort after the bounds of the columns; some of these
-    may be left where all that are left are fewer than `many`."""
-    within = rows_within(columns[0], bounds[0])
-    if len(bounds) == 1 or len(within) < many:
-        return within
-    rows = len(columns[0].values)
-    keep, later = np.zeros((2, rows), bool)
-    keep[within] = True
-    later[_rows_within_all(columns[1:], bounds[1:], 0)] = True
-    tied = to_numpy(pc.fill_null(pc.equal(columns[0].values, bounds[0]), FALSE))
-    return np.flatnonzero(keep & (later | ~tied))
+    may be left behind a column with NULLs, or of floats."""
+    values, bound = columns[0].values, bounds[0]
+    if len(bounds) == 1 or values.null_count or pa.types.is_floating(values.type):
+        return rows_within(columns[0], bound)
+    before = true_positions((pc.greater if columns[0].descending else pc.less)(values, bound))
+    later = _rows_within_all(columns[1:], bounds[1:])
+    tied = later[to_numpy(pc.equal(values.take(from_numpy(later)), bound))]
+    return np.sort(np.concatenate([before, tied]))
 
 
 def not_after(
