@@ -273,13 +273,18 @@ class _Grouping:
         self._context.check()
         batch = joined_batches(batches)
         if self.divides and batch.num_rows:
-            return LooseRows.of(self._calls, *self._columns(batch), batch.num_rows)
+            return self._divided(batch)
         partial = self.partial(batch)
         self.joins = self._context.joins_batches and partial.groups >= max(
             tuning.JOINED_GROUPS_MIN, batch.num_rows // tuning.ROWS_PER_JOINED_GROUP_MAX
         )
         self.divides = self.joins and self.may_divide
-        return partial
+        # Few partials among many rows would have all groups of these merged once more.
+        return self._divided(batch) if self.divides else partial
+
+    def _divided(self, batch: pa.RecordBatch) -> LooseRows:
+        """Return the rows of a batch, divided."""
+        return LooseRows.of(self._calls, *self._columns(batch), batch.num_rows)
 
     def _columns(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], list[list[pa.Array]]]:
         """Return the keys of a batch, and the arguments of each call."""
