@@ -80,7 +80,7 @@ group. 3,000,000 rows of 150,000 users took half of the CPU of batches of 131,07
 
 DIVISION_ROWS = 1 << 18
 TABLE_ROWS = 1 << 15
-DIVIDED_GROUPS_MIN = 1 << 18
+DIVIDED_GROUPS_MIN = 1 << 20
 DIVIDED_BYTES_MAX = 1 << 28
 """Divide the rows of a GROUP BY, or so many groups of partials, by a hash, and group so many of them at a time; after so
 many bytes of rows, see whether they still have few repeats. TODO"""

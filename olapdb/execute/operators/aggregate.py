@@ -251,6 +251,8 @@ class _Grouping:
         self._batches = itertools.count()
         self._repeats_are_few = False
         self._may_total = library() is not None
+        self._is_totalled = False
+        """Whether a batch was grouped in one pass, which is faster than dividing it."""
         self.joins = False
         """Whether several batches are grouped together, since one has many groups."""
         self.may_divide = bool(node.keys) and context.joins_batches
@@ -278,7 +280,7 @@ class _Grouping:
         self.joins = self._context.joins_batches and partial.groups >= max(
             tuning.JOINED_GROUPS_MIN, batch.num_rows // tuning.ROWS_PER_JOINED_GROUP_MAX
         )
-        self.divides = self.joins and self.may_divide
+        self.divides = self.joins and self.may_divide and not self._is_totalled
         # Few partials among many rows would have all groups of these merged once more.
         return self._divided(batch) if self.divides else partial
 
@@ -315,6 +317,7 @@ class _Grouping:
             partial = self._by_acero(codes, arguments, self._passes)
             return Partial(_coded(partial.keys, keys), partial.states, partial.groups)
         totalled = self._by_totals(codes, arguments)
+        self._is_totalled = totalled is not None
         if totalled is not None:
             return Partial(_coded(totalled.keys, keys), totalled.states, totalled.groups)
         groups = factorise(codes, batch.num_rows)

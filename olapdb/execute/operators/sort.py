@@ -4,7 +4,7 @@ held."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import numpy as np
@@ -15,7 +15,7 @@ from olapdb.compute.batches import take_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.ordering import OrderColumn, rows_within, sort_indices
-from olapdb.compute.stages import chain_of
+from olapdb.compute.stages import Stage, begun
 from olapdb.config import tuning
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import Sorter
@@ -58,8 +58,11 @@ def _top_rows(
     many again and again. Threads drop the others."""
     top = _Top(node.keys, limit, context)
     with ExitStack() as stack:
-        chain = chain_of(child, stack).then(lambda batches: [*map(top.rows, batches)])
-        for batches in chain.run(context):
+        rows = begun(child, stack)
+        made: Iterable[Iterable[pa.RecordBatch]] = (map(top.rows, rows),)
+        if isinstance(rows, Stage):
+            made = rows.chain(stack).then(lambda found: [*map(top.rows, found)]).run(context)
+        for batches in made:
             for batch in batches:
                 if not batch.num_rows:
                     continue
@@ -91,7 +94,9 @@ class _Top:
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a batch that may be wanted, in their order, or the first ones of them, sorted."""
         bounds, context = self._bounds, self._context
-        if bounds:
+        if bounds and batch.num_rows < self.many:
+            batch = not_after(bounds[0], self._keys[0], batch, context)
+        elif bounds:
             columns = order_columns(self._keys[: len(bounds)], batch, context)
             batch = _taken(batch, _rows_within_all(columns, bounds))
         if batch.num_rows < self.many:
