@@ -132,17 +132,23 @@ def _apart(ends: np.ndarray) -> np.ndarray:
     return np.append(ends[:-1][numbers[1:] > numbers[:-1]], ends[-1:])
 
 
-def ranges(starts: Sequence[np.ndarray]) -> list[tuple[int, int]]:
-    """Return ranges of divisions, of some `tuning.DIVISION_ROWS` rows each, for pieces that are divided at these
-    starts; ranges without rows are left out."""
+def ranges(starts: Sequence[np.ndarray], threads: int) -> list[tuple[int, int]]:
+    """Return ranges of divisions for pieces that are divided at these starts: of some `tuning.DIVISION_ROWS` rows each,
+    of fewer where each thread would have none else. Ranges without rows are left out."""
     ends = np.sum(starts, axis=0)
+    share = max(tuning.TABLE_ROWS, -(-int(ends[-1]) // threads))
+    wanted = min(tuning.DIVISION_ROWS, share)
     found: list[tuple[int, int]] = []
     first = 0
     for last in range(1, DIVISIONS + 1):
         rows = ends[last] - ends[first]
-        if rows >= tuning.DIVISION_ROWS or (last == DIVISIONS and rows):
+        is_last = ends[last] == ends[-1]
+        # The middle of the division decides, so that ranges are about as long on average.
+        if rows and (is_last or rows + (ends[last + 1] - ends[last]) // 2 >= wanted):
             found.append((first, last))
             first = last
+        if is_last:
+            break
     return found
 
 

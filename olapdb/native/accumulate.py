@@ -94,7 +94,7 @@ def extremes(
     _check_rows(codes, values.rows)
     limits = np.iinfo(values.numbers.dtype)
     best = np.full(groups, limits.min if largest else limits.max, values.numbers.dtype)
-    seen = zeros(groups, bool)
+    seen = zeros(groups, np.bool_)
     kernels().olapdb_extremes(*values.column, codes, values.rows, largest, best, seen)
     return best, seen
 

@@ -23,7 +23,7 @@ def empty(rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:
     return np.frombuffer(pa.allocate_buffer(rows * value_type.itemsize), value_type)
 
 
-def zeros(rows: int, dtype: np.dtype | type[np.generic | bool]) -> np.ndarray:
+def zeros(rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:
     """Return an array of `rows` zeros."""
     if rows * np.dtype(dtype).itemsize < POOLED_BYTES_MIN:
         return np.zeros(rows, dtype)

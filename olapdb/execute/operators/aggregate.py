@@ -8,6 +8,7 @@ it can compute every aggregate in one pass; its states are the same, so the late
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from olapdb.functions.base import AceroAggregation, TotalsOfState
 from olapdb.functions.kernels.columns import from_values
 from olapdb.lazy import LazyModule
 from olapdb.native.group_totals import group_totals
+from olapdb.native.grouping import digits_of
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
@@ -251,8 +253,6 @@ class _Grouping:
         self._batches = itertools.count()
         self._repeats_are_few = False
         self._may_total = library() is not None
-        self._is_totalled = False
-        """Whether a batch was grouped in one pass, which is faster than dividing it."""
         self.joins = False
         """Whether several batches are grouped together, since one has many groups."""
         self.may_divide = bool(node.keys) and context.joins_batches
@@ -280,9 +280,20 @@ class _Grouping:
         self.joins = self._context.joins_batches and partial.groups >= max(
             tuning.JOINED_GROUPS_MIN, batch.num_rows // tuning.ROWS_PER_JOINED_GROUP_MAX
         )
-        self.divides = self.joins and self.may_divide and not self._is_totalled
+        self.divides = self.joins and self.may_divide and not self._has_few_keys(batch)
         # Few partials among many rows would have all groups of these merged once more.
         return self._divided(batch) if self.divides else partial
+
+    def _has_few_keys(self, batch: pa.RecordBatch) -> bool:
+        """Return whether all rows may have so few keys that batches are grouped in one pass, or by a table: that is
+        faster than dividing them."""
+        keys = [self._inputs.key(expression, batch) for _, expression in self._node.keys]
+        coded = [len(key.dictionary) for key in keys if isinstance(key, pa.DictionaryArray)]
+        others = [key for key in keys if not isinstance(key, pa.DictionaryArray)]
+        radix_max = tuning.TOTALLED_RADIX_MAX // max(math.prod(coded), 1)
+        return library() is not None and (
+            (not others and radix_max > 0) or digits_of(others, radix_max) is not None
+        )
 
     def _divided(self, batch: pa.RecordBatch) -> LooseRows:
         """Return the rows of a batch, divided."""
@@ -317,7 +328,6 @@ class _Grouping:
             partial = self._by_acero(codes, arguments, self._passes)
             return Partial(_coded(partial.keys, keys), partial.states, partial.groups)
         totalled = self._by_totals(codes, arguments)
-        self._is_totalled = totalled is not None
         if totalled is not None:
             return Partial(_coded(totalled.keys, keys), totalled.states, totalled.groups)
         groups = factorise(codes, batch.num_rows)

@@ -133,7 +133,7 @@ class DividedGroups:
     def ranges(self) -> list[tuple[int, int]]:
         """Return the divisions that are grouped at a time, and count what that takes."""
         self._account.set(self._nbytes + self._in_work(self._nbytes, self._rows))
-        return ranges([piece.rows.starts for piece in self._pieces])
+        return ranges([piece.rows.starts for piece in self._pieces], self._context.threads)
 
     def partial(self, bounds: tuple[int, int]) -> Partial:
         """Return the groups of some divisions. Thread-safe."""
@@ -168,7 +168,7 @@ class DividedGroups:
 
     def _has_few_repeats(self) -> bool:
         """Return whether the groups of some divisions are more than half of their rows."""
-        bounds = ranges([piece.rows.starts for piece in self._pieces])[0]
+        bounds = ranges([piece.rows.starts for piece in self._pieces], self._context.threads)[0]
         rows = sum(
             int(piece.rows.starts[bounds[1]] - piece.rows.starts[bounds[0]])
             for piece in self._pieces
@@ -196,7 +196,8 @@ def merged_divisions(
         found = [_partial(piece.rows.slices(*bounds), piece.keys) for piece in pieces]
         return merge_partials([p for p in found if p.groups], calls, 1)
 
-    return list(context.parallel(merged, ranges([piece.rows.starts for piece in pieces])))
+    starts = [piece.rows.starts for piece in pieces]
+    return list(context.parallel(merged, ranges(starts, context.threads)))
 
 
 def _partial(columns: list[pa.Array], keys: int) -> Partial:
