@@ -116,7 +116,10 @@ def test_numbers_of_rows(data: st.DataObject) -> None:
 @needs_kernels
 def test_many_rows_grow_the_table() -> None:
     random = np.random.default_rng(3)
-    keys = [pa.array(random.integers(0, 300, 50_000)), pa.array(random.integers(0, 1 << 62, 50_000))]
+    keys = [
+        pa.array(random.integers(0, 300, 50_000)),
+        pa.array(random.integers(0, 1 << 62, 50_000)),
+    ]
     found = number_rows(keys)
     assert found is not None
     with without_kernels():

@@ -20,7 +20,7 @@ from olapdb.compute.batches import cut, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.compute.stages import Deferred, Stage, begun
-from olapdb.config import tuning
+from olapdb.config import Settings, tuning
 from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
 from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_form, joined_batches
 from olapdb.execute.operators.divided_groups import DividedGroups, LooseRows
@@ -89,9 +89,12 @@ def _aggregated(
         for partial in known(calls) if known is not None else ():
             _add(partial, merger, loose, grouping)
         with_sets = first is None and not node.sets and node.totals is None
-        if loose and (merger.spilled or not loose.add_before(merger.take())):
+        if loose and not loose.add_before(merger):
             _merge_loose(loose, merger)
-        if loose and with_sets and not node.limited:
+        limits = (
+            Settings.of(context.settings).integer("max_rows_to_group_by") if node.limited else 0
+        )
+        if loose and with_sets and not limits:
 
             def rows(bounds: tuple[int, int]) -> list[pa.RecordBatch]:
                 """Return the groups of some divisions."""

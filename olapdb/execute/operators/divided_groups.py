@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -26,8 +27,15 @@ from olapdb.execute.operators.partials import (
 from olapdb.plan.expressions import AggregateCall
 from olapdb.records import dataclass
 
+if TYPE_CHECKING:
+    from olapdb.execute.spill.group_merger import GroupMerger
+
 States = Callable[[Factorised, list[list[pa.Array]]], list[pa.Array]]
 """Makes the states of groups from the arguments of each call."""
+
+
+_DRAINED_RANGES = 16
+"""Rows become partials in so many steps where memory does not take more of them."""
 
 
 @dataclass(frozen=True)
@@ -120,20 +128,28 @@ class DividedGroups:
         self._nbytes += rows.rows.nbytes
         self._account.set(self._nbytes)
 
-    def add_before(self, partials: Sequence[Partial]) -> bool:
-        """Add partials of batches that came before; return False, and add none, if their keys do not suit."""
-        pieces = [LooseRows.of_partial(partial) for partial in partials]
+    def add_before(self, merger: GroupMerger) -> bool:
+        """Take the partials of batches that came before; return False, and take none, if they are on disk, if memory does
+        not take what grouping them with the rows needs, or if their keys do not suit."""
+        nbytes, rows = self._nbytes + 2 * merger.nbytes, self._rows + merger.rows
+        needed = nbytes + self._in_work(nbytes, rows)
+        if merger.spilled or needed > self._account.available_bytes:
+            return False
+        pieces = [LooseRows.of_partial(partial) for partial in merger.partials]
         if not all(piece.suits(self._pieces[0]) for piece in pieces):
             return False
+        merger.clear()
         self._pieces = [*pieces, *self._pieces]
         self._rows += sum(piece.rows.rows for piece in pieces)
         self._nbytes += sum(piece.rows.nbytes for piece in pieces)
         return True
 
-    def ranges(self) -> list[tuple[int, int]]:
-        """Return the divisions that are grouped at a time, and count what that takes."""
-        self._account.set(self._nbytes + self._in_work(self._nbytes, self._rows))
-        return ranges([piece.rows.starts for piece in self._pieces], self._context.threads)
+    def ranges(self, at_least: int = 1) -> list[tuple[int, int]]:
+        """Return the divisions that are grouped at a time, in so many ranges at least, and count what that takes."""
+        starts = [piece.rows.starts for piece in self._pieces]
+        needed = self._nbytes + self._in_work(self._nbytes, self._rows)
+        self._account.set(min(needed, self._account.available_bytes))
+        return ranges(starts, max(at_least, self._context.threads))
 
     def partial(self, bounds: tuple[int, int]) -> Partial:
         """Return the groups of some divisions. Thread-safe."""
@@ -151,7 +167,7 @@ class DividedGroups:
     def drain(self) -> Iterator[Partial]:
         """Yield the groups of all rows, and empty this."""
         if self._pieces:
-            yield from self._context.parallel(self.partial, self.ranges())
+            yield from self._context.parallel(self.partial, self.ranges(_DRAINED_RANGES))
         self._pieces, self._rows, self._nbytes = [], 0, 0
         self._account.set(0)
 
@@ -168,7 +184,7 @@ class DividedGroups:
 
     def _has_few_repeats(self) -> bool:
         """Return whether the groups of some divisions are more than half of their rows."""
-        bounds = ranges([piece.rows.starts for piece in self._pieces], self._context.threads)[0]
+        bounds = ranges([piece.rows.starts for piece in self._pieces], _DRAINED_RANGES)[0]
         rows = sum(
             int(piece.rows.starts[bounds[1]] - piece.rows.starts[bounds[0]])
             for piece in self._pieces

@@ -81,12 +81,25 @@ class GroupMerger:
         self._account.set(0)
         yield from self._groups_on_disk(self._partitions)
 
-    def take(self) -> list[Partial]:
-        """Return the partials, as they came or merged, and forget them. Call it only while none is on disk."""
-        partials, self._partials = self._partials, []
-        self._groups = self._nbytes = 0
+    @property
+    def partials(self) -> Sequence[Partial]:
+        """Return the partials in memory, as they came or merged."""
+        return self._partials
+
+    @property
+    def rows(self) -> int:
+        """Return the groups of the partials in memory."""
+        return self._groups
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the partials in memory."""
+        return self._nbytes
+
+    def clear(self) -> None:
+        """Forget the partials in memory."""
+        self._partials, self._groups, self._nbytes = [], 0, 0
         self._account.set(0)
-        return partials
 
     def close(self) -> None:
         """Free the temporary file. Idempotent."""
