@@ -3,6 +3,7 @@ hash tables give."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
@@ -94,7 +95,7 @@ def test_ranges(made: list[list[pa.Array]], wanted: int, threads: int) -> None:
     rows = [int(sum(s[last] - s[first] for s in starts)) for first, last in found]
     assert all(rows)
     assert sum(rows) == sum(int(s[-1]) for s in starts)
-    assert all(before[1] <= after[0] for before, after in zip(found, found[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in pairwise(found))
 
 
 @needs_kernels
