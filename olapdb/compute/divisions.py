@@ -33,7 +33,7 @@ DIVISIONS = 1 << BITS
 
 
 @dataclass(frozen=True)
-class DividedRows:
+class DividedColumns:
     """Columns of equal length whose rows are ordered by division: division d is the rows from `starts[d]` up to
     `starts[d + 1]`, in the order in which they came."""
 
@@ -56,7 +56,7 @@ class DividedRows:
         return [_slice(column, start, stop - start) for column in self.columns]
 
 
-def divided(columns: Sequence[pa.Array], keys: Sequence[pa.Array], rows: int) -> DividedRows:
+def divided(columns: Sequence[pa.Array], keys: Sequence[pa.Array], rows: int) -> DividedColumns:
     """Return columns divided by keys of the same length; dictionaries are divided, and hashed, as codes."""
     shift = 64 - BITS
     hashes = key_hashes([_indices(key) for key in keys])
@@ -83,11 +83,11 @@ def divided(columns: Sequence[pa.Array], keys: Sequence[pa.Array], rows: int) ->
             order.append(from_numpy(_order(numbers)))
         return column.take(order[0])
 
-    return DividedRows([moved(column) for column in columns], starts)
+    return DividedColumns([moved(column) for column in columns], starts)
 
 
 def joined(
-    pieces: Sequence[DividedRows], first: int, last: int
+    pieces: Sequence[DividedColumns], first: int, last: int
 ) -> tuple[list[pa.Array], np.ndarray | None]:
     """Return the rows of several pieces in the divisions from `first` up to `last`, excluded, and where the rows of
     each division end; None instead where they are not in the order of their divisions."""
@@ -100,7 +100,7 @@ def joined(
 
 
 def _joined_by_division(
-    pieces: Sequence[DividedRows], first: int, last: int
+    pieces: Sequence[DividedColumns], first: int, last: int
 ) -> list[pa.Array] | None:
     """Return the rows of pieces, division after division; None where a column has NULLs, or is no number or time."""
     starts = np.stack([piece.starts for piece in pieces])

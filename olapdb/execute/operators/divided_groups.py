@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from olapdb.compute.context import LOOK_AHEAD_PER_THREAD, ExecutionContext, MemoryAccount
-from olapdb.compute.divisions import DIVISIONS, DividedRows, divided, factorised, joined, ranges
+from olapdb.compute.divisions import DIVISIONS, DividedColumns, divided, factorised, joined, ranges
 from olapdb.compute.group_codes import Factorised
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.config import tuning
@@ -44,7 +44,7 @@ class LooseRows:
 
     `places[c]` has the columns that are the arguments of call c; several calls may have one. It is None for a partial."""
 
-    rows: DividedRows
+    rows: DividedColumns
     keys: int
     places: tuple[tuple[int, ...], ...] | None
 
