@@ -129,6 +129,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_mark_lists": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_marked_codes": (_LONG, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_count_cells": (None, (*_COLUMN, _POINTER, _LONG, _WORD, _LONG, _POINTER)),
+    "olapdb_repeat_cells": (None, (_INT, _POINTER, _LONG, _LONG, _WORD, _POINTER)),
     "olapdb_buckets": (None, (_POINTER, _LONG, _POINTER)),
     "olapdb_sort_groups": (None, (_POINTER, _LONG, _POINTER, _POINTER)),
     "olapdb_edit_distances": (None, (*[_POINTER] * 4, _LONG, _INT, _POINTER, _LONG, _POINTER)),
