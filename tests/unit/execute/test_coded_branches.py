@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 import olapdb
+from olapdb.compute import group_codes
 from olapdb.dbapi.connection import Connection
 from olapdb.execute.operators import aggregate, coded_branches, coded_inputs
+from olapdb.native import group_totals as native_totals
+from olapdb.native.library import library
 
 pytestmark = pytest.mark.feature("aggregates")
 
@@ -58,8 +61,8 @@ def test_answers(key: str, connection: Connection, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("key", CODED)
 def test_no_text_is_made(key: str, connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(connection, key)  # the column cache has the codes then
-    factorised, made = [], aggregate.factorise
-    totalled, group_totals = [], aggregate.group_totals
+    factorised, made = [], group_codes.factorise
+    totalled, group_totals = [], native_totals.group_totals
 
     def numbered(columns: list[object], *others: object, **named: object) -> object:
         factorised.extend(columns)
@@ -73,5 +76,5 @@ def test_no_text_is_made(key: str, connection: Connection, monkeypatch: pytest.M
     monkeypatch.setattr(aggregate, "group_totals", counted)
     answer(connection, key)
     found = [*factorised, *totalled]
-    assert found or aggregate.library() is None
+    assert found or library() is None
     assert {str(column.type) for column in found} <= {"int32"}  # type: ignore[attr-defined]
