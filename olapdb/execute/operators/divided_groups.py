@@ -18,12 +18,7 @@ from olapdb.compute.group_codes import Factorised
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.config import tuning
 from olapdb.execute.operators.compact_columns import have_one_dictionary
-from olapdb.execute.operators.partials import (
-    Partial,
-    first_of_groups,
-    merge_partials,
-    merging_bytes,
-)
+from olapdb.execute.operators.partials import Partial, first_of_groups, merge_partials
 from olapdb.plan.expressions import AggregateCall
 from olapdb.records import dataclass
 
@@ -34,6 +29,10 @@ States = Callable[[Factorised, list[list[pa.Array]]], list[pa.Array]]
 """Makes the states of groups from the arguments of each call."""
 
 
+_COPIES = 3
+"""What grouping divisions needs of the bytes of their rows: joined columns, keys of the groups, and states."""
+_ROW_BYTES = 40
+"""The number of each row and group, and the hash table."""
 _DRAINED_RANGES = 16
 """Rows become partials in so many steps where memory does not take more of them."""
 
@@ -147,8 +146,11 @@ class DividedGroups:
     def ranges(self, at_least: int = 1) -> list[tuple[int, int]]:
         """Return the divisions that are grouped at a time, in so many ranges at least, and count what that takes."""
         starts = [piece.rows.starts for piece in self._pieces]
-        needed = self._nbytes + self._in_work(self._nbytes, self._rows)
-        self._account.set(min(needed, self._account.available_bytes))
+        needed = self._in_work(self._nbytes, self._rows)
+        room = self._account.available_bytes - self._nbytes
+        if at_least > 1:  # the groups go to others, who count them
+            needed, room = min(needed, LOOK_AHEAD_PER_THREAD * needed // at_least), room // 4
+        self._account.set(self._nbytes + max(min(needed, room), 0))
         return ranges(starts, max(at_least, self._context.threads))
 
     def partial(self, bounds: tuple[int, int]) -> Partial:
@@ -195,7 +197,7 @@ class DividedGroups:
         """Return the bytes that grouping divisions takes at a time, of rows of so many bytes."""
         share = max(1.0 / DIVISIONS, min(1.0, tuning.DIVISION_ROWS / max(rows, 1)))
         at_a_time = LOOK_AHEAD_PER_THREAD * self._context.threads + 1
-        return int(min(1.0, at_a_time * share) * merging_bytes(nbytes, rows))
+        return int(min(1.0, at_a_time * share) * (_COPIES * nbytes + _ROW_BYTES * rows))
 
 
 def merged_divisions(

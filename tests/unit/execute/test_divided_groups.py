@@ -45,7 +45,7 @@ def answer(connection: Connection, query: str, settings: str = "") -> list[tuple
 def test_memory_does_not_change_answers(name: str, connection: Connection) -> None:
     query = QUERIES[name]
     expected = answer(connection, query)
-    for memory_bytes in (60_000_000, 30_000_000, 14_000_000):
+    for memory_bytes in (60_000_000, 50_000_000, 30_000_000, 14_000_000):
         few = f"SETTINGS max_memory_usage = {memory_bytes}, max_threads = 2"
         assert answer(connection, query, few) == expected
 
