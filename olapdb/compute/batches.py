@@ -91,6 +91,15 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         ) from error
 
 
+def joined_column(pieces: Sequence[pa.Array]) -> pa.Array:
+    """Return the pieces of a column as one array; they have one dictionary if they are codes."""
+    first = pieces[0]
+    if isinstance(first, pa.DictionaryArray):
+        codes = pa.concat_arrays([piece.indices for piece in pieces])
+        return pa.DictionaryArray.from_arrays(codes, first.dictionary, safe=False)
+    return single_chunk(pa.chunked_array(list(pieces)))
+
+
 def cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
     """Yield the batch in pieces of at most `rows_max` rows; nothing for an empty batch."""
     if 0 < batch.num_rows <= rows_max:

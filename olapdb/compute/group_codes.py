@@ -91,9 +91,13 @@ def _by_kernels(flat: Sequence[pa.Array], radix_max: int, threads: int) -> Facto
     numbered = grouping.number_integers(flat, radix_max)
     if numbered is not None:
         return Factorised(*numbered)
-    packed = grouping.pack(flat, RADIX_MAX) if len(flat) > 1 else None
-    if packed is not None:
-        return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
+    if len(flat) > 1:
+        packed = grouping.pack(flat, RADIX_MAX)
+        if packed is not None:
+            return Factorised(*grouping.number_keys(packed[0].view(np.uint64)))
+        wide = grouping.number_rows(flat)
+        if wide is not None:
+            return Factorised(*wide)
     return _by_hashing(flat, threads if len(flat[0]) >= tuning.MERGED_ROWS_MIN else 1)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.native.library import kernels
+from olapdb.native.memory import zeros
 from olapdb.native.values import ColumnValues, validity_of, values_of
 
 _SUM_BITS_MAX = 63
@@ -30,7 +31,7 @@ def count(array: pa.Array | None, rows: int, codes: np.ndarray | None, groups: i
         _check_rows(codes, len(array))
     if codes is None and array is not None:
         return np.array([rows - array.null_count], np.int64)
-    counts = np.zeros(groups, np.int64)
+    counts = zeros(groups, np.int64)
     validity = (None, 0) if array is None else validity_of(array)
     kernels().olapdb_count(*validity, codes, rows, counts)
     return counts
@@ -39,7 +40,7 @@ def count(array: pa.Array | None, rows: int, codes: np.ndarray | None, groups: i
 def sum_integers(values: ColumnValues, codes: np.ndarray | None, groups: int) -> np.ndarray:
     """Return the sum of each group modulo 2^64; uint64."""
     _check_rows(codes, values.rows)
-    sums = np.zeros(groups, np.uint64)
+    sums = zeros(groups, np.uint64)
     kernels().olapdb_sum_integers(*values.column, codes, values.rows, sums)
     return sums
 
@@ -47,7 +48,7 @@ def sum_integers(values: ColumnValues, codes: np.ndarray | None, groups: int) ->
 def sum_floats(values: ColumnValues, codes: np.ndarray | None, groups: int) -> np.ndarray:
     """Return the Float64 sum of each group, added up in row order."""
     _check_rows(codes, values.rows)
-    sums = np.zeros(groups, np.float64)
+    sums = zeros(groups, np.float64)
     kernels().olapdb_sum_floats(*values.column, codes, values.rows, sums)
     return sums
 
@@ -76,7 +77,7 @@ def sum_short_decimals(array: pa.Array, codes: np.ndarray | None, groups: int) -
     values = values_of(array)
     assert values is not None
     _check_rows(codes, values.rows)
-    low = np.zeros(groups, np.uint64)
+    low = zeros(groups, np.uint64)
     _, *column = values.column
     bits = kernels().olapdb_sum_short_decimals(*column, codes, values.rows, groups, low)
     if bits + values.rows.bit_length() > _SUM_BITS_MAX:
@@ -93,7 +94,7 @@ def extremes(
     _check_rows(codes, values.rows)
     limits = np.iinfo(values.numbers.dtype)
     best = np.full(groups, limits.min if largest else limits.max, values.numbers.dtype)
-    seen = np.zeros(groups, bool)
+    seen = zeros(groups, np.bool_)
     kernels().olapdb_extremes(*values.column, codes, values.rows, largest, best, seen)
     return best, seen
 

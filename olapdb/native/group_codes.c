@@ -266,3 +266,126 @@ EXPORT void olapdb_number_texts(const uint8_t *data, const void *offsets, int64_
         progress->row = stop;
     }
 }
+
+/* A column of a key: numbers of a fixed width, or codes. */
+typedef struct {
+    int64_t type;
+    const void *values;
+    const uint8_t *validity;
+    int64_t bit;
+} KeyColumn;
+
+enum { NULL_WORD = 0x5BD1E995 };
+
+/* Add a column to the hashes of the rows from `start` up to `stop`. */
+static ALWAYS_INLINE void add_column(const KeyColumn *column, int64_t start, int64_t stop, uint64_t *hashes) {
+    switch (column->type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        const T *typed = column->values;                                                            \
+        for (int64_t row = start; row < stop; row++) {                                              \
+            uint64_t word = is_valid(column->validity, column->bit, row) ? (uint64_t)typed[row] : NULL_WORD; \
+            hashes[row - start] = mix(hashes[row - start] * 31 + word);                             \
+        }                                                                                           \
+        return;                                                                                     \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+}
+
+/* Return whether two rows have the same value, or null, in a column. */
+static ALWAYS_INLINE int have_one_value(const KeyColumn *column, int64_t left, int64_t right) {
+    if (column->validity != NULL) {
+        int known = is_valid(column->validity, column->bit, left);
+        if (known != is_valid(column->validity, column->bit, right)) return 0;
+        if (!known) return 1;
+    }
+    switch (column->type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: return ((const T *)column->values)[left] == ((const T *)column->values)[right];
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+    return 0;
+}
+
+/* Number the rows from `start` up to `stop`, at most AHEAD of them, through a table that has a free slot for each. */
+static ALWAYS_INLINE void number_some(const KeyColumn *columns, int64_t count, int64_t start, int64_t stop,
+                                      uint64_t *slots, uint64_t mask, int64_t *groups, int64_t *codes,
+                                      int64_t *firsts) {
+    uint64_t hashes[AHEAD] = {0};
+    for (int64_t at = 0; at < count; at++) add_column(columns + at, start, stop, hashes);
+    for (int64_t row = start; row < stop; row++) PREFETCH(&slots[hashes[row - start] & mask]);
+    for (int64_t row = start; row < stop; row++) {
+        uint64_t hash = hashes[row - start], place = hash & mask;
+        int64_t code = -1;
+        for (; slots[place] != 0; place = (place + 1) & mask) {
+            int64_t at = 0, known = (int64_t)(slots[place] & 0xFFFFFFFFu) - 1;
+            if (slots[place] >> 32 != hash >> 32) continue;
+            while (at < count && have_one_value(columns + at, firsts[known], row)) at++;
+            if (at < count) continue;
+            code = known;
+            break;
+        }
+        if (code < 0) {
+            code = (*groups)++;
+            slots[place] = (hash >> 32 << 32) | (uint64_t)(code + 1);
+            firsts[code] = row;
+        }
+        codes[row] = code;
+    }
+}
+
+/* Number rows of `count` columns as `olapdb_number_hashed` numbers keys. A slot of `slots`, of which there are
+ * `capacity`, has the upper half of a row's hash and, in the lower half, its code + 1; 0 is a free one. There are fewer
+ * than 2^31 rows. */
+EXPORT void olapdb_number_rows(const KeyColumn *columns, int64_t count, int64_t rows, uint64_t *slots,
+                               int64_t capacity, Progress *progress, int64_t *codes, int64_t *firsts) {
+    uint64_t mask = (uint64_t)capacity - 1;
+    memset(slots, 0, (size_t)capacity * sizeof *slots);
+    for (int64_t code = 0; code < progress->count; code++) {
+        uint64_t hash = 0, place;
+        for (int64_t at = 0; at < count; at++) add_column(columns + at, firsts[code], firsts[code] + 1, &hash);
+        place = hash & mask;
+        while (slots[place] != 0) place = (place + 1) & mask;
+        slots[place] = (hash >> 32 << 32) | (uint64_t)(code + 1);
+    }
+    while (progress->row < rows && progress->count + AHEAD <= count_max(capacity)) {
+        int64_t start = progress->row, stop = start + AHEAD < rows ? start + AHEAD : rows;
+        number_some(columns, count, start, stop, slots, mask, &progress->count, codes, firsts);
+        progress->row = stop;
+    }
+}
+
+/* Number rows of which those before each of `ends` are equal to none behind it, through one table that has room for the
+ * rows between two of them and is emptied at each. Return the number of groups. */
+EXPORT int64_t olapdb_number_divided(const KeyColumn *columns, int64_t count, const int64_t *ends, int64_t divisions,
+                                     uint64_t *slots, int64_t capacity, int64_t *codes, int64_t *firsts) {
+    int64_t groups = 0, start = 0;
+    for (int64_t division = 0; division < divisions; division++) {
+        int64_t end = ends[division], room = capacity;
+        while (room > 64 && count_max(room / 2) >= end - start + AHEAD) room /= 2;
+        memset(slots, 0, (size_t)room * sizeof *slots);
+        while (start < end) {
+            int64_t stop = start + AHEAD < end ? start + AHEAD : end;
+            number_some(columns, count, start, stop, slots, (uint64_t)room - 1, &groups, codes, firsts);
+            start = stop;
+        }
+    }
+    return groups;
+}
+
+/* Write the values, of `width` bytes, of the divisions from `first` up to `last`, division after division, each with
+ * its values of all pieces. Piece p has the values at the address `pieces[p]`, those of division d from place
+ * `starts[p * (divisions + 1) + d]` on. */
+EXPORT void olapdb_join_divisions(const int64_t *pieces, const int64_t *starts, int64_t count, int64_t divisions,
+                                  int64_t first, int64_t last, int64_t width, uint8_t *values) {
+    for (int64_t division = first; division < last; division++)
+        for (int64_t piece = 0; piece < count; piece++) {
+            const int64_t *own = starts + piece * (divisions + 1) + division;
+            size_t bytes = (size_t)((own[1] - own[0]) * width);
+            memcpy(values, (const uint8_t *)(intptr_t)pieces[piece] + own[0] * width, bytes);
+            values += bytes;
+        }
+}

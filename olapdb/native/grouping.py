@@ -200,6 +200,50 @@ def number_keys(keys: np.ndarray, column: pa.Array | None = None) -> tuple[np.nd
     return _number(kernels().olapdb_number_hashed, (keys, *validity), len(keys))
 
 
+def number_rows(columns: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Number equal rows of several columns of a fixed width by first appearance; return the codes and first rows.
+
+    NULL equals NULL; floats are equal by their bits. Returns None for types without a kernel, and without rows."""
+    described = _key_columns(columns)
+    if described is None:
+        return None
+    rows = len(columns[0])
+    return _number(kernels().olapdb_number_rows, (described, len(columns)), rows, slot_words=1)
+
+
+def number_divided(
+    columns: Sequence[pa.Array], ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Number rows as `number_rows` does, where no row before one of `ends` is equal to one behind it."""
+    described = _key_columns(columns)
+    if described is None:
+        return None
+    rows = len(columns[0])
+    longest = int(np.diff(ends, prepend=0).max())
+    capacity = 1 << (longest // 5 * 8 + _SPARE).bit_length()
+    slots, codes, firsts = empty(capacity, np.int64), empty(rows, np.int64), empty(rows, np.int64)
+    count = kernels().olapdb_number_divided(
+        described, len(columns), ends, len(ends), slots, capacity, codes, firsts
+    )
+    return codes, firsts if count == rows else firsts[:count].copy()
+
+
+def _key_columns(columns: Sequence[pa.Array]) -> np.ndarray | None:
+    """Describe columns of a fixed width to the kernels that number rows; None for other types, and without rows."""
+    found = [values_of(column) for column in columns]
+    values = [as_integers(one) for one in found if one is not None and one.rows]
+    if len(values) < len(columns):
+        return None
+    assert values[0].rows < _TABLE_MAX
+    return np.array(
+        [
+            (one.type, one.numbers.__array_interface__["data"][0], one.validity or 0, one.bit)
+            for one in values
+        ],
+        np.int64,
+    )
+
+
 def _number_texts(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Number texts, binary values or values of fixed width; return the codes and first rows."""
     arrow, buffers = column.type, column.buffers()
@@ -213,7 +257,10 @@ def _number_texts(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _number(
-    kernel: Callable[..., None], column: tuple[object, ...], rows: int
+    kernel: Callable[..., None],
+    column: tuple[object, ...],
+    rows: int,
+    slot_words: int = _SLOT_WORDS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Run a kernel that numbers `rows` rows, with a larger table each time that it is full.
 
@@ -222,7 +269,7 @@ def _number(
     progress = np.array([0, 0, -1], np.int64)
     capacity = _CAPACITY_MIN
     while progress[0] < rows:
-        slots = empty(_SLOT_WORDS * capacity, np.int64)
+        slots = empty(slot_words * capacity, np.int64)
         kernel(*column, rows, slots, capacity, progress, codes, firsts)
         del slots
         # As many keys a row as so far would need this table; most often there are fewer.

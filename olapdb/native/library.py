@@ -48,6 +48,12 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         None,
         (_POINTER, _POINTER, _LONG, _LONG, _POINTER, _LONG, _LONG, *_NUMBERING),
     ),
+    "olapdb_number_rows": (None, (_POINTER, _LONG, _LONG, *_NUMBERING)),
+    "olapdb_number_divided": (
+        _LONG,
+        (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER, _POINTER),
+    ),
+    "olapdb_join_divisions": (None, (_POINTER, _POINTER, *[_LONG] * 5, _POINTER)),
     "olapdb_group_totals": (
         _LONG,
         (_POINTER, *[_LONG] * 4, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),
@@ -133,6 +139,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_mark_lists": (None, (_POINTER, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_marked_codes": (_LONG, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_count_cells": (None, (*_COLUMN, _POINTER, _LONG, _WORD, _LONG, _POINTER)),
+    "olapdb_repeat_cells": (None, (_INT, _POINTER, _LONG, _LONG, _WORD, _POINTER)),
     "olapdb_buckets": (None, (_POINTER, _LONG, _POINTER)),
     "olapdb_sort_groups": (None, (_POINTER, _LONG, _POINTER, _POINTER)),
     "olapdb_edit_distances": (None, (*[_POINTER] * 4, _LONG, _INT, _POINTER, _LONG, _POINTER)),
@@ -142,7 +149,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 23
+ABI = 24
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -21,3 +21,12 @@ def empty(rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:
     if rows * value_type.itemsize < POOLED_BYTES_MIN:
         return np.empty(rows, value_type)
     return np.frombuffer(pa.allocate_buffer(rows * value_type.itemsize), value_type)
+
+
+def zeros(rows: int, dtype: np.dtype | type[np.generic]) -> np.ndarray:
+    """Return an array of `rows` zeros."""
+    if rows * np.dtype(dtype).itemsize < POOLED_BYTES_MIN:
+        return np.zeros(rows, dtype)
+    values = empty(rows, dtype)
+    values.fill(0)
+    return values

@@ -4,6 +4,8 @@ The other forms are in `functions/kernels/hashing.py` and `compute/spill/partiti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from olapdb.native.library import kernels
@@ -29,3 +31,18 @@ def partition_order(numbers: np.ndarray, partitions: int) -> tuple[np.ndarray, n
     order, ends = empty(len(numbers), np.int64), np.empty(partitions, np.int64)
     kernels().olapdb_partition_order(numbers, len(numbers), partitions, order, ends)
     return order, ends
+
+
+def join_divisions(
+    pieces: Sequence[np.ndarray], starts: np.ndarray, first: int, last: int
+) -> np.ndarray:
+    """Return the values of divisions from `first` up to `last`, division after division, each with its values of all
+    pieces. Row p of `starts`, int64, has where the divisions of piece p begin, and behind them its end."""
+    rows = int((starts[:, last] - starts[:, first]).sum())
+    values = empty(rows, pieces[0].dtype)
+    addresses = np.array([piece.__array_interface__["data"][0] for piece in pieces], np.int64)
+    divisions, width = starts.shape[1] - 1, values.itemsize
+    kernels().olapdb_join_divisions(
+        addresses, starts, len(pieces), divisions, first, last, width, values
+    )
+    return values

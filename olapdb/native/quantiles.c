@@ -29,6 +29,23 @@ EXPORT void olapdb_count_cells(int type, const void *values, const uint8_t *vali
     }
 }
 
+/* Write each value as often as its group has it, group after group: what `olapdb_count_cells` counted. */
+EXPORT void olapdb_repeat_cells(int type, const int64_t *cells, int64_t groups, int64_t span, uint64_t low,
+                                void *values) {
+    switch (type) {
+#define CASE(NAME, T)                                                                               \
+    case NAME: {                                                                                    \
+        T *typed = values;                                                                          \
+        for (int64_t group = 0; group < groups; group++)                                            \
+            for (int64_t at = 0; at < span; at++)                                                   \
+                for (int64_t left = *cells++; left > 0; left--) *typed++ = (T)(low + (uint64_t)at); \
+        return;                                                                                     \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+}
+
 /* The buckets of `functions/aggregates/quantile.py`: 64 to each power of two. */
 enum {
     PER_OCTAVE = 64,

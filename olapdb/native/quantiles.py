@@ -39,6 +39,14 @@ def count_cells(
     return low, cells
 
 
+def repeated(low: int, cells: np.ndarray, values: ColumnValues) -> np.ndarray:
+    """Return the integers that `count_cells` counted in `values`, sorted by group and value, in their own type."""
+    groups, span = cells.shape
+    found = empty(int(cells.sum()), values.numbers.dtype)
+    kernels().olapdb_repeat_cells(values.type, cells, groups, span, low % (1 << 64), found)
+    return found
+
+
 def buckets(values: np.ndarray) -> np.ndarray:
     """Return the bucket number of each float64, none of which is NaN; int32."""
     numbers = empty(len(values), np.int32)

@@ -76,6 +76,7 @@ STATES = [
     "SYSTEM STOP MERGES",
 ]
 ADD_ROWS = "INSERT INTO t SELECT number, toString(number % 20), number / 7 FROM numbers({n})"
+FAR_GROUPS = "SELECT k, count() AS c FROM t GROUP BY k ORDER BY c DESC, k LIMIT 10"
 
 
 def _join(right: str, condition: str = "t.k = r.k") -> str:
@@ -128,6 +129,18 @@ CASES: Mapping[str, Case] = {
     "MERGE_ROWS_MIN": Case(
         _each("MERGE_ROWS_MIN", 100_000, 1_000_000, 8_000_000),
         (2_000_000,),
+        NUMBERS,
+        "SELECT count() FROM (SELECT k % 1000000 AS g, sum(v) FROM t GROUP BY g)",
+    ),
+    "DIVISION_ROWS": Case(
+        _each("DIVISION_ROWS", 1 << 16, 1 << 18, 1 << 20), (3_000_000,), NUMBERS, FAR_GROUPS
+    ),
+    "TABLE_ROWS": Case(
+        _each("TABLE_ROWS", 1 << 12, 1 << 15, 1 << 18), (3_000_000,), NUMBERS, FAR_GROUPS
+    ),
+    "DIVIDED_GROUPS_MIN": Case(
+        _on_off("DIVIDED_GROUPS_MIN"),
+        (3_000_000,),
         NUMBERS,
         "SELECT count() FROM (SELECT k % 1000000 AS g, sum(v) FROM t GROUP BY g)",
     ),

@@ -32,7 +32,8 @@ PARTITIONS = 1 << PARTITION_BITS
 LEVELS_MAX = 64 // PARTITION_BITS
 """Rows that all levels leave in one partition have, but for chance, equal keys."""
 
-_SALT = np.uint64(0xA0761D6478BD642F)
+SALT = 0xA0761D6478BD642F
+"""Spreads hashes otherwise than the hash tables of a partition do."""
 
 
 def partition_numbers(keys: Sequence[pa.Array], rows: int, level: int) -> np.ndarray:
@@ -41,14 +42,20 @@ def partition_numbers(keys: Sequence[pa.Array], rows: int, level: int) -> np.nda
     NULL equals NULL, NaN equals NaN. Without keys all rows are in partition 0."""
     if not keys:
         return np.zeros(rows, np.uint8)
+    hashes = key_hashes(keys)
+    shift = 64 - PARTITION_BITS * (level + 1)
+    if library() is not None:
+        return compiled.partition_numbers(hashes, SALT, shift, PARTITION_BITS)
+    hashes = mix(hashes ^ np.uint64(SALT))
+    return ((hashes >> np.uint64(shift)) & np.uint64(PARTITIONS - 1)).astype(np.uint8)
+
+
+def key_hashes(keys: Sequence[pa.Array]) -> np.ndarray:
+    """Return a hash of each row of at least one key, equal for equal keys; uint64. NULL equals NULL, NaN equals NaN."""
     hashes = _hashes(keys[0])
     for key in keys[1:]:
         hashes = combined(hashes, _hashes(key))
-    shift = 64 - PARTITION_BITS * (level + 1)
-    if library() is not None:
-        return compiled.partition_numbers(hashes, int(_SALT), shift, PARTITION_BITS)
-    hashes = mix(hashes ^ _SALT)  # else as the hash tables of a partition use
-    return ((hashes >> np.uint64(shift)) & np.uint64(PARTITIONS - 1)).astype(np.uint8)
+    return hashes
 
 
 def partition_order(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,9 @@ it can compute every aggregate in one pass; its states are the same, so the late
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +19,11 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.group_codes import Factorised, factorise
-from olapdb.compute.stages import Stage, begun
-from olapdb.config import tuning
+from olapdb.compute.stages import Deferred, Stage, begun
+from olapdb.config import Settings, tuning
 from olapdb.execute.operators.coded_inputs import CodedInputs, state_of
 from olapdb.execute.operators.compact_columns import bytes_of_rows, have_one_form, joined_batches
+from olapdb.execute.operators.divided_groups import DividedGroups, LooseRows
 from olapdb.execute.operators.grouping_sets import grouping_sets, repeatable, totals_row
 from olapdb.execute.operators.partials import Partial, empty_group, finalized, first_of_groups
 from olapdb.execute.operators.row_limits import limited
@@ -30,6 +32,7 @@ from olapdb.functions.base import AceroAggregation, TotalsOfState
 from olapdb.functions.kernels.columns import from_values
 from olapdb.lazy import LazyModule
 from olapdb.native.group_totals import group_totals
+from olapdb.native.grouping import digits_of
 from olapdb.native.library import library
 from olapdb.plan.expressions import AggregateCall, ColumnRef, columns_of
 from olapdb.plan.nodes import Aggregate, Scan, TotalsRow
@@ -56,43 +59,109 @@ def aggregate_batches(
     first: FirstGroups | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield one row for each group, in the order in which the keys first appear; where groups were
-    spilled to disk, in no order. `known` gives groups of further rows, with the states of calls; with `first`
-    only those groups need come."""
+    spilled to disk, or divided, in no order. `known` gives groups of further rows, with the states of calls; with
+    `first` only those groups need come."""
+    return Deferred(lambda _: _aggregated(node, child, context, known, first))
+
+
+@contextmanager
+def _aggregated(
+    node: Aggregate,
+    child: Iterator[pa.RecordBatch],
+    context: ExecutionContext,
+    known: Callable[[Sequence[AggregateCall]], Iterator[Partial]] | None,
+    first: FirstGroups | None,
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Group all rows; give one row for each group, as a `Stage` where several threads make them."""
     calls, positions = distinct_states([call for _, call in node.aggregates])
-    with (
-        context.memory.account("GROUP BY") as account,
-        GroupMerger(calls, len(node.keys), context, account) as merger,
-    ):
+    with ExitStack() as stack:
+        account, loose_account = (
+            stack.enter_context(context.memory.account("GROUP BY")) for _ in range(2)
+        )
+        merger = stack.enter_context(GroupMerger(calls, len(node.keys), context, account))
         grouping = _Grouping(node, calls, context, merger)
-        for partial in _partials(grouping, child, context, first):
-            if first is not None:
-                first.learn(partial)
-            merger.add(partial)
+        grouping.may_divide &= first is None
+        loose = DividedGroups(calls, grouping.states, context, loose_account)
+        for made in _partials(grouping, child, context, first):
+            if first is not None and isinstance(made, Partial):
+                first.learn(made)
+            _add(made, merger, loose, grouping)
         for partial in known(calls) if known is not None else ():
-            merger.add(partial)
+            _add(partial, merger, loose, grouping)
         with_sets = first is None and not node.sets and node.totals is None
-        results = merger.groups(with_sets=with_sets)
-        if first is not None:
-            results = first.groups(results)
-        if not node.keys and not node.empty_without_rows and not node.sets:
-            results = iter((next(results, None) or empty_group(calls),))
-        with ExitStack() as stack:
-            if node.sets or node.totals is not None:
-                finest = stack.enter_context(repeatable(results, len(node.keys), context))
-                results = iter(finest())
-                if node.totals is not None:
-                    row = totals_row(node, finest, calls, positions, context)
-                    context.totals[id(node)] = row
-                if node.sets:
-                    results = grouping_sets(node, finest, calls, context)
-            groups = (
-                batch
-                for partial in results
-                for batch in cut(finalized(node, partial, positions), context.batch_rows)
-            )
-            yield from (
-                limited(groups, "max_rows_to_group_by", context) if node.limited else groups
-            )
+        if loose and not loose.add_before(merger):
+            _merge_loose(loose, merger)
+        limits = (
+            Settings.of(context.settings).integer("max_rows_to_group_by") if node.limited else 0
+        )
+        if loose and with_sets and not limits:
+
+            def rows(bounds: tuple[int, int]) -> list[pa.RecordBatch]:
+                """Return the groups of some divisions."""
+                return [finalized(node, loose.partial(bounds).with_values(), positions)]
+
+            yield Stage(context, rows, loose.ranges())
+            return
+        results = (
+            (p.decoded(calls) for p in loose.drain())
+            if loose
+            else merger.groups(with_sets=with_sets)
+        )
+        yield _rows(node, results, calls, positions, context, first)
+
+
+def _rows(
+    node: Aggregate,
+    results: Iterator[Partial],
+    calls: Sequence[AggregateCall],
+    positions: Sequence[int],
+    context: ExecutionContext,
+    first: FirstGroups | None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each group of the results, and for those of grouping sets; leave that of WITH TOTALS in the
+    context."""
+    if first is not None:
+        results = first.groups(results)
+    if not node.keys and not node.empty_without_rows and not node.sets:
+        results = iter((next(results, None) or empty_group(calls),))
+    with ExitStack() as stack:
+        if node.sets or node.totals is not None:
+            finest = stack.enter_context(repeatable(results, len(node.keys), context))
+            results = iter(finest())
+            if node.totals is not None:
+                row = totals_row(node, finest, calls, positions, context)
+                context.totals[id(node)] = row
+            if node.sets:
+                results = grouping_sets(node, finest, calls, context)
+        groups = (
+            batch
+            for partial in results
+            for batch in cut(finalized(node, partial, positions), context.batch_rows)
+        )
+        yield from limited(groups, "max_rows_to_group_by", context) if node.limited else groups
+
+
+def _add(
+    made: Partial | LooseRows, merger: GroupMerger, loose: DividedGroups, grouping: _Grouping
+) -> None:
+    """Add what was made of batches. Loose rows become partials where memory does not take more of them, or where
+    keeping them does not pay."""
+    if isinstance(made, Partial) and not loose:
+        merger.add(made)
+        return
+    rows = LooseRows.of_partial(made) if isinstance(made, Partial) else made
+    if loose.takes(rows):
+        loose.add(rows)
+        return
+    grouping.may_divide = grouping.divides = False
+    _merge_loose(loose, merger)
+    merger.add(made if isinstance(made, Partial) else loose.grouped([made]))
+
+
+def _merge_loose(loose: DividedGroups, merger: GroupMerger) -> None:
+    """Add the groups of loose rows to the others, and leave no loose rows."""
+    for partial in loose.drain():
+        merger.add(partial)
 
 
 def totals_batches(
@@ -127,8 +196,8 @@ def _partials(
     child: Iterator[pa.RecordBatch],
     context: ExecutionContext,
     first: FirstGroups | None,
-) -> Iterator[Partial]:
-    """Yield the groups of the child's batches, those of several together where a batch has many: the groups that
+) -> Iterator[Partial | LooseRows]:
+    """Yield the groups, or the divided rows, of the child's batches, those of several together where a batch has many: the groups that
     they share need not be merged later."""
     with ExitStack() as stack:
         rows = begun(child, stack)
@@ -189,6 +258,9 @@ class _Grouping:
         self._may_total = library() is not None
         self.joins = False
         """Whether several batches are grouped together, since one has many groups."""
+        self.may_divide = bool(node.keys) and context.joins_batches
+        self.divides = False
+        """Whether batches are divided and not grouped, since one has many groups."""
         self._context = context
         self._calls = calls
         self._inputs = CodedInputs(node, context)
@@ -200,23 +272,47 @@ class _Grouping:
         if nested or not node.keys or library() is not None:
             self._passes = None
 
-    def grouped(self, batches: Sequence[pa.RecordBatch]) -> Partial:
-        """Return the groups of batches, and note whether more of them are worth joining."""
+    def grouped(self, batches: Sequence[pa.RecordBatch]) -> Partial | LooseRows:
+        """Return the groups of batches, or their rows, divided, and note whether more of them are worth that, or
+        joining."""
         self._context.check()
         batch = joined_batches(batches)
+        if self.divides and batch.num_rows:
+            return self._divided(batch)
         partial = self.partial(batch)
         self.joins = self._context.joins_batches and partial.groups >= max(
             tuning.JOINED_GROUPS_MIN, batch.num_rows // tuning.ROWS_PER_JOINED_GROUP_MAX
         )
-        return partial
+        self.divides = self.joins and self.may_divide and not self._has_few_keys(batch)
+        # Few partials among many rows would have all groups of these merged once more.
+        return self._divided(batch) if self.divides else partial
+
+    def _has_few_keys(self, batch: pa.RecordBatch) -> bool:
+        """Return whether all rows may have so few keys that batches are grouped in one pass, or by a table: that is
+        faster than dividing them."""
+        keys = [self._inputs.key(expression, batch) for _, expression in self._node.keys]
+        coded = [len(key.dictionary) for key in keys if isinstance(key, pa.DictionaryArray)]
+        others = [key for key in keys if not isinstance(key, pa.DictionaryArray)]
+        radix_max = tuning.TOTALLED_RADIX_MAX // max(math.prod(coded), 1)
+        return library() is not None and (
+            (not others and radix_max > 0) or digits_of(others, radix_max) is not None
+        )
+
+    def _divided(self, batch: pa.RecordBatch) -> LooseRows:
+        """Return the rows of a batch, divided."""
+        return LooseRows.of(self._calls, *self._columns(batch), batch.num_rows)
+
+    def _columns(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], list[list[pa.Array]]]:
+        """Return the keys of a batch, and the arguments of each call."""
+        keys = [self._inputs.key(expression, batch) for _, expression in self._node.keys]
+        return keys, [self._inputs.arguments(call, batch) for call in self._calls]
 
     def partial(self, batch: pa.RecordBatch) -> Partial:
         """Return the groups of a batch.
 
         It uses the codes shared by the views of a block if possible, else Acero, else its own codes."""
         context = self._context
-        keys = [self._inputs.key(expression, batch) for _, expression in self._node.keys]
-        arguments = [self._inputs.arguments(call, batch) for call in self._calls]
+        keys, arguments = self._columns(batch)
         shared = None
         if context.codes is not None:
             shared = context.codes.factorise(
@@ -229,7 +325,7 @@ class _Grouping:
         codes = [k.indices if isinstance(k, pa.DictionaryArray) else k for k in keys]
         if self._may_keep_repeats():
             every = np.arange(batch.num_rows)
-            states = self._states(Factorised(every, every), arguments)
+            states = self.states(Factorised(every, every), arguments)
             return Partial(keys, states, batch.num_rows)
         if self._passes is not None and batch.num_rows:
             partial = self._by_acero(codes, arguments, self._passes)
@@ -240,7 +336,7 @@ class _Grouping:
         groups = factorise(codes, batch.num_rows)
         firsts = _coded(first_of_groups(codes, groups), keys)
         self._repeats_are_few = groups.count >= FEW_REPEATS * batch.num_rows
-        return Partial(firsts, self._states(groups, arguments), groups.count)
+        return Partial(firsts, self.states(groups, arguments), groups.count)
 
     def _may_keep_repeats(self) -> bool:
         """Return whether each row of a batch may be a group: partials are on disk, so that their groups are
@@ -290,9 +386,9 @@ class _Grouping:
         if self._passes is not None:
             partial = self._by_acero([from_numpy(groups.codes)], arguments, self._passes)
             return Partial(group_keys, partial.states, partial.groups)
-        return Partial(group_keys, self._states(groups, arguments), groups.count)
+        return Partial(group_keys, self.states(groups, arguments), groups.count)
 
-    def _states(self, groups: Factorised, arguments: list[list[pa.Array]]) -> list[pa.Array]:
+    def states(self, groups: Factorised, arguments: list[list[pa.Array]]) -> list[pa.Array]:
         """Return one array of states for each aggregate call, a state for each group."""
         return [
             coded_sets.set_of(values[0], groups.groups)

@@ -20,6 +20,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.short_decimals import ShortProgram, program_of
 from olapdb.config import tuning
+from olapdb.execute.operators.coded_branches import BranchCodes, branch_column
 from olapdb.execute.operators.coded_texts import TextValues, is_over_one_text
 from olapdb.execute.operators.compact_columns import decoded, is_compact
 from olapdb.functions.aggregates import group_kernels
@@ -51,6 +52,9 @@ def shared_texts(node: Aggregate) -> frozenset[str]:
     served: set[str] = set()
     for _, key in node.keys:
         served |= columns_of(key) & texts if isinstance(key, ColumnRef) else _served(key, texts)
+        branch = branch_column(key, texts)
+        if branch is not None:
+            served.add(branch)
     for _, call in node.aggregates:
         for argument in call.arguments:
             if isinstance(argument, ColumnRef) and call.aggregate.ignores_repeats:
@@ -109,6 +113,7 @@ class CodedInputs:
     def __init__(self, node: Aggregate, context: ExecutionContext) -> None:
         self._context = context
         self._values = TextValues(context)
+        self._branches = BranchCodes(context)
         self._node = node
         self._last = _LastBatch()
 
@@ -127,6 +132,8 @@ class CodedInputs:
             if isinstance(values, pa.DictionaryArray):
                 return values
         values = self._of_texts(expression, batch)
+        if values is None and _has_dictionaries(batch):
+            values = self._branches.of(expression, batch)
         return lengthened(self._evaluated(expression, batch)) if values is None else values
 
     def arguments(self, call: AggregateCall, batch: pa.RecordBatch) -> list[pa.Array]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from olapdb.compute.batches import make_batch, single_chunk
+from olapdb.compute.batches import joined_column, make_batch, single_chunk
 from olapdb.compute.group_codes import Factorised, factorise
 from olapdb.config import tuning
 from olapdb.execute.operators.compact_columns import (
@@ -112,7 +112,7 @@ def merge_partials(
     What is codes of one dictionary in all partials is merged by these, which need no hashing of texts."""
     partials = _of_one_form(partials, calls)
     rows = sum(partial.groups for partial in partials)
-    keys = [_joined([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
+    keys = [joined_column([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
     codes = [key.indices if isinstance(key, pa.DictionaryArray) else key for key in keys]
     union = factorise(codes, rows, threads=threads)
     first = from_values(union.first, pa.int64())
@@ -162,15 +162,6 @@ def _of_one_dictionary(keys: list[pa.Array]) -> list[pa.Array]:
 def _elements_of_sets(partial: Partial) -> list[pa.Array]:
     """Return the states of a partial, of sets their elements."""
     return [states.values if is_coded_set(states) else states for states in partial.states]
-
-
-def _joined(keys: Sequence[pa.Array]) -> pa.Array:
-    """Return the values of a key in several partials, which have one dictionary if they are codes."""
-    first = keys[0]
-    if isinstance(first, pa.DictionaryArray):
-        codes = pa.concat_arrays([key.indices for key in keys])
-        return pa.DictionaryArray.from_arrays(codes, first.dictionary, safe=False)
-    return single_chunk(pa.chunked_array(list(keys)))
 
 
 def _bytes(column: pa.Array) -> int:

@@ -3,20 +3,25 @@ held."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import take_rows
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
-from olapdb.compute.ordering import OrderColumn, rows_within
+from olapdb.compute.ordering import OrderColumn, rows_within, sort_indices
+from olapdb.compute.stages import Stage, begun
 from olapdb.config import tuning
 from olapdb.execute.operators.row_limits import limited
 from olapdb.execute.spill.sorter import Sorter
+from olapdb.functions.kernels.columns import true_positions
 from olapdb.plan.nodes import Sort, SortKey
-from olapdb.types.arrow_values import from_numpy
+from olapdb.types.arrow_values import from_numpy, to_numpy
 
 
 def sort_batches(
@@ -50,26 +55,76 @@ def _top_rows(
     sorter: Sorter,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that may be among the first `limit`, for the sorter, which is cut back to so
-    many again and again.
+    many again and again. Threads drop the others."""
+    top = _Top(node.keys, limit, context)
+    with ExitStack() as stack:
+        rows = begun(child, stack)
+        made: Iterable[Iterable[pa.RecordBatch]] = (map(top.rows, rows),)
+        if isinstance(rows, Stage):
+            made = rows.chain(stack).then(lambda found: [*map(top.rows, found)]).run(context)
+        for batches in made:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                yield batch
+                if not sorter.spilled and sorter.rows >= top.many:
+                    last = sorter.cut_back()
+                    if last is not None and sorter.rows == limit:
+                        top.learn(order_columns(node.keys, last, context))
 
-    Once it has them, a row whose first key sorts after that of the last one is dropped."""
-    bound: pa.Scalar | None = None
-    first_key = node.keys[0]
-    for batch in child:
-        if bound is not None:
-            batch = not_after(bound, first_key, batch, context)
-        if batch.num_rows >= max(2 * limit, tuning.TOP_ROWS_MIN):
-            # The sorter would compare all keys of all of these rows.
-            last = nth_value(order_columns([first_key], batch, context)[0].values, first_key, limit)
-            if last is not None and is_bound(last):
-                bound, batch = last, not_after(last, first_key, batch, context)
-        if not batch.num_rows:
-            continue
-        yield batch
-        if not sorter.spilled and sorter.rows >= max(2 * limit, tuning.TOP_ROWS_MIN):
-            last = sorter.cut_back()
-            if last is not None and sorter.rows == limit:
-                bound = order_columns(node.keys[:1], last, context)[0].values[0]
+
+class _Top:
+    """The rows of batches that may be among the first `limit`. For many threads."""
+
+    def __init__(self, keys: Sequence[SortKey], limit: int, context: ExecutionContext) -> None:
+        self._keys = keys
+        self._limit = limit
+        self._context = context
+        self._bounds: tuple[pa.Scalar, ...] = ()
+        """The first keys of a row that as many rows as are wanted sort no later than; without the keys from the first
+        one on with which nothing can be compared."""
+        self.many = max(2 * limit, tuning.TOP_ROWS_MIN)
+        """The number of rows from which on comparing all of their keys costs more than looking for a bound."""
+
+    def learn(self, columns: Sequence[OrderColumn]) -> None:
+        """Take the keys of one row as a bound: as many rows as are wanted sort no later."""
+        values = (column.values[0] for column in columns)
+        self._bounds = tuple(itertools.takewhile(is_bound, values))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a batch that may be wanted, in their order, or the first ones of them, sorted."""
+        bounds, context = self._bounds, self._context
+        if bounds and batch.num_rows < self.many:
+            batch = not_after(bounds[0], self._keys[0], batch, context)
+        elif bounds:
+            columns = order_columns(self._keys[: len(bounds)], batch, context)
+            batch = _taken(batch, _rows_within_all(columns, bounds))
+        if batch.num_rows < self.many:
+            return batch
+        first_key = self._keys[0]
+        values = order_columns([first_key], batch, context)[0].values
+        last = nth_value(values, first_key, self._limit)
+        if last is not None and is_bound(last):
+            batch = not_after(last, first_key, batch, context)
+        if batch.num_rows >= self.many:  # many are equal in the first key
+            columns = order_columns(self._keys, batch, context)
+            batch = take_rows(batch, sort_indices(columns, batch.num_rows).slice(0, self._limit))
+            self.learn(order_columns(self._keys, batch.slice(self._limit - 1), context))
+        elif last is not None and is_bound(last):
+            self._bounds = (last,)
+        return batch
+
+
+def _rows_within_all(columns: Sequence[OrderColumn], bounds: Sequence[pa.Scalar]) -> np.ndarray:
+    """Return the positions of rows, ascending, without those that sort after the bounds of the columns; some of these
+    may be left behind a column with NULLs, or of floats."""
+    values, bound = columns[0].values, bounds[0]
+    if len(bounds) == 1 or values.null_count or pa.types.is_floating(values.type):
+        return rows_within(columns[0], bound)
+    before = true_positions((pc.greater if columns[0].descending else pc.less)(values, bound))
+    later = _rows_within_all(columns[1:], bounds[1:])
+    tied = later[to_numpy(pc.equal(values.take(from_numpy(later)), bound))]
+    return np.sort(np.concatenate([before, tied]))
 
 
 def not_after(
@@ -80,6 +135,11 @@ def not_after(
     if not is_bound(bound):
         return batch
     positions = rows_within(order_columns([key], batch, context)[0], bound)
+    return _taken(batch, positions)
+
+
+def _taken(batch: pa.RecordBatch, positions: np.ndarray) -> pa.RecordBatch:
+    """Return the rows at positions, which are all different."""
     return batch if len(positions) == batch.num_rows else take_rows(batch, from_numpy(positions))
 
 

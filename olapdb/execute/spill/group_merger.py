@@ -15,6 +15,7 @@ from olapdb.compute.spill.budget import SpillBudget
 from olapdb.compute.spill.files import SpillFile
 from olapdb.compute.spill.partitions import LEVELS_MAX, PARTITIONS, PartitionedRows
 from olapdb.config import tuning
+from olapdb.execute.operators.divided_groups import merged_divisions
 from olapdb.execute.operators.partials import Partial, merge_partials, merging_bytes
 from olapdb.plan.expressions import AggregateCall
 
@@ -43,7 +44,7 @@ class GroupMerger:
         self._merge_at = tuning.MERGE_ROWS_MIN
         self._merging_pays = True
         self._is_merged = True
-        """True while no partial has two rows of one key. Partials read back from disk may have."""
+        """Whether no two rows of the partials have one key. A partial that is read back from disk may have such."""
         self._file: SpillFile | None = None
         self._partitions: PartitionedRows | None = None
 
@@ -61,7 +62,7 @@ class GroupMerger:
         if self._partials and self._is_too_large(partial):
             self._make_room()
         self._partials.append(partial)
-        self._is_merged = self._level == 0
+        self._is_merged = self._level == 0 and len(self._partials) == 1
         self._groups += partial.groups
         self._nbytes += partial.nbytes
         self._account.set(self._nbytes)
@@ -79,6 +80,26 @@ class GroupMerger:
         self._spill()
         self._account.set(0)
         yield from self._groups_on_disk(self._partitions)
+
+    @property
+    def partials(self) -> Sequence[Partial]:
+        """Return the partials in memory, as they came or merged."""
+        return self._partials
+
+    @property
+    def rows(self) -> int:
+        """Return the groups of the partials in memory."""
+        return self._groups
+
+    @property
+    def nbytes(self) -> int:
+        """Return the size of the partials in memory."""
+        return self._nbytes
+
+    def clear(self) -> None:
+        """Forget the partials in memory."""
+        self._partials, self._groups, self._nbytes = [], 0, 0
+        self._account.set(0)
 
     def close(self) -> None:
         """Free the temporary file. Idempotent."""
@@ -102,7 +123,7 @@ class GroupMerger:
     def _make_room(self) -> None:
         """Merge the partials in memory, if that is known to make them fewer; write them to disk
         otherwise, or if they are still too many."""
-        if self._merging_pays and len(self._partials) > 1:
+        if self._merging_pays and not self._is_merged:
             needed = merging_bytes(self._nbytes, self._groups)
             if needed <= self._account.available_bytes:
                 before = self._groups
@@ -116,14 +137,24 @@ class GroupMerger:
 
     def _merge(self) -> None:
         """Replace the partials by one; the next merge is at twice its groups."""
-        if len(self._partials) > 1 or not self._is_merged:
+        if not self._is_merged:
             self._account.set(merging_bytes(self._nbytes, self._groups))
-            merged = merge_partials(self._partials, self._calls, self._context.threads)
-            self._partials, self._groups = [merged], merged.groups
-            self._nbytes = merged.nbytes
+            self._partials = self._merged()
+            self._groups = sum(partial.groups for partial in self._partials)
+            self._nbytes = sum(partial.nbytes for partial in self._partials)
             self._account.set(self._nbytes)
             self._is_merged = True
         self._merge_at = self._next_merge_at()
+
+    def _merged(self) -> list[Partial]:
+        """Return the groups of all partials: one partial, or, of many groups in a query, several without common
+        keys."""
+        context = self._context
+        if self._keys and context.joins_batches and self._groups >= tuning.DIVIDED_GROUPS_MIN:
+            divided = merged_divisions(self._partials, self._calls, context)
+            if divided is not None:
+                return divided
+        return [merge_partials(self._partials, self._calls, context.threads)]
 
     def _next_merge_at(self) -> int:
         """Return the groups at which to merge again, if memory does not run out before."""

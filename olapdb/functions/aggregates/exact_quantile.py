@@ -149,12 +149,8 @@ def _sorted_integers(values: pa.Array, groups: Groups) -> tuple[np.ndarray, pa.A
         offsets, ordered = quantiles.sorted_values(numbers, codes, groups.count)
         return offsets, columns.from_values(ordered, values.type)
     low, cells = counted
-    span = np.arange(cells.shape[1], dtype=np.uint64) + np.uint64(low % (1 << 64))
-    narrow = span.astype(numbers.numbers.dtype)
-    repeated = np.repeat(np.tile(narrow, len(cells)), cells.reshape(-1))
-    return columns.offsets_from_counts(cells.sum(axis=1)), columns.from_values(
-        repeated, values.type
-    )
+    ordered = quantiles.repeated(low, cells, numbers)
+    return columns.offsets_from_counts(cells.sum(axis=1)), columns.from_values(ordered, values.type)
 
 
 def _sorted(values: pa.Array, groups: Groups) -> pa.Array:

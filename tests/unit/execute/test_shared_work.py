@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -34,15 +34,18 @@ def cursor() -> Iterator[Cursor]:
 
 
 def grouped_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets the rows of each batch that is grouped."""
+    """Return a list that gets the rows of each batch that is grouped, or divided by its keys."""
     sizes: list[int] = []
-    partial = aggregate._Grouping.partial
+    for name in ("partial", "_divided"):
+        made = getattr(aggregate._Grouping, name)
 
-    def counted(self: aggregate._Grouping, batch: pa.RecordBatch) -> aggregate.Partial:
-        sizes.append(batch.num_rows)
-        return partial(self, batch)
+        def counted(
+            self: aggregate._Grouping, batch: pa.RecordBatch, made: Callable[..., object] = made
+        ) -> object:
+            sizes.append(batch.num_rows)
+            return made(self, batch)
 
-    monkeypatch.setattr(aggregate._Grouping, "partial", counted)
+        monkeypatch.setattr(aggregate._Grouping, name, counted)
     return sizes
 
 
