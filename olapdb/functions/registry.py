@@ -32,6 +32,8 @@ from olapdb.types import (
     STRING,
     UINT8,
     Boolean,
+    Dynamic,
+    Json,
     Nothing,
     Tuple,
     Variant,
@@ -45,9 +47,11 @@ if TYPE_CHECKING:
     from olapdb.functions import settings as function_settings
     from olapdb.functions.arrays import lambda_functions
     from olapdb.functions.arrays.lambdas import LambdaDefinition
+    from olapdb.functions.dynamic import calls as dynamic_calls
     from olapdb.functions.variants import calls as variant_calls
 else:
     lambda_functions = LazyModule("olapdb.functions.arrays.lambda_functions")
+    dynamic_calls = LazyModule("olapdb.functions.dynamic.calls")
     variant_calls = LazyModule("olapdb.functions.variants.calls")
     function_settings = LazyModule("olapdb.functions.settings")
 
@@ -205,6 +209,12 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of a definition, written as `name`. Raises its errors."""
+    if any(isinstance(plain(a.type), Dynamic | Json) for a in arguments) and (
+        dynamic_calls.takes_over(definition.name, arguments)
+    ):
+        return dynamic_calls.resolve_call(
+            definition.name, arguments, lambda given: _call(definition, name, given)
+        )
     if any(isinstance(plain(a.type), Variant) for a in arguments) and (
         variant_calls.takes_alternatives(definition.name, arguments)
     ):

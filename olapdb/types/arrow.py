@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 from olapdb.errors import InternalError
 from olapdb.types import compound, scalars
 from olapdb.types.base import UTC, DataType
+from olapdb.types.dynamic import Dynamic, Json
 from olapdb.types.variant import NUMBER, Variant
+
+
+DYNAMIC = pa.struct([pa.field("type", pa.string()), pa.field("value", pa.string())])
+"""The form of a Dynamic: see `dynamic`."""
+JSON_PATHS = pa.list_(
+    pa.struct([pa.field(name, pa.string()) for name in ("path", "type", "value")])
+)
+"""The form of a JSON: see `dynamic`."""
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
@@ -76,6 +85,10 @@ def _compound_type(data_type: DataType) -> pa.DataType:
             return state.arrow
         case Variant():
             return _variant_type(data_type, [t.arrow for t in data_type.alternatives])
+        case Dynamic():
+            return DYNAMIC
+        case Json():
+            return JSON_PATHS
         case _:
             raise InternalError(f"{data_type} has no Arrow type.")
 

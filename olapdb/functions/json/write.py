@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,14 @@ from olapdb.functions.casts import cast
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
+from olapdb.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import render as dynamic_render
+    from olapdb.functions.dynamic import values as dynamic_values
+else:
+    dynamic_render = LazyModule("olapdb.functions.dynamic.render")
+    dynamic_values = LazyModule("olapdb.functions.dynamic.values")
 
 
 def json_texts(array: pa.Array, data_type: types.DataType, environment: Environment) -> pa.Array:
@@ -46,6 +55,12 @@ def json_texts(array: pa.Array, data_type: types.DataType, environment: Environm
             return cast.cast_column(array, plain, types.STRING, environment, strict=True)
         case types.Variant():
             return gathered(array, plain, lambda v, t: json_texts(v, t, environment), pa.string())
+        case types.Dynamic():
+            return dynamic_values.gathered(
+                array, lambda v, t: json_texts(v, t, environment), pa.string()
+            )
+        case types.Json():
+            return dynamic_render.plain_texts(array, environment.zone)
         case types.AggregateFunction():
             raise IllegalTypeOfArgument(f"toJSONString does not write a value of type {plain}.")
         case types.String() | types.FixedString():

@@ -23,9 +23,13 @@ from olapdb.records import dataclass
 from olapdb.types.arrow import enum_texts
 
 if TYPE_CHECKING:
+    from olapdb.functions.dynamic import render as dynamic_render
+    from olapdb.functions.dynamic import values as dynamic_values
     from olapdb.functions.strings import time_spans
     from olapdb.functions.variants import values as variants
 else:
+    dynamic_render = LazyModule("olapdb.functions.dynamic.render")
+    dynamic_values = LazyModule("olapdb.functions.dynamic.values")
     time_spans = LazyModule("olapdb.functions.strings.time_spans")
     variants = LazyModule("olapdb.functions.variants.values")
 
@@ -150,6 +154,12 @@ def display_array(
                 lambda v, t: columns.text(display_array(v, t, zone, style)),
                 pa.string(),
             )
+        case types.Dynamic():
+            return dynamic_values.gathered(
+                array, lambda v, t: columns.text(display_array(v, t, zone, style)), pa.string()
+            )
+        case types.Json():
+            return dynamic_render.plain_texts(array, zone)
         case _:
             raise InternalError(f"No rendering of type {data_type}.")
 
@@ -230,7 +240,12 @@ def display_nested(
             array, inner, lambda v, t: display_nested(v, t, zone, style), pa.string()
         )
         return pc.fill_null(shown, "NULL") if shown.null_count else shown
-    if isinstance(inner, types.String | types.FixedString | types.Enum):
+    if isinstance(inner, types.Dynamic):
+        shown = dynamic_values.gathered(
+            array, lambda v, t: display_nested(v, t, zone, style), pa.string()
+        )
+        return pc.fill_null(shown, "NULL") if shown.null_count else shown
+    if isinstance(inner, types.String | types.FixedString | types.Enum | types.Json):
         texts = display_array(array, inner, zone, style)
         shown = quote_strings(texts, doubled=style.doubled_quotes)
     else:
