@@ -87,7 +87,7 @@ class CsvWriter(Writer):
     def _quoted(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
         """Return values as texts, in quotes but for numbers; NULL is null."""
         plain = types.plain(data_type)
-        if isinstance(plain, types.Variant):
+        if isinstance(plain, types.Variant | types.Dynamic):
             return gathered(column, plain, self._quoted, pa.string())
         texts = shown(column, data_type, self.header)
         is_span = isinstance(plain, types.Interval) and style_of(self.header).spans

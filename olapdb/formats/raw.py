@@ -39,7 +39,7 @@ def _bytes(column: pa.Array, data_type: types.DataType) -> pa.Array:
         raise errors.UnsupportedMethod(
             f"RawBLOB does not write a column of type {data_type}.", hint="Write toString(…) of it."
         )
-    if isinstance(data_type, types.Variant):
+    if isinstance(data_type, types.Variant | types.Dynamic):
         return gathered(column, data_type, _bytes, pa.binary()).fill_null(b"")
     valid = columns.validity(column)
     if valid is None:

@@ -137,9 +137,12 @@ def _cast_column(
 def store_literals(
     column: Column, source: types.DataType, target: types.DataType, environment: Environment
 ) -> Column:
-    """Return constants of an INSERT as values of a Variant: a quoted text is no number, a number takes the
+    """Return constants of an INSERT as values of a Variant or a Dynamic: a quoted text is no number, a number takes the
     least type that holds it. Raises IncorrectData with its row."""
     variant = types.plain(target)
+    if isinstance(variant, types.Dynamic):
+        found = dynamic_casts.of_literals(columns.single(column), source, environment)
+        return found[0] if isinstance(column, pa.Scalar) else found
     assert isinstance(variant, types.Variant)
     parse = partial(parse_or_null, environment=environment)
     stored = variant_casts.of_literals(columns.single(column), source, variant, parse)

@@ -31,7 +31,13 @@ _WHOLE = frozenset(
         *("tuple", "array", "map", "materialize", "identity", "ignore", "CAST", "_CAST", "nullIf"),
         *("accurateCast", "accurateCastOrNull", "accurateCastOrDefault", "toNullable"),
         *("defaultValueOfArgumentType", "and", "or", "xor", "in", "notIn", "variantType"),
-        *("variantElement", "isDynamicElementInSharedData", "toJSONString", "blockSize", "_orderKey"),
+        *(
+            "variantElement",
+            "isDynamicElementInSharedData",
+            "toJSONString",
+            "blockSize",
+            "_orderKey",
+        ),
         *("arrayPushBack", "arrayPushFront", "throwIf", "JSONAllPaths", "JSONAllPathsWithTypes"),
     ]
 )
@@ -255,7 +261,13 @@ def _comparison(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
             array = columns.single(value)
             if differ and isinstance(kind, types.Json):
                 array = columns.single(
-                    cast_column(array, types.Nullable(kind), types.Nullable(types.Json()), environment, strict=True)
+                    cast_column(
+                        array,
+                        types.Nullable(kind),
+                        types.Nullable(types.Json()),
+                        environment,
+                        strict=True,
+                    )
                 )
             found = order_keys(array, kind)
             keys.append(found[0] if isinstance(value, pa.Scalar) else found)

@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from olapdb import errors, types
 from olapdb.functions.base import Environment
+from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.dynamic.objects import objects_of_texts
 from olapdb.functions.dynamic.paths import defaulted
 from olapdb.functions.dynamic.render import plain_texts
-from olapdb.functions.dynamic.values import gathered, of_type
+from olapdb.functions.dynamic.times import FINE_TIME, TIME, days_and_times, read_times
+from olapdb.functions.dynamic.values import gathered, joined, of_type
 from olapdb.functions.json.write import json_texts
 from olapdb.functions.kernels import columns
+from olapdb.types.arrow_values import from_numpy
 
 Convert: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """A cast: (array, source, target) to the converted array."""
@@ -56,6 +59,56 @@ def convert(
     if not isinstance(outer, types.String):
         refuse_json(inner, outer)
     return plain_texts(array, environment.zone)
+
+
+def of_literals(array: pa.Array, source: types.DataType, environment: Environment) -> pa.Array:
+    """Return constants of an INSERT, all of one type, as a Dynamic: whole numbers are Int64, or UInt64 where they
+    need it, texts that are dates or times are such, also within arrays, tuples and maps."""
+    target = _literal_type(source)
+    plain = types.plain(source)
+    if isinstance(plain, types.String):
+        return of_texts(array, environment)
+    if target == source:
+        return of_type(array, source)
+    return of_type(columns.single(cast_column(array, source, target, environment, strict=True)), target)
+
+
+def _literal_type(source: types.DataType) -> types.DataType:
+    """Return the type that a literal has in a Dynamic."""
+    match source:
+        case types.Nullable(inner):
+            return types.make_nullable(_literal_type(inner))
+        case types.Integer(bits, signed):
+            return source if bits == 64 and not signed else types.INT64
+        case types.Array(inner):
+            return types.Array(_literal_type(inner))
+        case types.Map(key, value):
+            return types.Map(_literal_type(key), _literal_type(value))
+        case types.Tuple(elements):
+            return types.Tuple(tuple(map(_literal_type, elements)), source.names)
+        case _:
+            return types.stored_type(source)
+
+
+def of_texts(texts: pa.Array, environment: Environment) -> pa.Array:
+    """Return texts as a Dynamic: dates, times, else String; NULL is NULL."""
+    valid = columns.validity(texts)
+    present = texts if valid is None else texts.filter(pa.array(valid))
+    flags = days_and_times(columns.text(present), environment)
+    pieces, places = [], []
+    rest = np.ones(len(present), bool)
+    for is_own, kind in zip(flags, (types.DATE, TIME, FINE_TIME), strict=True):
+        rows = np.flatnonzero(is_own)
+        if len(rows):
+            rest[rows] = False
+            read = read_times(present.take(from_numpy(rows)), kind, environment)
+            pieces.append(of_type(read, kind))
+            places.append(rows)
+    rows = np.flatnonzero(rest)
+    pieces.append(of_type(present.take(from_numpy(rows)), types.STRING))
+    places.append(rows)
+    found = joined(pieces, places, len(present))
+    return found if valid is None else columns.scatter(found, valid)
 
 
 def refuse_json(source: types.DataType, target: types.DataType) -> None:

@@ -59,9 +59,7 @@ def _is_shared(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if not isinstance(arguments[0].type, types.Dynamic):
         raise scalar.illegal(name, arguments[0].type, "a Dynamic")
     return call_of(
-        name,
-        types.BOOL,
-        lambda array, _: columns.as_array(pa.scalar(False), len(array)),
+        name, types.BOOL, lambda array, _: columns.as_array(pa.scalar(False), len(array))
     )
 
 

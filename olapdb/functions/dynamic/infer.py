@@ -49,6 +49,8 @@ class Inference:
     json: types.Json
     read_objects: Callable[[np.ndarray, types.Json], pa.Array]
     """Reads objects as a JSON."""
+    nullable: bool = True
+    """Whether elements of arrays are Nullable also where none is null, as at the paths of a JSON."""
 
     def dynamic(self, tokens: np.ndarray, objects: types.Json) -> pa.Array:
         """Return the values of tokens as a Dynamic: NULL for null and -1. `objects`: the type of an object."""
@@ -146,7 +148,8 @@ class Inference:
             mask, has_negative = key >> 1, bool(key & 1)
             if mask & ~(1 << NOTHING) != 1 << ARRAYS:
                 places[rows] = len(found)
-                found.append(_element_type(mask, has_negative, self.json))
+                element = _element_type(mask, has_negative, self.json)
+                found.append(element if self.nullable or mask & 1 else types.plain(element))
                 continue
             own = np.isin(owners, rows) & (classes == ARRAYS)
             kinds, inner = self._common_of_arrays(rows, owners[own], members[own])
@@ -201,10 +204,7 @@ def _scalars(texts: pa.Array, plain: types.DataType) -> pa.Array:
 
 
 def _assembled(
-    names: np.ndarray,
-    found: list[types.DataType],
-    pieces: list[pa.Array],
-    places: list[np.ndarray],
+    names: np.ndarray, found: list[types.DataType], pieces: list[pa.Array], places: list[np.ndarray]
 ) -> pa.Array:
     """Return a Dynamic: `names` has the place of each row's type, -1 for NULL."""
     if not pieces:
@@ -254,7 +254,9 @@ def _scalar_classes(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
     long = np.flatnonzero((found == INT64) & (sizes > _LENGTH_OF_INT64))
     if len(long):
         texts = _written(index, tokens[long])
-        wide = columns.numpy_values(_fits(texts, "-?", "9223372036854775807", "9223372036854775808"))
+        wide = columns.numpy_values(
+            _fits(texts, "-?", "9223372036854775807", "9223372036854775808")
+        )
         unsigned = columns.numpy_values(_fits(texts, "", "18446744073709551615", ""))
         found[long] = np.select([wide != 0, unsigned != 0], [INT64, UINT64], TEXT)
     return found

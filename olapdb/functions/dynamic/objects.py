@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +37,7 @@ class Entries:
     values: pa.Array
 
 
-def objects_of_texts(
-    texts: pa.Array, data_type: types.Json, environment: Environment
-) -> pa.Array:
+def objects_of_texts(texts: pa.Array, data_type: types.Json, environment: Environment) -> pa.Array:
     """Return JSON texts, none of them NULL, as values of the type.
 
     Raises IncorrectData, with its row, for a text that is no object, for a path that an object has twice, and for
@@ -61,7 +60,11 @@ def _refuse_others(texts: pa.Array, first: int, index: JsonIndex) -> None:
     if not bad.any():
         return
     row = int(np.argmax(bad))
-    shown = columns.binary(texts)[first + row].as_py()[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
+    shown = (
+        columns.binary(texts)[first + row]
+        .as_py()[:_SHOWN_BYTES]
+        .decode("utf-8", "backslashreplace")
+    )
     raise IncorrectData(
         f"Cannot read {shown!r} as a JSON object.", hint='Write an object: {"key": value}.'
     ).at_row(first + row)
@@ -76,7 +79,27 @@ class ObjectReader:
 
     def dynamic(self, tokens: np.ndarray) -> pa.Array:
         """Return values as a Dynamic: NULL for null and for the token -1."""
-        return self._inference(types.Json()).dynamic(tokens, types.Json())
+        inference = replace(self._inference(types.Json()), nullable=False)
+        return inference.dynamic(tokens, types.Json())
+
+    def read(self, tokens: np.ndarray, data_type: types.Json) -> tuple[pa.Array, np.ndarray]:
+        """Return tokens as values of the type, NULL for others, and which of them are objects."""
+        is_object = self.index.kind_of(tokens) == OBJECT
+        found = self.objects(tokens[is_object], data_type)
+        return (found if is_object.all() else columns.scatter(found, is_object)), is_object
+
+    def json(self, tokens: np.ndarray, data_type: types.Json) -> pa.Array:
+        """Return objects, and strings that are texts of objects, as values of the type.
+
+        Raises IncorrectData with its row."""
+        found, is_object = self.read(tokens, data_type)
+        rest = np.flatnonzero(~is_object)
+        if not len(rest):
+            return found
+        texts, _ = ValueReader(self.index, self.environment).strings(tokens[rest])
+        return columns.replaced_rows(
+            found, rest, objects_of_texts(texts, data_type, self.environment)
+        )
 
     def objects(self, tokens: np.ndarray, data_type: types.Json) -> pa.Array:
         """Return objects as values of the type; `tokens` ascend, and are objects."""
@@ -109,7 +132,9 @@ class ObjectReader:
             keep = _kept(names, data_type)
             members, owners = members[keep], owners[keep]
             names = names if keep.all() else names.filter(pa.array(keep))
-            is_typed = np.asarray(pc.is_in(names, typed)) if len(typed) else np.zeros(len(members), bool)
+            is_typed = (
+                np.asarray(pc.is_in(names, typed)) if len(typed) else np.zeros(len(members), bool)
+            )
             inner = (self.index.kind_of(members) == OBJECT) & ~is_typed
             leaf = np.flatnonzero(~inner)
             yield rows[owners[leaf]], names.take(from_numpy(leaf)), members[leaf]
@@ -167,9 +192,7 @@ class ObjectReader:
         if isinstance(plain, types.Dynamic):
             return self.dynamic(tokens), np.ones(len(tokens), bool)
         if isinstance(plain, types.Json):
-            is_object = self.index.kind_of(tokens) == OBJECT
-            read = self.objects(tokens[is_object], plain)
-            return (read if is_object.all() else columns.scatter(read, is_object)), is_object
+            return self.read(tokens, plain)
         return ValueReader(self.index, self.environment).read(tokens, plain)
 
 

@@ -48,7 +48,11 @@ def object_texts(array: pa.Array, write: Write, layout: Layout = PLAIN) -> pa.Ar
         counts = np.bincount(entries.rows, minlength=len(array))
         joined = pc.binary_join(columns.lists_from(columns.offsets_from_counts(counts), pieces), "")
         empty = pc.if_else(pa.array(counts > 0), joined, empty)
-    return pc.if_else(array.is_valid(), empty, pa.scalar(None, pa.string())) if array.null_count else empty
+    return (
+        pc.if_else(array.is_valid(), empty, pa.scalar(None, pa.string()))
+        if array.null_count
+        else empty
+    )
 
 
 def _pieces(entries: Entries, write: Write, layout: Layout) -> pa.Array:
@@ -66,9 +70,7 @@ def _pieces(entries: Entries, write: Write, layout: Layout) -> pa.Array:
     ends = np.append(is_first[1:], True)
     closes = np.where(is_first, 0, segments.depth[before] - 1 - shared)
     parts: list[pa.Array | str] = [_closing(closes, shared, layout)]
-    parts.append(
-        pc.if_else(pa.array(is_first), "{" + layout.line(1), _commas(shared, layout))
-    )
+    parts.append(pc.if_else(pa.array(is_first), "{" + layout.line(1), _commas(shared, layout)))
     parts.append(_opening(segments, codes, shared, layout))
     parts.append(_values(entries, depth, write))
     parts.append(_closing(np.where(ends, depth - 1, 0), np.zeros(len(codes), np.int64), layout))
@@ -141,7 +143,8 @@ def _closing(counts: np.ndarray, shared: np.ndarray, layout: Layout) -> pa.Array
 def _commas(shared: np.ndarray, layout: Layout) -> pa.Array:
     """Return the comma behind a member of an object that lies in so many others, and the start of the line."""
     texts = pa.array(
-        ["," + layout.line(level + 1) for level in range(int(shared.max(initial=0)) + 1)], pa.string()
+        ["," + layout.line(level + 1) for level in range(int(shared.max(initial=0)) + 1)],
+        pa.string(),
     )
     return texts.take(from_numpy(shared))
 
@@ -168,4 +171,3 @@ def plain_texts(array: pa.Array, zone: str) -> pa.Array:
         return json_texts(values, data_type, Environment(zone=zone))
 
     return object_texts(array, write)
-

@@ -96,7 +96,7 @@ def read_texts(texts: pa.Array, data_type: types.DataType) -> pa.Array:
     if isinstance(target, types.Array | types.Map):
         texts = pc.fill_null(texts, "[]" if isinstance(target, types.Array) else "{}")
         source, goal = types.STRING, target
-    read = columns.single(cast.cast_column(texts, source, goal, _UTC, strict=True))
+    read = columns.single(cast.store_column(texts, source, goal, _UTC))
     return _from_stored(read, plain)
 
 
@@ -151,9 +151,7 @@ def _changed(
 
 def default_paths(typed: tuple[tuple[str, types.DataType], ...]) -> list[dict[str, str | None]]:
     """Return the paths of a JSON without any but those whose types the column names, as Python values."""
-    return [
-        {"path": path, "type": t.name, "value": default_text(t)} for path, t in typed
-    ]
+    return [{"path": path, "type": t.name, "value": default_text(t)} for path, t in typed]
 
 
 def default_text(data_type: types.DataType) -> str | None:

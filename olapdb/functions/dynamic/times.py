@@ -68,14 +68,18 @@ def _ticks(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return nanoseconds since 1970, and the flags of `_parts`. A day has no zone, a clock without one that of
     the warehouse."""
-    fields = dict(zip(_names(), columns.struct_fields(pc.extract_regex(texts, _PATTERN)), strict=True))
+    fields = dict(
+        zip(_names(), columns.struct_fields(pc.extract_regex(texts, _PATTERN)), strict=True)
+    )
     clocked = _given(fields["hour"])
     zoned = _given(fields["zone"])
     padded = {n: pc.utf8_lpad(fields[n], width=2, padding="0") for n in _names()[1:6]}
     day = pc.binary_join_element_wise(fields["year"], padded["month"], padded["day"], "-")
     clock = pc.binary_join_element_wise(padded["hour"], padded["minute"], padded["second"], ":")
     fraction = pc.replace_substring_regex(fields["fraction"], r"^\.$|^$", "")
-    written = pc.binary_join_element_wise(pc.binary_join_element_wise(day, clock, " "), fraction, "")
+    written = pc.binary_join_element_wise(
+        pc.binary_join_element_wise(day, clock, " "), fraction, ""
+    )
     years = columns.numpy_values(fields["year"].cast(pa.int64()))
     valid = (years >= _YEAR_FIRST) & (years < _YEAR_END)
     written = pc.if_else(pa.array(valid), written, pa.scalar(None, pa.string()))
@@ -123,9 +127,7 @@ def _offsets(zones: pa.Array) -> np.ndarray:
     return np.where(np.asarray(pc.starts_with(zones, "-")), -seconds, seconds)
 
 
-def read_times(
-    texts: pa.Array, data_type: types.DataType, environment: Environment
-) -> pa.Array:
+def read_times(texts: pa.Array, data_type: types.DataType, environment: Environment) -> pa.Array:
     """Return texts that are days or times as values of Date, DateTime or DateTime64(9)."""
     ticks, _, _, _ = _ticks(texts, environment)
     match data_type:

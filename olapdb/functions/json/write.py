@@ -21,10 +21,8 @@ from olapdb.lazy import LazyModule
 
 if TYPE_CHECKING:
     from olapdb.functions.dynamic import render as dynamic_render
-    from olapdb.functions.dynamic import values as dynamic_values
 else:
     dynamic_render = LazyModule("olapdb.functions.dynamic.render")
-    dynamic_values = LazyModule("olapdb.functions.dynamic.values")
 
 
 def json_texts(array: pa.Array, data_type: types.DataType, environment: Environment) -> pa.Array:
@@ -53,12 +51,8 @@ def json_texts(array: pa.Array, data_type: types.DataType, environment: Environm
             return pc.if_else(finite, texts, "null")
         case types.Integer() | types.Decimal() | types.Boolean():
             return cast.cast_column(array, plain, types.STRING, environment, strict=True)
-        case types.Variant():
+        case types.Variant() | types.Dynamic():
             return gathered(array, plain, lambda v, t: json_texts(v, t, environment), pa.string())
-        case types.Dynamic():
-            return dynamic_values.gathered(
-                array, lambda v, t: json_texts(v, t, environment), pa.string()
-            )
         case types.Json():
             return dynamic_render.plain_texts(array, environment.zone)
         case types.AggregateFunction():

@@ -29,6 +29,7 @@ from olapdb.types import (
     Nullable,
     String,
     Tuple,
+    Dynamic,
     Variant,
     make_nullable,
     plain,
@@ -48,7 +49,7 @@ def python_column(
     """
     target = make_nullable(column.type)
     cast = partial(cast_column, strict=True) if lossy else store_column
-    if isinstance(target, Variant):
+    if isinstance(target, Dynamic | Variant):
         cast = store_literals
     try:
         array = _same_class_array(values, column.type, target, lossy)
