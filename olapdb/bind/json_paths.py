@@ -58,7 +58,11 @@ def _part_of_json(
         count += 1
     if step is not None:
         path = ".".join((step[1], *names[1:count]))
-        return _call(value, "_jsonObject", path, parts.object_call(value.type, path)), names[count:], None
+        return (
+            _call(value, "_jsonObject", path, parts.object_call(value.type, path)),
+            names[count:],
+            None,
+        )
     typed = dict(kind.typed)
     for size in range(1, count):
         if ".".join(names[:size]) in typed:

@@ -51,7 +51,8 @@ def order_key(key: Expression) -> Expression:
         return Call(call.type, "_orderKey", (key,), call)
     if any_part(key.type, (Dynamic, Json)):
         raise NotSupportedError(
-            f"ORDER BY of {key.type} is not supported.", hint="Order by its elements, or by toString."
+            f"ORDER BY of {key.type} is not supported.",
+            hint="Order by its elements, or by toString.",
         )
     return key
 

@@ -182,9 +182,7 @@ def column_of_tokens(
     return texts, types.Nullable(types.STRING)
 
 
-def _by_row(
-    index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source: Input
-) -> pa.Array:
+def _by_row(index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source: Input) -> pa.Array:
     """Return values of JSON, or of a Dynamic, whose objects are tuples there. NULL for null and what is missing.
 
     Raises IncorrectData for a value of JSON that is no object, nor a text of one."""

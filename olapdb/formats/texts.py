@@ -29,7 +29,9 @@ def is_right_aligned(data_type: types.DataType) -> bool:
 
 def is_text(data_type: types.DataType) -> bool:
     """Return whether values of the type are texts of any characters."""
-    return isinstance(types.plain(data_type), types.String | types.FixedString | types.Enum | types.Json)
+    return isinstance(
+        types.plain(data_type), types.String | types.FixedString | types.Enum | types.Json
+    )
 
 
 def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:

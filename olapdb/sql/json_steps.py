@@ -8,12 +8,12 @@ _STEP = re.compile(r"([:^])`([^`\\]*)`")
 
 
 def json_type_step(name: str) -> str:
-    """Return the part of an Identifier that takes the values of a type, as it is written: `:\`Int64\``."""
+    r"""Return the part of an Identifier that takes the values of a type, as it is written: `:\`Int64\``."""
     return f":`{name}`"
 
 
 def json_object_step(key: str) -> str:
-    """Return the part of an Identifier that takes the object at a key, as it is written: `^\`a\``."""
+    r"""Return the part of an Identifier that takes the object at a key, as it is written: `^\`a\``."""
     return f"^`{key}`"
 
 

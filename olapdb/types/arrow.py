@@ -16,7 +16,6 @@ from olapdb.types.base import UTC, DataType
 from olapdb.types.dynamic import Dynamic, Json
 from olapdb.types.variant import NUMBER, Variant
 
-
 DYNAMIC = pa.struct([pa.field("type", pa.string()), pa.field("value", pa.string())])
 """The form of a Dynamic: see `dynamic`."""
 JSON_PATHS = pa.list_(

@@ -114,9 +114,7 @@ def _checked_pattern(pattern: str) -> str:
     return pattern
 
 
-def _refuse_skipped(
-    typed: Iterable[str], skipped: Iterable[str], patterns: Iterable[str]
-) -> None:
+def _refuse_skipped(typed: Iterable[str], skipped: Iterable[str], patterns: Iterable[str]) -> None:
     """Raise BadArguments for a path that has a type and is left out."""
     for path in typed:
         for other in skipped:

@@ -211,11 +211,7 @@ class _TypeParser:
                 )
             case "LowCardinality":
                 inner = self.parse()
-                self._checked(
-                    name,
-                    plain(inner),
-                    _NOT_IN_LOW_CARDINALITY,
-                )
+                self._checked(name, plain(inner), _NOT_IN_LOW_CARDINALITY)
                 return LowCardinality(inner)
             case "Array":
                 return Array(self.parse())

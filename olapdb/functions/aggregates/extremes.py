@@ -233,7 +233,9 @@ def _require_orderable(name: str, data_type: DataType) -> None:
     if isinstance(plain(data_type), AggregateFunction):
         raise illegal_argument(name, data_type, "a value, not a state,")
     if name not in _PICKING and has_types_by_row(data_type):
-        raise illegal_argument(name, data_type, "a value of one type (variantElement and dynamicElement take it)")
+        raise illegal_argument(
+            name, data_type, "a value of one type (variantElement and dynamicElement take it)"
+        )
 
 
 _PICKING = ("any",)

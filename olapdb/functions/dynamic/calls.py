@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.errors import DataError, IllegalTypeOfArgument, NotSupportedError
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.dynamic.objects import entries_of
 from olapdb.functions.dynamic.order import order_keys
 from olapdb.functions.dynamic.paths import either_at, value_at
 from olapdb.functions.dynamic.render import plain_texts
@@ -50,8 +52,8 @@ _JSON_WHOLE = frozenset(
         *("accurateCastOrNull", "accurateCastOrDefault", "defaultValueOfArgumentType", "toString"),
         *("toJSONString", "JSONAllPaths", "JSONAllPathsWithTypes", "JSONAllValues", "blockSize"),
         *("JSONDynamicPaths", "JSONDynamicPathsWithTypes", "JSONSharedDataPaths", "_jsonValue"),
-        *("JSONSharedDataPathsWithTypes", "_jsonObject", "_orderKey", "arrayElement", "empty"),
-        *("notEmpty", "dynamicElement", "arrayPushBack", "arrayPushFront", "nullIf"),
+        *("JSONSharedDataPathsWithTypes", "_jsonObject", "_orderKey", "dynamicElement"),
+        *("arrayPushBack", "arrayPushFront", "nullIf"),
     ]
 )
 """Functions that take a JSON as it is, or refuse it by themselves."""
@@ -78,6 +80,8 @@ def resolve_call(name: str, arguments: Sequence[Argument], resolve: Resolve) -> 
         return _over_types(name, arguments, resolve)
     if name in _COMPARISONS:
         return _comparison(name, arguments, resolve)
+    if name in ("empty", "notEmpty"):
+        return _emptiness(name, arguments, resolve)
     if name.startswith(_OF_TEXT):
         return _of_text(arguments, resolve)
     raise IllegalTypeOfArgument(
@@ -274,6 +278,27 @@ def _comparison(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
         return call.kernel(keys, rows, environment)
 
     return replace(call, kernel=kernel, monotonic=False)
+
+
+def _emptiness(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Resolve empty(j): whether an object has no paths."""
+    kind = types.Array(types.STRING)
+    call = resolve([Argument(kind)])
+    nullable = types.is_nullable(arguments[0].type)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Answer for the paths of each object."""
+        array = columns.single(values[0])
+        entries = entries_of(array)
+        counts = np.bincount(entries.rows, minlength=len(array))
+        paths = columns.lists_from(columns.offsets_from_counts(counts), entries.paths)
+        found = columns.as_array(call.kernel([paths], len(array), environment), len(array))
+        if nullable and array.null_count:
+            found = pc.if_else(array.is_valid(), found, pa.scalar(None, found.type))
+        return found[0] if isinstance(values[0], pa.Scalar) else found
+
+    result = types.make_nullable(call.type) if nullable else call.type
+    return replace(call, type=result, kernel=kernel)
 
 
 def _of_text(arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.functions.base import Environment
@@ -18,6 +19,7 @@ from olapdb.functions.dynamic.times import FINE_TIME, TIME, days_and_times, read
 from olapdb.functions.dynamic.values import gathered, joined, of_type
 from olapdb.functions.json.write import json_texts
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import unescaped
 from olapdb.types.arrow_values import from_numpy
 
 Convert: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
@@ -70,7 +72,9 @@ def of_literals(array: pa.Array, source: types.DataType, environment: Environmen
         return of_texts(array, environment)
     if target == source:
         return of_type(array, source)
-    return of_type(columns.single(cast_column(array, source, target, environment, strict=True)), target)
+    return of_type(
+        columns.single(cast_column(array, source, target, environment, strict=True)), target
+    )
 
 
 def _literal_type(source: types.DataType) -> types.DataType:
@@ -109,6 +113,44 @@ def of_texts(texts: pa.Array, environment: Environment) -> pa.Array:
     places.append(rows)
     found = joined(pieces, places, len(present))
     return found if valid is None else columns.scatter(found, valid)
+
+
+_INTEGER = r"^-?[0-9]{1,18}$"
+_FLOAT = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
+
+
+def of_members(texts: pa.Array) -> pa.Array:
+    """Return the members of the text of an array, tuple or map as a Dynamic: in quotes a text, a date or a time,
+    else Int64, Float64 or Bool. Raises IncorrectData, with its row, for another one."""
+    quoted = np.asarray(pc.starts_with(texts, "'"))
+    whole = np.asarray(pc.match_substring_regex(texts, _INTEGER))
+    flags = [
+        (quoted, None),
+        (whole, types.INT64),
+        (np.asarray(pc.match_substring_regex(texts, _FLOAT)) & ~whole, types.FLOAT64),
+        (np.asarray(pc.is_in(texts, pa.array(["true", "false"]))), types.BOOL),
+    ]
+    unread = ~np.logical_or.reduce([flag for flag, _ in flags])
+    if unread.any():
+        row = int(np.argmax(unread))
+        raise errors.IncorrectData(
+            f"{texts[row].as_py()!r} within a text is no number, Bool or text in quotes.",
+            hint="Write arrays within an array as JSON, or use INSERT … SELECT.",
+        ).at_row(row)
+    pieces, places = [], []
+    for flag, kind in flags:
+        rows = np.flatnonzero(flag)
+        if not len(rows):
+            continue
+        own = texts.take(from_numpy(rows))
+        if kind is None:
+            inner = pc.replace_substring(pc.utf8_slice_codeunits(own, 1, -1), "''", "'")
+            pieces.append(of_texts(unescaped(inner), Environment()))
+        else:
+            read = own.cast(kind.arrow) if kind != types.BOOL else pc.equal(own, "true")
+            pieces.append(of_type(read, kind))
+        places.append(rows)
+    return joined(pieces, places, len(texts))
 
 
 def refuse_json(source: types.DataType, target: types.DataType) -> None:
