@@ -133,9 +133,10 @@ def durations(array: pa.Array, data_type: scalars.Time | scalars.Time64) -> pa.A
 
 
 def is_exported(data_type: DataType) -> bool:
-    """Return whether users get other values than the engine has: an Enum or a Time, or one inside."""
+    """Return whether users get other values than the engine has: an Enum, a Time, a Dynamic or a JSON, or one
+    inside."""
     match data_type:
-        case scalars.Enum() | scalars.Time() | scalars.Time64():
+        case scalars.Enum() | scalars.Time() | scalars.Time64() | Dynamic() | Json():
             return True
         case (
             compound.Nullable(inner)
@@ -156,11 +157,11 @@ def is_exported(data_type: DataType) -> bool:
 
 def exported_type(data_type: DataType) -> pa.DataType:
     """Return the Arrow type that users get: `arrow_type` with strings in place of Enums' numbers,
-    and durations in place of a Time's ticks."""
+    and of values of Dynamic and JSON, and durations in place of a Time's ticks."""
     if not is_exported(data_type):
         return data_type.arrow
     match compound.plain(data_type):
-        case scalars.Enum():
+        case scalars.Enum() | Dynamic() | Json():
             return pa.string()
         case scalars.Time() | scalars.Time64() as inner_time:
             return pa.duration(scalars.duration_unit(inner_time))
@@ -178,7 +179,8 @@ def exported_type(data_type: DataType) -> pa.DataType:
 
 
 def exported(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return a column as users get it, of `exported_type`: Enums as texts, times as durations."""
+    """Return a column as users get it, of `exported_type`: Enums as texts, times as durations. A Dynamic or a
+    JSON is not made here but by `functions.edges`."""
     if not is_exported(data_type):
         return array
     inner_type = compound.plain(data_type)
