@@ -169,6 +169,9 @@ def _parts(
                 yield name, wrap(inner)
                 for path, part in _parts(inner, depth, wrap):
                     yield f"{name}.{path}", part
+        case Json(typed=typed):
+            for name, inner in typed:
+                yield name, wrap(inner)
         case String():
             yield "size", wrap(UINT64)
         case _:

@@ -185,12 +185,18 @@ def column_of_tokens(
 def _by_row(index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source: Input) -> pa.Array:
     """Return values of JSON, or of a Dynamic, whose objects are tuples there. NULL for null and what is missing.
 
-    Raises IncorrectData for a value of JSON that is no object, nor a text of one."""
+    Raises IncorrectData for a value of JSON that is no object."""
     reader = objects.ObjectReader(index, source.environment)
     missing = (tokens < 0) | _is_null(index, tokens)
     present = tokens[~missing]
     if isinstance(plain, types.Json):
-        read = reader.json(present, plain)
+        read, is_object = reader.read(present, plain)
+        if not is_object.all():
+            token = int(present[int(np.argmin(is_object))])
+            raise errors.IncorrectData(
+                f"Cannot read {_token_text(index, token)} as {plain}: it is no object.",
+                hint="Write the object itself, not in quotes.",
+            ).at_row(int(index.row[token]))
     else:
         read = reader.dynamic(present)
     return columns.scatter(read, ~missing) if missing.any() else read

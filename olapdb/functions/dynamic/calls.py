@@ -58,6 +58,7 @@ _JSON_WHOLE = frozenset(
 )
 """Functions that take a JSON as it is, or refuse it by themselves."""
 _COMPARISONS = ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")
+_DISTINCT = ("isDistinctFrom", "isNotDistinctFrom")
 _OF_TEXT = ("JSONExtract", "JSONHas", "JSONLength", "JSONType", "JSONKey")
 _NO_FORM = ("byteSize", "MD5", "MD4", "SHA", "BLAKE3", "CRC", "halfMD5", "ripeMD160")
 
@@ -76,6 +77,8 @@ def resolve_call(name: str, arguments: Sequence[Argument], resolve: Resolve) -> 
     Raises IllegalTypeOfArgument, and NotSupportedError for hashes of a Dynamic."""
     if name == "tupleElement" and len(arguments) == 2:
         return _member(name, arguments, resolve)
+    if name in _DISTINCT:
+        return _comparison(name, arguments, resolve)
     if any(isinstance(types.plain(a.type), types.Dynamic) for a in arguments):
         return _over_types(name, arguments, resolve)
     if name in _COMPARISONS:
@@ -243,9 +246,10 @@ def resolve_value(name: str, source: types.Json, path: str, nullable: bool) -> S
 
 
 def _comparison(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
-    """Resolve a comparison of two JSONs, which compares their keys of order."""
+    """Resolve a comparison of two JSONs, or of two Dynamics, which compares their keys of order."""
     kinds = [types.plain(a.type) for a in arguments]
-    if not all(isinstance(kind, types.Json | types.Nothing) for kind in kinds):
+    both = [t for t in (types.Json, types.Dynamic) if any(isinstance(kind, t) for kind in kinds)]
+    if not all(isinstance(kind, (both[0], types.Nothing)) for kind in kinds):
         raise IllegalTypeOfArgument(
             f"Function {name} does not compare {kinds[0]} with {kinds[1]}.",
             hint="CAST the other side to JSON, or compare toString(j).",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.functions.base import Environment
-from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.casts.cast import cast_column, cast_or_null
 from olapdb.functions.dynamic.objects import objects_of_texts
 from olapdb.functions.dynamic.paths import defaulted
 from olapdb.functions.dynamic.render import plain_texts
@@ -115,6 +115,42 @@ def of_texts(texts: pa.Array, environment: Environment) -> pa.Array:
     return found if valid is None else columns.scatter(found, valid)
 
 
+def of_fields(texts: pa.Array, environment: Environment) -> pa.Array:
+    """Return the fields of a text format as a Dynamic: numbers, Bools, dates, times, arrays of numbers or of texts in
+    quotes, else String; NULL is NULL."""
+    valid = columns.validity(texts)
+    present = texts if valid is None else texts.filter(pa.array(valid))
+    rest = np.ones(len(present), bool)
+    pieces, places = [], []
+    for kind, pattern in _FIELDS:
+        rows = np.flatnonzero(rest & np.asarray(pc.match_substring_regex(present, pattern)))
+        if not len(rows):
+            continue
+        own = present.take(from_numpy(rows))
+        read = cast_or_null(own, types.STRING, kind, environment)
+        is_read = np.asarray(read.is_valid())
+        rest[rows[is_read]] = False
+        pieces.append(of_type(read.filter(pa.array(is_read)), kind))
+        places.append(rows[is_read])
+    rows = np.flatnonzero(rest)
+    pieces.append(of_texts(present.take(from_numpy(rows)), environment))
+    places.append(rows)
+    found = joined(pieces, places, len(present))
+    return found if valid is None else columns.scatter(found, valid)
+
+
+_NUMBER = r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"
+_TEXT = r"'([^'\\]|\\.)*'"
+_FIELDS: tuple[tuple[types.DataType, str], ...] = (
+    (types.INT64, r"^-?[0-9]+$"),
+    (types.UINT64, r"^[0-9]{19,20}$"),
+    (types.FLOAT64, f"^{_NUMBER}$"),
+    (types.BOOL, "^(true|false)$"),
+    (types.Array(types.INT64), r"^\[-?[0-9]{1,18}(, *-?[0-9]{1,18})*\]$"),
+    (types.Array(types.FLOAT64), rf"^\[{_NUMBER}(, *{_NUMBER})*\]$"),
+    (types.Array(types.STRING), rf"^\[{_TEXT}(, *{_TEXT})*\]$"),
+)
+"""Types of fields, and what their texts look like."""
 _INTEGER = r"^-?[0-9]{1,18}$"
 _FLOAT = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
 

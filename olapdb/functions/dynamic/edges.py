@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -70,7 +71,7 @@ def python_values(array: pa.Array, data_type: types.DataType, zone: str | None) 
             offsets, elements = columns.elements_of(array)
             items = python_values(elements, inner, zone)
             bounds = offsets.tolist()
-            found = [items[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+            found = [items[a:b] for a, b in itertools.pairwise(bounds)]
         case types.Map(key, value):
             offsets = columns.offsets_of(array)
             entries = slice(int(offsets[0]), int(offsets[-1]))
@@ -79,7 +80,7 @@ def python_values(array: pa.Array, data_type: types.DataType, zone: str | None) 
             bounds = (offsets - offsets[0]).tolist()
             found = [
                 dict(zip(keys[a:b], values[a:b], strict=True))
-                for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+                for a, b in itertools.pairwise(bounds)
             ]
         case types.Tuple(elements=kinds_of_elements):
             parts = zip(columns.struct_fields(array), kinds_of_elements, strict=True)

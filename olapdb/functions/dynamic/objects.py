@@ -88,19 +88,6 @@ class ObjectReader:
         found = self.objects(tokens[is_object], data_type)
         return (found if is_object.all() else columns.scatter(found, is_object)), is_object
 
-    def json(self, tokens: np.ndarray, data_type: types.Json) -> pa.Array:
-        """Return objects, and strings that are texts of objects, as values of the type.
-
-        Raises IncorrectData with its row."""
-        found, is_object = self.read(tokens, data_type)
-        rest = np.flatnonzero(~is_object)
-        if not len(rest):
-            return found
-        texts, _ = ValueReader(self.index, self.environment).strings(tokens[rest])
-        return columns.replaced_rows(
-            found, rest, objects_of_texts(texts, data_type, self.environment)
-        )
-
     def objects(self, tokens: np.ndarray, data_type: types.Json) -> pa.Array:
         """Return objects as values of the type; `tokens` ascend, and are objects."""
         pieces = [self._entries(*leaves, data_type) for leaves in self._leaves(tokens, data_type)]
@@ -110,7 +97,7 @@ class ObjectReader:
 
     def _rows_of_texts(self, tokens: np.ndarray) -> np.ndarray:
         """Return the text of each token."""
-        return self.index.row[tokens]
+        return np.asarray(self.index.row[tokens])
 
     def _inference(self, data_type: types.Json) -> Inference:
         """Return what finds the types of values of paths."""

@@ -92,7 +92,8 @@ def read_texts(texts: pa.Array, data_type: types.DataType) -> pa.Array:
     if isinstance(plain, types.String):
         return texts
     target = types.plain(storable(plain))
-    source, goal = types.Nullable(types.STRING), types.make_nullable(target)
+    source: types.DataType = types.Nullable(types.STRING)
+    goal = types.make_nullable(target)
     if isinstance(target, types.Array | types.Map):
         texts = pc.fill_null(texts, "[]" if isinstance(target, types.Array) else "{}")
         source, goal = types.STRING, target

@@ -124,7 +124,7 @@ def _offsets(zones: pa.Array) -> np.ndarray:
     numbers = pc.if_else(pc.equal(digits, ""), "0", digits).cast(pa.int64())
     values = columns.numpy_values(numbers)
     seconds = (values // 100) * 3600 + (values % 100) * 60
-    return np.where(np.asarray(pc.starts_with(zones, "-")), -seconds, seconds)
+    return np.asarray(np.where(np.asarray(pc.starts_with(zones, "-")), -seconds, seconds))
 
 
 def read_times(texts: pa.Array, data_type: types.DataType, environment: Environment) -> pa.Array:
