@@ -40,7 +40,8 @@ _WHOLE = frozenset(
             "blockSize",
             "_orderKey",
         ),
-        *("arrayPushBack", "arrayPushFront", "throwIf", "JSONAllPaths", "JSONAllPathsWithTypes"),
+        *("has", "indexOf", "countEqual", "arrayPushBack", "arrayPushFront", "throwIf"),
+        *("JSONAllPaths", "JSONAllPathsWithTypes"),
     ]
 )
 """Functions that take a Dynamic as it is, or refuse it."""
