@@ -190,7 +190,7 @@ def _objects(array: pa.Array, style: JsonStyle) -> pa.Array:
         inner = replace(style, level=style.level + level) if style.indent else style
         return json_texts(values, data_type, inner)
 
-    layout = dynamic_render.Layout(
+    layout = dynamic_render.ObjectLayout(
         lambda level: style.line(style.level + level) if style.indent else "",
         ": " if style.indent else ":",
         lambda texts: _strings(texts, style),

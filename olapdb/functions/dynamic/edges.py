@@ -11,7 +11,7 @@ import pyarrow as pa
 from olapdb import types
 from olapdb.functions.dynamic.objects import entries_of
 from olapdb.functions.dynamic.render import plain_texts
-from olapdb.functions.dynamic.values import Kind, kinds, kinds_of
+from olapdb.functions.dynamic.values import TypedRows, kinds, kinds_of
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings.rendering import display_array
 from olapdb.types.python_values import python_values as plain_values
@@ -90,7 +90,7 @@ def python_values(array: pa.Array, data_type: types.DataType, zone: str | None) 
     return [value if is_valid else None for value, is_valid in zip(found, valid, strict=True)]
 
 
-def _by_kind(found: Iterable[Kind], count: int, zone: str | None) -> list[object]:
+def _by_kind(found: Iterable[TypedRows], count: int, zone: str | None) -> list[object]:
     """Return values of several types as Python values; None where a row has none."""
     result = np.full(count, None, object)
     for kind in found:

@@ -26,7 +26,7 @@ Write: TypeAlias = Callable[[pa.Array, types.DataType, int], pa.Array]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ObjectLayout:
     """How objects are written: `line` returns the start of a line so many levels deep, "" for one line.
 
     `quoted` writes keys as JSON strings."""
@@ -36,10 +36,10 @@ class Layout:
     quoted: Callable[[pa.Array], pa.Array] = quote
 
 
-PLAIN = Layout(quoted=lambda texts: pc.replace_substring(quote(texts), "/", "\\/"))
+PLAIN = ObjectLayout(quoted=lambda texts: pc.replace_substring(quote(texts), "/", "\\/"))
 
 
-def object_texts(array: pa.Array, write: Write, layout: Layout = PLAIN) -> pa.Array:
+def object_texts(array: pa.Array, write: Write, layout: ObjectLayout = PLAIN) -> pa.Array:
     """Return a column of JSON as texts of objects; NULL stays null."""
     entries = entries_of(array)
     empty = columns.as_array(pa.scalar("{}"), len(array))
@@ -55,7 +55,7 @@ def object_texts(array: pa.Array, write: Write, layout: Layout = PLAIN) -> pa.Ar
     )
 
 
-def _pieces(entries: Entries, write: Write, layout: Layout) -> pa.Array:
+def _pieces(entries: Entries, write: Write, layout: ObjectLayout) -> pa.Array:
     """Return for each entry what its object's text has from it to the next entry: brackets that it closes and
     opens, its key and its value; the last one of a row closes all."""
     names = entries.paths.dictionary_encode()
@@ -111,7 +111,7 @@ def _segments(names: pa.Array) -> _Segments:
 
 
 def _opening(
-    segments: _Segments, codes: np.ndarray, shared: np.ndarray, layout: Layout
+    segments: _Segments, codes: np.ndarray, shared: np.ndarray, layout: ObjectLayout
 ) -> pa.Array:
     """Return the keys of each path behind the shared ones, with the brackets that they open."""
     keys = layout.quoted(segments.names)
@@ -129,7 +129,7 @@ def _opening(
     return texts
 
 
-def _closing(counts: np.ndarray, shared: np.ndarray, layout: Layout) -> pa.Array:
+def _closing(counts: np.ndarray, shared: np.ndarray, layout: ObjectLayout) -> pa.Array:
     """Return the brackets that close so many objects, the innermost first."""
     most = int((counts + shared).max(initial=0))
     texts = columns.as_array(pa.scalar(""), len(counts))
@@ -140,7 +140,7 @@ def _closing(counts: np.ndarray, shared: np.ndarray, layout: Layout) -> pa.Array
     return texts
 
 
-def _commas(shared: np.ndarray, layout: Layout) -> pa.Array:
+def _commas(shared: np.ndarray, layout: ObjectLayout) -> pa.Array:
     """Return the comma behind a member of an object that lies in so many others, and the start of the line."""
     texts = pa.array(
         ["," + layout.line(level + 1) for level in range(int(shared.max(initial=0)) + 1)],

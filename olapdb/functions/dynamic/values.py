@@ -18,7 +18,7 @@ from olapdb.types.arrow_values import from_numpy
 
 
 @dataclass(frozen=True)
-class Kind:
+class TypedRows:
     """The rows of a column that have values of one type.
 
     `rows` are their positions, ascending, int64; `texts` what keeps their values."""
@@ -32,7 +32,7 @@ class Kind:
         return read_texts(self.texts, self.type)
 
 
-def kinds_of(array: pa.Array) -> Iterator[Kind]:
+def kinds_of(array: pa.Array) -> Iterator[TypedRows]:
     """Yield the types of which a Dynamic has values, with their rows."""
     if not len(array):
         return
@@ -40,14 +40,14 @@ def kinds_of(array: pa.Array) -> Iterator[Kind]:
     yield from kinds(names, texts)
 
 
-def kinds(names: pa.Array, texts: pa.Array) -> Iterator[Kind]:
+def kinds(names: pa.Array, texts: pa.Array) -> Iterator[TypedRows]:
     """Yield the types of values that are given by the name of each one's type, NULL for none, and its text."""
     encoded = names.dictionary_encode()
     codes = columns.numpy_values(encoded.indices.fill_null(-1))
     for place, name in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero(codes == place)
         own = texts if len(rows) == len(texts) else texts.take(from_numpy(rows))
-        yield Kind(type_named(name), rows, own)
+        yield TypedRows(type_named(name), rows, own)
 
 
 def gathered(
