@@ -46,6 +46,7 @@ _NEVER_NULLABLE = (
     "Tuple(",
     "Nested(",
     "Variant(",
+    "Dynamic",
     "AggregateFunction(",
 )
 

@@ -23,7 +23,7 @@ from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.plan.tree import all_expressions
 from olapdb.sql import nodes as sql
-from olapdb.types import DataType, Decimal, Variant, plain
+from olapdb.types import DataType, Decimal, Dynamic, Variant, plain
 
 
 def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
@@ -146,7 +146,7 @@ def bind_constant(
     bound = bind_value(expression, scope)
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)
-    if isinstance(plain(target), Variant):
+    if isinstance(plain(target), Dynamic | Variant):
         return store_literals(literal.value, literal.type, target, scope.environment)
     if lossy:
         value = cast_column(literal.value, literal.type, target, scope.environment, strict=True)

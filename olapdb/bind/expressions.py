@@ -592,7 +592,7 @@ class ExpressionBinder:
             bound = self.call("array", self.bind_all(expression.elements))
         else:
             bound = self.bind(expression)
-        if isinstance(target, types.Variant) and is_list_of_constants(expression):
+        if isinstance(target, types.Dynamic | types.Variant) and is_list_of_constants(expression):
             bound = self.call("toString", (bound,))  # a literal is read as it is written
         if constants.is_decimal(target):
             bound = constants.cast_literal(expression, bound)

@@ -14,6 +14,7 @@ from olapdb.bind.subqueries import with_types
 from olapdb.errors import (
     DataError,
     Error,
+    IllegalTypeOfArgument,
     NumberOfColumnsDoesntMatch,
     TypeMismatch,
     UnknownElementOfEnum,
@@ -30,6 +31,12 @@ _NULL = pa.nulls(1, pa.uint8())[0]
 def bind_in(binder: Binder, node: sql.In) -> Expression:
     """Bind IN: InValues for constants, InSubquery for a query, else a chain of `or(equals …)`."""
     argument = binder.bind(node.left)
+    if isinstance(types.plain(argument.type), types.Dynamic | types.Json):
+        raise IllegalTypeOfArgument(
+            f"Illegal type {argument.type} of argument of function in.",
+            hint="Take values of one type: j.path.:Int64 IN (…).",
+            position=node.position,
+        )
     query = _query_of(binder, node.right)
     nulls = binder.context.flag("transform_null_in")
     if query is not None:

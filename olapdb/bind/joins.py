@@ -22,6 +22,7 @@ from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
     AliasRequired,
     ExpectedAllOrAny,
+    IllegalColumn,
     InternalError,
     InvalidJoinOnExpression,
     NotSupportedError,
@@ -33,7 +34,7 @@ from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, colum
 from olapdb.plan.join_keys import key_type, with_nulls_of
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, DataType, make_nullable
+from olapdb.types import UINT8, DataType, Dynamic, Json, any_part, make_nullable, plain
 
 BindSource = Callable[
     ["QueryBinder", "sql.Relation | None", "BindContext", "Mapping[str, sql.Expression]"], Relation
@@ -344,7 +345,16 @@ class _JoinBinder:
         self.right.keys.append(right)
 
     def _of_one_type(self, left: Expression, right: Expression) -> tuple[Expression, Expression]:
-        """Return two compared expressions, converted to a common type where they differ."""
+        """Return two compared expressions, converted to a common type where they differ.
+
+        Raises IllegalColumn for a Dynamic, and for two JSONs whose typed paths differ."""
+        for one in (left, right):
+            is_json = isinstance(plain(one.type), Json) and plain(left.type) != plain(right.type)
+            if is_json or any_part(one.type, (Dynamic,)):
+                raise IllegalColumn(
+                    f"JOIN on keys of the type {one.type} is not supported.",
+                    hint="Join by values of one type: j.path.:Int64, or CAST.",
+                )
         if left.type.arrow == right.type.arrow:
             return left, right
         common = key_type(left.type, right.type)

@@ -126,6 +126,8 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
         body = binder.bind(argument.body)
     if not of_maps and body.type != (plain_type := without_low_cardinality(body.type)):
         body = binder.cast(body, plain_type)
+    if definition.name in registry.ORDERING:
+        registry.refuse_order_within(definition.name, [Tuple((body.type,))])
     call = definition.resolve(definition.name, body.type, types)
     bound = LambdaFunction(call.type, definition.name, parameters, body, arguments, call)
     return constants.fold_lambda(bound, binder.environment)

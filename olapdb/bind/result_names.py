@@ -13,7 +13,7 @@ from olapdb.bind.syntax import rewrite
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import Constant
 from olapdb.sql import nodes as sql
-from olapdb.types import STRING
+from olapdb.types import STRING, Dynamic, Json, any_part
 
 if TYPE_CHECKING:
     from olapdb.sql import column_names
@@ -89,11 +89,21 @@ def _shortened(binder: Binder, node: sql.Identifier) -> sql.Identifier:
         return node
     column = binder.relation.find(node.parts)
     if column is None:
-        is_nested = bool(nested_arrays(binder.relation, node.parts))
-        return replace(node, parts=node.parts[-1:]) if is_nested else node
+        if nested_arrays(binder.relation, node.parts):
+            return replace(node, parts=node.parts[-1:])
+        return _shortened_path(binder, node)
     if binder.relation.display(column) == column.name:
         return replace(node, parts=(column.name,))
     return replace(node, parts=(*column.qualifiers[0], column.name))
+
+
+def _shortened_path(binder: Binder, node: sql.Identifier) -> sql.Identifier:
+    """Return a path into a JSON without the qualifiers of the column: `t.j.a` as `j.a`; other names stay."""
+    for length in range(len(node.parts) - 1, 1, -1):
+        column = binder.relation.find(node.parts[:length])
+        if column is not None and any_part(column.type, (Dynamic, Json)):
+            return replace(node, parts=(column.name, *node.parts[length:]))
+    return node
 
 
 def _with_combinators(node: sql.Function) -> sql.Function:

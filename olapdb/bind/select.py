@@ -28,7 +28,7 @@ from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_arguments, expand_star, untupled
 from olapdb.bind.subquery_numbers import SubqueryNumbers
 from olapdb.bind.totals import refuse_totals_without_groups, with_totals
-from olapdb.bind.variants import refuse_variant_key
+from olapdb.bind.variants import order_key, refuse_variant_key
 from olapdb.bind.windows import Windowing, refuse_windows
 from olapdb.errors import (
     BadArguments,
@@ -331,7 +331,8 @@ class _SelectBinder:
             for shown in items:
                 refuse_variant_key(shown.expression, "ORDER BY", self.binder.context)
                 nulls_first = bool(clause.nulls_first)
-                yield Order(shown.expression, clause.descending, nulls_first, shown.position)
+                key = order_key(shown.expression)
+                yield Order(key, clause.descending, nulls_first, shown.position)
             return
         for order in clause:
             node = order.expression
@@ -346,7 +347,8 @@ class _SelectBinder:
                 continue
             refuse_variant_key(bound, "ORDER BY", self.binder.context)
             nulls_first = bool(order.nulls_first)
-            yield Order(bound, order.descending, nulls_first, node.position, order.fill)
+            key = order_key(bound)
+            yield Order(key, order.descending, nulls_first, node.position, order.fill)
 
     def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
         """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …

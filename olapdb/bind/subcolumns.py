@@ -5,26 +5,37 @@ A part of the elements of an array is an array: `a.size1` has the sizes of the a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
+from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import Expression
 from olapdb.sql import nodes as sql
+from olapdb.sql.json_steps import read_json_step
 from olapdb.types import (
     UINT8,
     UINT64,
     Array,
     DataType,
+    Dynamic,
+    Json,
     LowCardinality,
     Map,
     Nullable,
     String,
     Tuple,
     Variant,
+    any_part,
     is_nullable,
     make_nullable,
     plain,
 )
+
+if TYPE_CHECKING:
+    from olapdb.bind import json_paths
+else:
+    json_paths = LazyModule("olapdb.bind.json_paths")
 
 _VALUE = "\ue100"
 """The name of the value while a part of it is bound: no column has it."""
@@ -35,12 +46,17 @@ def subcolumn(binder: Binder, base: Expression, names: Sequence[str]) -> Express
     """Return the part of a value at this path of names, outermost first.
 
     None if the value has no such part."""
-    value = base
-    for name in names:
-        part = _part(binder, value, name)
+    value, origin = base, None
+    while names:
+        if any_part(value.type, (Dynamic, Json)) or read_json_step(names[0]) is not None:
+            found = json_paths.path_part(binder, value, names, origin)
+            if found is not None:
+                value, names, origin = found
+                continue
+        part = _part(binder, value, names[0])
         if part is None:
             return None
-        value = part
+        value, names = part, names[1:]
     return value
 
 
@@ -153,6 +169,9 @@ def _parts(
                 yield name, wrap(inner)
                 for path, part in _parts(inner, depth, wrap):
                     yield f"{name}.{path}", part
+        case Json(typed=typed):
+            for name, inner in typed:
+                yield name, wrap(inner)
         case String():
             yield "size", wrap(UINT64)
         case _:

@@ -18,7 +18,7 @@ from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, UINT64, DataType, Tuple, Variant
+from olapdb.types import UINT8, UINT64, DataType, Dynamic, Tuple, Variant
 
 _SERIES = ("generate_series", "generateseries")
 _STEP, _LOWEST = 2, -(1 << 63)
@@ -248,7 +248,7 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
 
 def _as_column(value: Constant, data_type: DataType, environment: Environment) -> Constant:
     """Return a value as one of a column's type; in a Variant a number takes the least type that holds it."""
-    if isinstance(data_type, Variant):
+    if isinstance(data_type, Dynamic | Variant):
         stored = functions.store_literals(value.value, value.type, data_type, environment)
         return Constant(data_type, stored)
     converted = constants.cast(value, data_type, environment, eager=True)

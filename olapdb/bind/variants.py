@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from olapdb.bind.contracts import BindContext
-from olapdb.errors import IllegalColumn, NoCommonType
+from olapdb.errors import IllegalColumn, NoCommonType, NotSupportedError
 from olapdb.lazy import LazyModule
-from olapdb.plan.expressions import Expression
+from olapdb.plan.expressions import Call, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import DataType, has_variant, variants_in
+from olapdb.types import DataType, Dynamic, Json, Variant, any_part, has_variant, plain, variants_in
 
 if TYPE_CHECKING:
+    from olapdb.functions.dynamic import parts
     from olapdb.functions.variants import suspicious
 else:
+    parts = LazyModule("olapdb.functions.dynamic.parts")
     suspicious = LazyModule("olapdb.functions.variants.suspicious")
 
 MAY_MAKE_VARIANTS = frozenset(("if", "multiIf", "coalesce", "ifNull", "array", "map"))
@@ -29,8 +31,9 @@ def refuse_suspicious_variants(data_type: DataType, context: BindContext) -> Non
 
 
 def refuse_variant_key(key: Expression, clause: str, context: BindContext) -> None:
-    """Raise IllegalColumn for a key of GROUP BY or ORDER BY that holds a Variant, unless a setting allows it."""
-    if not has_variant(key.type):
+    """Raise IllegalColumn for a key of GROUP BY or ORDER BY that holds a Variant or a Dynamic, unless a setting
+    allows it."""
+    if not any_part(key.type, (Variant, Dynamic)):
         return
     setting = f"allow_suspicious_types_in_{clause.lower().replace(' ', '_')}"
     if not context.flag(setting):
@@ -38,6 +41,20 @@ def refuse_variant_key(key: Expression, clause: str, context: BindContext) -> No
             f"A key of {clause} has the type {key.type}: equal values of two types differ.",
             hint=f"Take one type, v.String, or cast it; {setting} = 1 allows it.",
         )
+
+
+def order_key(key: Expression) -> Expression:
+    """Return what a key of ORDER BY is ordered by: a text that has the order of a Dynamic or a JSON, others as
+    they are. Raises NotSupportedError for a key that holds a Dynamic or a JSON within another type."""
+    if isinstance(plain(key.type), Dynamic | Json):
+        call = parts.order_call(key.type)
+        return Call(call.type, "_orderKey", (key,), call)
+    if any_part(key.type, (Dynamic, Json)):
+        raise NotSupportedError(
+            f"ORDER BY of {key.type} is not supported.",
+            hint="Order by its elements, or by toString.",
+        )
+    return key
 
 
 def refuse_new_variant(bound: Expression, arguments: Sequence[Expression]) -> None:

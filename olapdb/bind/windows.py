@@ -14,7 +14,7 @@ from olapdb import functions
 from olapdb.bind.aggregates import null_for_empty_form
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import NameAllocator, located
-from olapdb.bind.variants import refuse_variant_key
+from olapdb.bind.variants import order_key, refuse_variant_key
 from olapdb.errors import (
     BadArguments,
     IllegalAggregation,
@@ -105,6 +105,7 @@ def bind_window(
     for keys, clause in ((partition_by, "GROUP BY"), (order_by, "ORDER BY")):
         for key in keys:
             refuse_variant_key(key, clause, binder.context)
+    order_by = tuple(map(order_key, order_by))
     for key in (*partition_by, *order_by):
         if window_expressions(key):
             raise IllegalAggregation(

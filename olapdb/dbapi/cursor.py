@@ -12,10 +12,10 @@ import pyarrow as pa
 from olapdb.dbapi.rows import UnfetchedRows
 from olapdb.dbapi.types import display_size, precision_and_scale
 from olapdb.errors import BadArguments, InterfaceError, NotSupportedError, ProgrammingError, Warning
+from olapdb.functions.edges import python_values
 from olapdb.result import QueryStatistics, Result
 from olapdb.types import DataType, is_nullable
 from olapdb.types.arrow import exported_schema
-from olapdb.types.python_values import python_values
 
 if TYPE_CHECKING:
     import pandas

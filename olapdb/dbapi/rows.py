@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from olapdb.errors import ProgrammingError
+from olapdb.functions.edges import exported, python_values
 from olapdb.result import Result
 from olapdb.types import FixedString, plain
-from olapdb.types.arrow import exported, exported_schema, is_exported
-from olapdb.types.python_values import python_values
+from olapdb.types.arrow import exported_schema, is_exported
 
 
 class UnfetchedRows:

@@ -17,13 +17,14 @@ from olapdb.formats.arrow_types import type_of_field, with_nullability
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.heads import unknown_field
 from olapdb.formats.name_matching import matched_names
+from olapdb.functions.edges import exported
 from olapdb.functions.kernels.arrow_clocks import (
     as_integers,
     has_durations,
     time_of_day_type,
     times_of_day,
 )
-from olapdb.types.arrow import exported, exported_type
+from olapdb.types.arrow import exported_type
 
 _BATCH_ROWS = 65_536
 

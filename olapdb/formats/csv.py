@@ -19,7 +19,7 @@ from olapdb.formats.absent import apart
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.blocks import blocks_of, without_empty_end
 from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tuple_of_texts
-from olapdb.formats.delimited import infer_texts
+from olapdb.formats.delimited import infer_texts, with_dynamics
 from olapdb.formats.header_detection import read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
 from olapdb.formats.texts import (
@@ -87,7 +87,7 @@ class CsvWriter(Writer):
     def _quoted(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
         """Return values as texts, in quotes but for numbers; NULL is null."""
         plain = types.plain(data_type)
-        if isinstance(plain, types.Variant):
+        if isinstance(plain, types.Variant | types.Dynamic):
             return gathered(column, plain, self._quoted, pa.string())
         texts = shown(column, data_type, self.header)
         is_span = isinstance(plain, types.Interval) and style_of(self.header).spans
@@ -402,7 +402,8 @@ def _rows(
                 values = pc.utf8_trim(values, " \t")
             found[name] = zero_for_empty(values, kind), types.Nullable(types.STRING)
     arrays = tuple(array for array, _ in found.values())
-    return Rows(tuple(found), tuple(kind for _, kind in found.values()), arrays, table.num_rows)
+    kinds = tuple(kind for _, kind in found.values())
+    return with_dynamics(Rows(tuple(found), kinds, arrays, table.num_rows), source)
 
 
 def _infer(source: Input, head_lines: int) -> Structure:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,13 @@ from olapdb.formats.inference import Guess
 from olapdb.formats.nested_inference import type_of_values
 from olapdb.formats.texts import is_text, zero_for_empty
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import casts as dynamic_casts
+else:
+    dynamic_casts = LazyModule("olapdb.functions.dynamic.casts")
 
 Returns: TypeAlias = Literal["kept", "refused", "dropped"]
 """A carriage return before a line feed belongs to the value; is an error in the first line, and
@@ -190,8 +197,25 @@ def _rows(source: Input, layout: Lines, head: Head, data: np.ndarray, fields: _F
             values = pc.if_else(present, values, pa.scalar(None, pa.string()))
         arrays.append(values)
         names.append(name)
-    kinds = tuple(types.Nullable(types.STRING) for _ in names)
-    return Rows(tuple(names), kinds, tuple(arrays), len(fields.starts))
+    rows = Rows(tuple(names), kinds_of_texts(names), tuple(arrays), len(fields.starts))
+    return with_dynamics(rows, source)
+
+
+def kinds_of_texts(names: Sequence[str]) -> tuple[types.DataType, ...]:
+    """Return the types of columns that are texts."""
+    return tuple(types.Nullable(types.STRING) for _ in names)
+
+
+def with_dynamics(rows: Rows, source: Input) -> Rows:
+    """Return rows of texts with the columns of type Dynamic as such: each text is a number, a Bool, a date or time,
+    an array of numbers or of texts, or else a String."""
+    wanted = dict(source.structure or ())
+    arrays, kinds = list(rows.arrays), list(rows.types)
+    for at, name in enumerate(rows.names):
+        if isinstance(wanted.get(name), types.Dynamic):
+            arrays[at] = dynamic_casts.of_fields(arrays[at], source.environment)
+            kinds[at] = types.Dynamic()
+    return replace(rows, arrays=tuple(arrays), types=tuple(kinds))
 
 
 def text_values(texts: pa.Array, target: types.DataType | None, layout: Lines) -> pa.Array:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,13 @@ from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex
 from olapdb.functions.json.read import ValueReader
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import spans
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import objects
+else:
+    objects = LazyModule("olapdb.functions.dynamic.objects")
 
 # --- columns
 
@@ -137,6 +144,8 @@ def column_of_tokens(
     """Return the values of one column and the type as which they are read: texts of scalars, values
     of arrays, maps and tuples. null and a missing member are NULL."""
     plain = types.plain(data_type)
+    if isinstance(plain, types.Dynamic | types.Json):
+        return _by_row(index, tokens, plain, source), types.make_nullable(plain)
     if isinstance(plain, types.Variant):
         reader = ValueReader(index, source.environment)
         values, converted = reader.read(tokens, plain)
@@ -171,6 +180,26 @@ def column_of_tokens(
     if not present.all():
         texts = pc.if_else(pa.array(present), texts, pa.scalar(None, pa.string()))
     return texts, types.Nullable(types.STRING)
+
+
+def _by_row(index: JsonIndex, tokens: np.ndarray, plain: types.DataType, source: Input) -> pa.Array:
+    """Return values of JSON, or of a Dynamic, whose objects are tuples there. NULL for null and what is missing.
+
+    Raises IncorrectData for a value of JSON that is no object."""
+    reader = objects.ObjectReader(index, source.environment)
+    missing = (tokens < 0) | _is_null(index, tokens)
+    present = tokens[~missing]
+    if isinstance(plain, types.Json):
+        read, is_object = reader.read(present, plain)
+        if not is_object.all():
+            token = int(present[int(np.argmin(is_object))])
+            raise errors.IncorrectData(
+                f"Cannot read {_token_text(index, token)} as {plain}: it is no object.",
+                hint="Write the object itself, not in quotes.",
+            ).at_row(int(index.row[token]))
+    else:
+        read = reader.dynamic(present)
+    return columns.scatter(read, ~missing) if missing.any() else read
 
 
 def _refuse_other_kinds(index: JsonIndex, tokens: np.ndarray, source: Input) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,13 @@ from olapdb.formats.texts import body, joined_rows, shown, style_of
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import render as dynamic_render
+else:
+    dynamic_render = LazyModule("olapdb.functions.dynamic.render")
 
 NULL_WORD = "ᴺᵁᴸᴸ"
 """How formats for people, and those of JSON strings, write NULL."""
@@ -75,7 +82,9 @@ def json_texts(array: pa.Array, data_type: types.DataType, style: JsonStyle) -> 
             return pc.if_else(array, "true", "false")
         case types.Integer() | types.Interval() | types.Decimal() | types.Float():
             return _numbers(array, plain, style)
-        case types.Variant():
+        case types.Json():
+            return _objects(array, style)
+        case types.Variant() | types.Dynamic():
             return gathered(array, plain, lambda v, t: json_texts(v, t, style), pa.string())
         case types.Nothing():
             return pa.array(["null"] * len(array), pa.string())
@@ -171,6 +180,22 @@ def _maps(array: pa.Array, data_type: types.Map, style: JsonStyle) -> pa.Array:
     texts = json_texts(values, data_type.value, style.deeper())
     members = pc.binary_join_element_wise(names, texts, ": " if style.indent else ":")
     return _on_lines("{}", offsets - offsets[0], members, style)
+
+
+def _objects(array: pa.Array, style: JsonStyle) -> pa.Array:
+    """Return values of JSON as objects."""
+
+    def write(values: pa.Array, data_type: types.DataType, level: int) -> pa.Array:
+        """Write values of one type that lie in so many objects."""
+        inner = replace(style, level=style.level + level) if style.indent else style
+        return json_texts(values, data_type, inner)
+
+    layout = dynamic_render.ObjectLayout(
+        lambda level: style.line(style.level + level) if style.indent else "",
+        ": " if style.indent else ":",
+        lambda texts: _strings(texts, style),
+    )
+    return dynamic_render.object_texts(array, write, layout)
 
 
 def _tuples(array: pa.Array, data_type: types.Tuple, style: JsonStyle) -> pa.Array:

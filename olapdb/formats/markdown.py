@@ -52,7 +52,7 @@ class MarkdownWriter(Writer):
 def _cell(column: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
     """Return the values as TabSeparated writes them."""
     null = header.settings.text("format_tsv_null_representation")
-    if isinstance(variant := types.plain(data_type), types.Variant):
+    if isinstance(variant := types.plain(data_type), types.Variant | types.Dynamic):
         texts = gathered(column, variant, lambda v, t: _cell(v, t, header), pa.string())
         return with_null(texts, null)
     texts = shown(column, data_type, header)

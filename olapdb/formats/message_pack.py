@@ -65,7 +65,7 @@ def encoded(array: pa.Array, data_type: types.DataType, uuids: str) -> pa.Array:
             return _uuids(array, data_type, uuids)
         case types.Float():
             return _floats(array, data_type)
-        case types.AggregateFunction() | types.Variant():
+        case types.AggregateFunction() | types.Variant() | types.Dynamic() | types.Json():
             raise errors.IllegalColumn(f"Type {data_type} is not supported for MsgPack output.")
         case _ if _is_bytes(data_type):
             return _with_sizes(fixed_bytes(scalar_bytes(array, data_type)))

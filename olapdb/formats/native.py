@@ -105,6 +105,11 @@ def _column(array: pa.Array, data_type: types.DataType) -> bytes:
             return numbers_of(array).tobytes() + b"".join(values)
         case types.Nothing():
             return b"0" * len(array)
+        case types.Dynamic() | types.Json():
+            raise errors.NotSupportedError(
+                f"Native of {data_type} is not supported.",
+                hint="Write toString(…) of it, or JSONEachRow.",
+            )
         case types.AggregateFunction():
             raise errors.NotSupportedError(
                 f"Native of {data_type} is not supported: states have other bytes here.",

@@ -142,7 +142,8 @@ def _vertical_lines(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> 
     shown_names = names_to_show(header)
     widest = max(map(width, shown_names)) + 2
     names = [f"{name}:".ljust(widest + len(name) - width(name)) for name in shown_names]
-    texts, notes = cells(batch, header, as_json), readings(batch, header)
+    texts = cells(batch, header, as_json, indented=True)
+    notes = readings(batch, header)
     return [
         "".join(
             f"{name}{values[row]}{comments[row]}\n"

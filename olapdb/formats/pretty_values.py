@@ -18,15 +18,22 @@ from olapdb.functions.base import Argument, Environment
 from olapdb.functions.kernels import columns
 
 
-def cells(batch: pa.RecordBatch, header: Header, as_json: bool = False) -> list[list[str]]:
+def cells(
+    batch: pa.RecordBatch, header: Header, as_json: bool = False, *, indented: bool = False
+) -> list[list[str]]:
     """Return the values of the batch as texts, column by column. `as_json`: tuples with names are
-    JSON, if output_format_pretty_named_tuples_as_json is on."""
+    JSON, if output_format_pretty_named_tuples_as_json is on. `indented`: values of JSON have a line for each path."""
     as_json = as_json and header.settings.boolean("output_format_pretty_named_tuples_as_json")
     ascii_only = header.settings.text("output_format_pretty_grid_charset") == "ASCII"
     null = "NULL" if ascii_only else NULL_WORD
     texts = []
     for column, data_type in zip(batch.columns, header.types, strict=True):
-        written = (_with_json if as_json else shown)(column, data_type, header)
+        if indented and isinstance(types.plain(data_type), types.Json):
+            style = JsonStyle(replace(header, settings=Settings()), "    ")
+            texts_of_rows = json_texts(column, types.plain(data_type), style)
+            written = pc.if_else(column.is_valid(), texts_of_rows, pa.scalar(None, pa.string()))
+        else:
+            written = (_with_json if as_json else shown)(column, data_type, header)
         values = columns.binary(written).to_pylist()
         texts.append([null if v is None else v.decode("utf-8", "surrogateescape") for v in values])
     return texts

@@ -11,6 +11,7 @@ from olapdb.formats.base import Format, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.row_binary import encoded
 from olapdb.formats.texts import body, joined_rows
 from olapdb.functions.kernels import columns
+from olapdb.functions.strings.rendering import display_array
 from olapdb.functions.variants.values import gathered
 
 
@@ -39,7 +40,9 @@ def _bytes(column: pa.Array, data_type: types.DataType) -> pa.Array:
         raise errors.UnsupportedMethod(
             f"RawBLOB does not write a column of type {data_type}.", hint="Write toString(…) of it."
         )
-    if isinstance(data_type, types.Variant):
+    if isinstance(data_type, types.Json):
+        return columns.binary(display_array(column, data_type)).fill_null(b"")
+    if isinstance(data_type, types.Variant | types.Dynamic):
         return gathered(column, data_type, _bytes, pa.binary()).fill_null(b"")
     valid = columns.validity(column)
     if valid is None:

@@ -73,6 +73,11 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
             return joined([encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
         case types.Variant():
             return _variants(array, data_type)
+        case types.Dynamic() | types.Json():
+            raise errors.NotSupportedError(
+                f"RowBinary of {data_type} is not supported.",
+                hint="Write toString(…) of it, or JSONEachRow.",
+            )
         case types.AggregateFunction():
             raise errors.NotSupportedError(
                 f"RowBinary of {data_type} is not supported: states have other bytes here.",

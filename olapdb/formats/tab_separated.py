@@ -20,7 +20,7 @@ from olapdb.formats.texts import (
     with_null,
 )
 from olapdb.functions.variants.values import gathered
-from olapdb.types import STRING, DataType, Variant, plain
+from olapdb.types import STRING, DataType, Dynamic, Variant, plain
 
 
 class TabWriter(Writer):
@@ -47,7 +47,7 @@ class TabWriter(Writer):
 
     def column_texts(self, column: pa.Array, data_type: DataType) -> pa.Array:
         """Return one column as texts, escaped unless raw."""
-        if isinstance(variant := plain(data_type), Variant):
+        if isinstance(variant := plain(data_type), Variant | Dynamic):
             texts = gathered(column, variant, self.column_texts, pa.string())
             return with_null(texts, self._null)
         texts = shown(column, data_type, self.header)

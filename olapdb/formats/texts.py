@@ -29,7 +29,9 @@ def is_right_aligned(data_type: types.DataType) -> bool:
 
 def is_text(data_type: types.DataType) -> bool:
     """Return whether values of the type are texts of any characters."""
-    return isinstance(types.plain(data_type), types.String | types.FixedString | types.Enum)
+    return isinstance(
+        types.plain(data_type), types.String | types.FixedString | types.Enum | types.Json
+    )
 
 
 def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Array:
@@ -37,7 +39,7 @@ def shown(array: pa.Array, data_type: types.DataType, header: Header) -> pa.Arra
     if isinstance(types.plain(data_type), types.Boolean):
         true = header.settings.text("bool_true_representation")
         return pc.if_else(array, true, header.settings.text("bool_false_representation"))
-    if isinstance(variant := types.plain(data_type), types.Variant):
+    if isinstance(variant := types.plain(data_type), types.Variant | types.Dynamic):
         return gathered(array, variant, lambda v, t: shown(v, t, header), pa.string())
     texts = display_array(array, data_type, header.environment.zone, style_of(header))
     return columns.text(texts)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.base import Ending, Format, Input, Reader, Rows, Structure
 from olapdb.formats.blocks import blocks_of, end_of_escaped_lines
-from olapdb.formats.delimited import Lines, infer_texts, text_values
+from olapdb.formats.delimited import Lines, infer_texts, kinds_of_texts, text_values, with_dynamics
 from olapdb.formats.heads import no_structure, unknown_field
 from olapdb.formats.tab_separated import TabWriter
 from olapdb.formats.texts import joined_rows, tab_escaped_name
@@ -192,8 +192,8 @@ def _rows(
             values = pc.if_else(pa.array(absent), pa.scalar(None, pa.string()), values)
         names.append(name)
         arrays.append(values)
-    kinds = tuple(types.Nullable(types.STRING) for _ in names)
-    return Rows(tuple(names), kinds, tuple(arrays), span.stop - span.start)
+    rows = Rows(tuple(names), kinds_of_texts(names), tuple(arrays), span.stop - span.start)
+    return with_dynamics(rows, source)
 
 
 def _infer(source: Input) -> Structure:

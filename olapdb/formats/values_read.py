@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from olapdb import errors
+from olapdb import errors, types
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.blocks import blocks_of
 from olapdb.formats.escaping_rules import infer_values, read_values
@@ -93,6 +93,11 @@ def _rows(source: Input, data: bytes, first_row: int) -> Rows:
     arrays, kinds = [], []
     for at in range(width):
         texts = spans(values, starts[:, at], ends[:, at])
+        if wanted and isinstance(wanted[at][1], types.Dynamic):
+            raise errors.NotSupportedError(
+                f"The format Values does not read a column of type {wanted[at][1]}.",
+                hint="INSERT INTO … VALUES as a statement does; JSONEachRow and CSV do.",
+            )
         target = wanted[at][1] if wanted and not is_text(wanted[at][1]) else None
         array, kind = read_values(texts, target, "Quoted", source, first_row)
         arrays.append(array)

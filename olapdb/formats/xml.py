@@ -41,7 +41,7 @@ def xml_texts(array: pa.Array, data_type: types.DataType, header: Header) -> pa.
             values = _tagged("value", xml_texts(array.items[entries], plain.value, header))
             pairs = _tagged("elem", pc.binary_join_element_wise(keys, values, ""))
             return _elements(offsets - offsets[0], pairs, "map")
-        case types.Variant():
+        case types.Variant() | types.Dynamic():
             texts = gathered(array, plain, lambda v, t: xml_texts(v, t, header), pa.string())
             return with_null(texts, "\\N")
         case types.Tuple():

@@ -502,6 +502,11 @@ NAMES = {
     "json.sql_json": ("JSON_EXISTS JSON_QUERY JSON_VALUE "),
     "json.merge": ("JSONMergePatch jsonMergePatch prettyPrintJSON "),
     "variants.definitions": ("variantElement variantType "),
+    "dynamic.definitions": (
+        "JSONAllPaths JSONAllPathsWithTypes JSONAllValues JSONDynamicPaths "
+        "JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes "
+        "dynamicElement dynamicType isDynamicElementInSharedData "
+    ),
 }
 CASE_INSENSITIVE = {
     "numeric.arithmetic": ("abs mod modulo pmod positive_modulo positivemodulo sign "),

@@ -11,6 +11,7 @@ from olapdb.functions import (
     arrays,
     casts,
     datetime,
+    dynamic,
     introspection,
     json,
     numeric,
@@ -20,7 +21,7 @@ from olapdb.functions import (
 from olapdb.functions.casts.enums import reading_enums
 from olapdb.functions.scalar import ScalarDefinition
 
-_PACKAGES = (numeric, introspection, casts, datetime, strings, arrays, json, variants)
+_PACKAGES = (numeric, introspection, casts, datetime, strings, arrays, json, variants, dynamic)
 
 
 def all_modules() -> Iterator[str]:

@@ -13,9 +13,6 @@ _REASONS = {
         naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
     "this function of shapes is not there yet": """readWKB readWKT readWkb readWkt MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
-    "there are no columns of the types JSON and Dynamic": """dynamicElement dynamicType
-        isDynamicElementInSharedData JSONAllPaths JSONAllPathsWithTypes JSONAllValues
-        JSONDynamicPaths JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes""",
     "there is no type QBit": """cosineDistanceTransposed cosineDistanceTransposedQuantized
         dotProductTransposed dotProductTransposedQuantized L2DistanceTransposed
         L2DistanceTransposedQuantized distanceCosineTransposed distanceL2Transposed

@@ -32,9 +32,13 @@ from olapdb.types import (
     STRING,
     UINT8,
     Boolean,
+    DataType,
+    Dynamic,
+    Json,
     Nothing,
     Tuple,
     Variant,
+    any_part,
     is_nullable,
     make_nullable,
     plain,
@@ -45,9 +49,11 @@ if TYPE_CHECKING:
     from olapdb.functions import settings as function_settings
     from olapdb.functions.arrays import lambda_functions
     from olapdb.functions.arrays.lambdas import LambdaDefinition
+    from olapdb.functions.dynamic import calls as dynamic_calls
     from olapdb.functions.variants import calls as variant_calls
 else:
     lambda_functions = LazyModule("olapdb.functions.arrays.lambda_functions")
+    dynamic_calls = LazyModule("olapdb.functions.dynamic.calls")
     variant_calls = LazyModule("olapdb.functions.variants.calls")
     function_settings = LazyModule("olapdb.functions.settings")
 
@@ -205,6 +211,14 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of a definition, written as `name`. Raises its errors."""
+    if definition.name in ORDERING:
+        refuse_order_within(definition.name, [a.type for a in arguments])
+    if any(isinstance(plain(a.type), Dynamic | Json) for a in arguments) and (
+        dynamic_calls.takes_over(definition.name, arguments)
+    ):
+        return dynamic_calls.resolve_call(
+            definition.name, arguments, lambda given: _call(definition, name, given)
+        )
     if any(isinstance(plain(a.type), Variant) for a in arguments) and (
         variant_calls.takes_alternatives(definition.name, arguments)
     ):
@@ -224,6 +238,33 @@ def _call(definition: ScalarDefinition, name: str, arguments: Sequence[Argument]
         return standard_call(
             name, arguments, NULL_TYPE, None
         )  # an argument is a bare NULL: so is the result
+
+
+ORDERING = frozenset(
+    [
+        *(
+            "arraySort",
+            "arrayReverseSort",
+            "arrayPartialSort",
+            "arrayPartialReverseSort",
+            "arrayMin",
+        ),
+        *("arrayMax", "less", "greater", "lessOrEquals", "greaterOrEquals", "greatest", "least"),
+        *("mapSort", "mapReverseSort", "mapPartialSort", "mapPartialReverseSort"),
+    ]
+)
+"""Functions that order values, or the elements of arrays."""
+
+
+def refuse_order_within(name: str, types: Sequence[DataType]) -> None:
+    """Raise NotSupportedError for a function of order of arrays, tuples or maps with a Dynamic or a JSON in them,
+    whose Arrow form has another order."""
+    for one in types:
+        if not isinstance(plain(one), Dynamic | Json) and any_part(one, (Dynamic, Json)):
+            raise NotSupportedError(
+                f"Function {name} of {one} is not supported.",
+                hint="Take values of one type: arrayMap(x -> dynamicElement(x, 'Int64'), a).",
+            )
 
 
 _RESOLVED = {

@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import FileDoesntExist, NotSupportedError, UnknownIdentifier
 from olapdb.functions.base import Environment
+from olapdb.functions.edges import exported
 from olapdb.functions.kernels.decimal_width import decimal_class
 from olapdb.ingest.read_parts import read_pieces
 from olapdb.ingest.trigger import TriggerContext
@@ -32,7 +33,7 @@ from olapdb.spark.session import ARROW_BATCH_ROWS
 from olapdb.spark.tasks import worker_cache
 from olapdb.spark.writer import find_table
 from olapdb.types import is_nullable
-from olapdb.types.arrow import exported, exported_type, is_exported
+from olapdb.types.arrow import exported_type, is_exported
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,6 +6,7 @@ import math
 import re
 from decimal import Decimal
 
+from olapdb.sql.json_steps import read_json_step
 from olapdb.sql.parser.keywords import MUST_QUOTE
 from olapdb.types.base import quote_string as quote_string
 
@@ -16,7 +17,7 @@ def quote_name(name: str) -> str:
     """Return a name, in backquotes where the parser would not read it back as a name."""
     if _PLAIN_NAME.match(name) and name.upper() not in MUST_QUOTE:
         return name
-    return backquote(name)
+    return name if read_json_step(name) is not None else backquote(name)
 
 
 def quote_dotted_name(name: str) -> str:

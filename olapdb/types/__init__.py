@@ -6,12 +6,13 @@ opens a part: no dictionaries, no extension types; a `LowCardinality(T)` is a pl
 `Nullable(T)` the same Arrow type with nulls, a `DateTime` a timestamp in seconds with its zone, an Enum its numbers, of
 which users get the texts (`exported` in `arrow`).  Columns of a type without `Nullable` hold no null.
 
-`scalars`, `compound`, `named` and `variant` define the types, `names` parses their names, with `aliases`. `arrow` has the Arrow forms
+`scalars`, `compound`, `named`, `variant` and `dynamic` define the types, `names` parses their names, with `aliases`. `arrow` has the Arrow forms
 and is not imported here: only it loads pyarrow.
 """
 
 from olapdb.types.base import *  # noqa: F403
 from olapdb.types.compound import *  # noqa: F403
+from olapdb.types.dynamic import *  # noqa: F403
 from olapdb.types.named import *  # noqa: F403
 from olapdb.types.names import *  # noqa: F403
 from olapdb.types.scalars import *  # noqa: F403

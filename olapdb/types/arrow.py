@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 from olapdb.errors import InternalError
 from olapdb.types import compound, scalars
 from olapdb.types.base import UTC, DataType
+from olapdb.types.dynamic import Dynamic, Json
 from olapdb.types.variant import NUMBER, Variant
+
+DYNAMIC = pa.struct([pa.field("type", pa.string()), pa.field("value", pa.string())])
+"""The form of a Dynamic: see `dynamic`."""
+JSON_PATHS = pa.list_(
+    pa.struct([pa.field(name, pa.string()) for name in ("path", "type", "value")])
+)
+"""The form of a JSON: see `dynamic`."""
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
@@ -76,6 +84,10 @@ def _compound_type(data_type: DataType) -> pa.DataType:
             return state.arrow
         case Variant():
             return _variant_type(data_type, [t.arrow for t in data_type.alternatives])
+        case Dynamic():
+            return DYNAMIC
+        case Json():
+            return JSON_PATHS
         case _:
             raise InternalError(f"{data_type} has no Arrow type.")
 
@@ -121,9 +133,10 @@ def durations(array: pa.Array, data_type: scalars.Time | scalars.Time64) -> pa.A
 
 
 def is_exported(data_type: DataType) -> bool:
-    """Return whether users get other values than the engine has: an Enum or a Time, or one inside."""
+    """Return whether users get other values than the engine has: an Enum, a Time, a Dynamic or a JSON, or one
+    inside."""
     match data_type:
-        case scalars.Enum() | scalars.Time() | scalars.Time64():
+        case scalars.Enum() | scalars.Time() | scalars.Time64() | Dynamic() | Json():
             return True
         case (
             compound.Nullable(inner)
@@ -144,11 +157,11 @@ def is_exported(data_type: DataType) -> bool:
 
 def exported_type(data_type: DataType) -> pa.DataType:
     """Return the Arrow type that users get: `arrow_type` with strings in place of Enums' numbers,
-    and durations in place of a Time's ticks."""
+    and of values of Dynamic and JSON, and durations in place of a Time's ticks."""
     if not is_exported(data_type):
         return data_type.arrow
     match compound.plain(data_type):
-        case scalars.Enum():
+        case scalars.Enum() | Dynamic() | Json():
             return pa.string()
         case scalars.Time() | scalars.Time64() as inner_time:
             return pa.duration(scalars.duration_unit(inner_time))
@@ -166,7 +179,8 @@ def exported_type(data_type: DataType) -> pa.DataType:
 
 
 def exported(array: pa.Array, data_type: DataType) -> pa.Array:
-    """Return a column as users get it, of `exported_type`: Enums as texts, times as durations."""
+    """Return a column as users get it, of `exported_type`: Enums as texts, times as durations. A Dynamic or a
+    JSON is not made here but by `functions.edges`."""
     if not is_exported(data_type):
         return array
     inner_type = compound.plain(data_type)

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from olapdb.records import dataclass
 from olapdb.types.base import DataType, quote_identifier
+from olapdb.types.dynamic import Dynamic, Json
 from olapdb.types.scalars import Boolean, Decimal, ExactFloat, Float, Integer, Nothing, WideInteger
 from olapdb.types.variant import Variant
 
@@ -132,10 +133,10 @@ def is_nullable(data_type: DataType) -> bool:
     """Return whether a column of the type may hold NULL.
 
     True for Nullable(T), LowCardinality(Nullable(T)), SimpleAggregateFunction(f, Nullable(T)),
-    Variant and Nothing.
+    Variant, Dynamic and Nothing.
     """
     match data_type:
-        case Nullable() | Nothing() | Variant():
+        case Nullable() | Nothing() | Variant() | Dynamic():
             return True
         case LowCardinality(inner) | SimpleAggregateFunction(inner=inner):
             return is_nullable(inner)
@@ -244,6 +245,31 @@ def variants_in(data_type: DataType) -> Iterator[Variant]:
 def has_variant(data_type: DataType) -> bool:
     """Return whether the type is a Variant, or holds one."""
     return any(True for _ in variants_in(data_type))
+
+
+def any_part(data_type: DataType, kinds: tuple[type[DataType], ...]) -> bool:
+    """Return whether the type, without Nullable and the like, or a type in it is of one of the kinds.
+
+    The paths of a JSON are not parts of it."""
+    match plain(data_type):
+        case inner if isinstance(inner, kinds):
+            return True
+        case Array(inner):
+            return any_part(inner, kinds)
+        case Map(key, value):
+            return any_part(key, kinds) or any_part(value, kinds)
+        case Tuple(elements):
+            return any(any_part(element, kinds) for element in elements)
+        case Variant(alternatives):
+            return any(any_part(alternative, kinds) for alternative in alternatives)
+        case _:
+            return False
+
+
+def has_types_by_row(data_type: DataType) -> bool:
+    """Return whether values of the type, or parts of them, have types of their own: a Variant, Dynamic or
+    JSON."""
+    return any_part(data_type, (Variant, Dynamic, Json))
 
 
 def is_number(data_type: DataType) -> bool:

@@ -20,6 +20,8 @@ from olapdb.types.compound import (
     is_nullable,
     plain,
 )
+from olapdb.types.dynamic import Dynamic, Json
+from olapdb.types.dynamic_names import dynamic_of, json_of
 from olapdb.types.enums import enum_of
 from olapdb.types.named import GEOMETRIES, Nested
 from olapdb.types.scalars import (
@@ -71,20 +73,18 @@ _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
     **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING, TIME)},
     **{t.name: t for t in GEOMETRIES},
+    "Dynamic": Dynamic(),
+    "JSON": Json(),
 }
 _WRAPPERS = (Nullable, LowCardinality)
+_NOT_IN_LOW_CARDINALITY = (
+    *(Array, Map, Tuple, Variant, Dynamic, Json, Decimal, Enum, AggregateFunction, Time64, Nothing),
+)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
 _ESCAPED = re.compile(r"\\.|''", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
-_TEXT_OF_JSON = (
-    "Store it as String, and read it by JSONExtract(text, 'key', 'Type') or JSON_VALUE(text, '$.key');"
-    " keys that are known can be columns, a Tuple or a Map."
-)
-_NAMED_TYPES = "Name the types that its values have: Variant(UInt64, Float64, String), or store them as String."
 _UNSUPPORTED = {
-    "JSON": _TEXT_OF_JSON,
-    "Object": _TEXT_OF_JSON,
-    "Dynamic": _NAMED_TYPES,
+    "Object": "Write JSON, which keeps the type of each value.",
     "BFloat16": "Use Float32, which holds each of its values.",
     "QBit": "Use Array(Float32), which distances of vectors take.",
     "Geometry": "Use Point, LineString, Ring, Polygon or one of their multiples.",
@@ -164,19 +164,19 @@ class _TypeParser:
 
     def parse(self) -> DataType:
         """Parse one type with its arguments; raise UnknownType or SyntaxError."""
-        name = self._word()
+        name = self.word()
         while continues(name, self._peek_word()):
-            name = f"{name} {self._word()}"
-        if not self._take("("):
+            name = f"{name} {self.word()}"
+        if not self.take("("):
             return self._simple(name)
         parsed = self._parametric(name)
-        if self._peek() == ",":
+        if self.peek() == ",":
             raise errors.NumberOfArgumentsDoesntMatch(
                 f"{name} takes fewer arguments: {self.text!r}."
             )
         self._expect(")")
         if continues(name, self._peek_word()):  # INT(11) UNSIGNED
-            return ALIASES[f"{name} {self._word()}".upper()]
+            return ALIASES[f"{name} {self.word()}".upper()]
         return parsed
 
     def _simple(self, name: str) -> DataType:
@@ -207,21 +207,17 @@ class _TypeParser:
         match name:
             case "Nullable":
                 return Nullable(
-                    self._checked(name, self.parse(), (Array, Map, Variant, *_WRAPPERS))
+                    self._checked(name, self.parse(), (Array, Map, Variant, Dynamic, *_WRAPPERS))
                 )
             case "LowCardinality":
                 inner = self.parse()
-                self._checked(
-                    name,
-                    plain(inner),
-                    (Array, Map, Tuple, Variant, Decimal, Enum, AggregateFunction, Time64, Nothing),
-                )
+                self._checked(name, plain(inner), _NOT_IN_LOW_CARDINALITY)
                 return LowCardinality(inner)
             case "Array":
                 return Array(self.parse())
             case "Map":
                 key = self.parse()
-                if not self._take(","):
+                if not self.take(","):
                     raise errors.NumberOfArgumentsDoesntMatch(
                         f"A Map has two types, of its keys and of its values: {self.text!r}."
                     )
@@ -232,35 +228,39 @@ class _TypeParser:
                 return self._nested()
             case "Variant":
                 return self._variant()
+            case "Dynamic":
+                return dynamic_of(self)
+            case "JSON":
+                return json_of(self)
             case "FixedString":
-                length = self._integer()
+                length = self.integer()
                 if length < 1:
                     raise errors.UnexpectedAstStructure("FixedString needs a length of at least 1.")
                 return FixedString(length)
             case "DateTime":
                 return DateTime(known_zone(self._string()))
             case "DateTime64":
-                precision = self._integer()
+                precision = self.integer()
                 if not 0 <= precision <= 9:
                     raise errors.ArgumentOutOfBound(
                         f"DateTime64 has a precision of 0 to 9, not {precision}."
                     )
-                zone = known_zone(self._string()) if self._take(",") else None
+                zone = known_zone(self._string()) if self.take(",") else None
                 return DateTime64(precision, zone)
             case "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256":
                 width = {"32": 9, "64": 18, "128": 38, "256": 76}[name[7:]]
-                return self._decimal(width, self._integer())
+                return self._decimal(width, self.integer())
             case "AggregateFunction":
                 return self._aggregate()
             case "Enum" | "Enum8" | "Enum16":
                 return enum_of(name, self._enum_elements())
             case "SimpleAggregateFunction":
-                function = self._word()
+                function = self.word()
                 self._expect(",")
                 return SimpleAggregateFunction(function, self.parse())
             case _ if upper in DECIMALS:
-                precision = self._integer()
-                return self._decimal(precision, self._integer() if self._take(",") else 0)
+                precision = self.integer()
+                return self._decimal(precision, self.integer() if self.take(",") else 0)
             case _ if isinstance(plain_type := _BY_NAME.get(name), Integer | Float | String):
                 self._integers()
                 return plain_type
@@ -270,7 +270,7 @@ class _TypeParser:
             case _ if upper in ("TIME", "TIME64"):
                 return self._time(upper.capitalize())
             case _ if upper == "TIMESTAMP":
-                return DateTime64(self._integer())
+                return DateTime64(self.integer())
             case _ if name in _BY_NAME:
                 raise errors.DataTypeCannotHaveArguments(f"The type {name} cannot have arguments.")
             case _:
@@ -278,22 +278,22 @@ class _TypeParser:
 
     def _integers(self) -> None:
         """Skip the one or two lengths of a type that has none: `INT(11)`, `FLOAT(7, 4)`."""
-        self._integer()
-        if self._take(","):
-            self._integer()
+        self.integer()
+        if self.take(","):
+            self.integer()
 
     def _time(self, name: str) -> DataType:
         """Parse the precision of a Time64; raise BadArguments for one beyond 9, and
         IllegalTypeOfArgument for a time zone, which no time has."""
-        if self._peek() == ")":
+        if self.peek() == ")":
             return Time64(3)
-        if self._peek() != "'":
-            precision = self._integer()
+        if self.peek() != "'":
+            precision = self.integer()
             if precision > 9:
                 raise errors.BadArguments(
                     f"DataTypeTime64 scale {precision} is too large, maximum is 9."
                 )
-            if self._peek() == ")":
+            if self.peek() == ")":
                 return Time64(precision)
         raise errors.IllegalTypeOfArgument(
             f"Specifying a time zone for the type {name} is not allowed."
@@ -319,19 +319,19 @@ class _TypeParser:
         """Parse the elements of a Tuple; raise SyntaxError if only some of them have names."""
         names: list[str] = []
         elements: list[DataType] = []
-        if self._peek() == ")":
+        if self.peek() == ")":
             return Tuple(())
         while True:
             start = self.at
-            word = self._word()
-            follows = self._peek()
+            word = self.word()
+            follows = self.peek()
             if follows and follows not in "(,)":
                 names.append(word)
                 elements.append(self.parse())
             else:
                 self.at = start
                 elements.append(self.parse())
-            if not self._take(","):
+            if not self.take(","):
                 break
         if names and len(names) != len(elements):
             raise errors.SyntaxError(
@@ -343,7 +343,7 @@ class _TypeParser:
         """Parse the alternatives of a Variant; raise BadArguments without any, and for one that may be
         NULL or is a Variant."""
         alternatives: list[DataType] = []
-        while self._peek() != ")":
+        while self.peek() != ")":
             alternative = self.parse()
             if isinstance(alternative, Variant):
                 raise errors.BadArguments("A Variant cannot be inside of a Variant.")
@@ -352,7 +352,7 @@ class _TypeParser:
                     f"The type {alternative} cannot be inside of Variant: every Variant may be NULL."
                 )
             alternatives.append(alternative)
-            if not self._take(","):
+            if not self.take(","):
                 break
         variant = variant_of([t for t in alternatives if not isinstance(t, Nothing)])
         if not alternatives or len(variant.alternatives) > ALTERNATIVES_MAX:
@@ -372,23 +372,23 @@ class _TypeParser:
         Raises UnexpectedAstStructure for anything else.
         """
         elements: list[tuple[str, int | None]] = []
-        while self._peek() != ")":
-            if self._peek() != "'":
+        while self.peek() != ")":
+            if self.peek() != "'":
                 raise errors.UnexpectedAstStructure(
                     f"Elements of an Enum have the form 'text' = number or 'text': {self.text}"
                 )
-            text = self._quoted()
-            elements.append((text, self._signed() if self._take("=") else None))
-            if not self._take(","):
+            text = self.quoted()
+            elements.append((text, self._signed() if self.take("=") else None))
+            if not self.take(","):
                 break
         return elements
 
     def _signed(self) -> int:
         """Parse an integer with an optional sign; raise SyntaxError for another word."""
-        sign = -1 if self._take("-") else 1
-        return sign * self._integer()
+        sign = -1 if self.take("-") else 1
+        return sign * self.integer()
 
-    def _quoted(self) -> str:
+    def quoted(self) -> str:
         """Parse a quoted text and return it without quotes and escapes.
 
         Raises SyntaxError if the closing quote is missing.
@@ -403,14 +403,14 @@ class _TypeParser:
 
     def _aggregate(self) -> DataType:
         """Parse the arguments of an AggregateFunction: `name[(parameters)][, types…]`."""
-        function = self._word()
+        function = self.word()
         parameters: list[str] = []
-        if self._take("("):
-            while not self._take(")"):
+        if self.take("("):
+            while not self.take(")"):
                 parameters.append(self._literal())
-                self._take(",")
+                self.take(",")
         arguments: list[DataType] = []
-        while self._take(","):
+        while self.take(","):
             arguments.append(self.parse())
         if function.startswith("median"):  # the one alias of a function with combinators
             function = "quantile" + function.removeprefix("median")
@@ -433,28 +433,28 @@ class _TypeParser:
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
-    def _peek(self) -> str:
+    def peek(self) -> str:
         """Skip whitespace and return the next character, "" at the end."""
         self._skip()
         return self.text[self.at : self.at + 1]
 
-    def _take(self, symbol: str) -> bool:
+    def take(self, symbol: str) -> bool:
         """Skip the next character if it is `symbol`, after whitespace; return whether it was."""
-        if self._peek() == symbol:
+        if self.peek() == symbol:
             self.at += 1
             return True
         return False
 
     def _expect(self, symbol: str) -> None:
         """Skip the next character; raise SyntaxError unless it is `symbol`."""
-        if not self._take(symbol):
+        if not self.take(symbol):
             raise errors.SyntaxError(
                 f"Expected {symbol!r} at character {self.at + 1} of type {self.text!r}."
             )
 
     def expect_end(self) -> None:
         """Raise SyntaxError if any text follows the type."""
-        if self._peek():
+        if self.peek():
             raise errors.SyntaxError(
                 f"Unexpected {self.text[self.at :]!r} after the type in {self.text!r}."
             )
@@ -463,16 +463,16 @@ class _TypeParser:
         """Return the next word without moving, "" if the next character is no letter."""
         start = self.at
         self._skip()
-        word = self._word() if self._peek().isalpha() else ""
+        word = self.word() if self.peek().isalpha() else ""
         self.at = start
         return word
 
-    def _word(self) -> str:
+    def word(self) -> str:
         """Return the next word, plain or in backquotes, and skip it; raise SyntaxError if there is
         none.
         """
         self._skip()
-        if self._peek() == "`":
+        if self.peek() == "`":
             end = self.text.index("`", self.at + 1)
             word, self.at = self.text[self.at + 1 : end], end + 1
             return word
@@ -487,9 +487,9 @@ class _TypeParser:
             )
         return self.text[start : self.at]
 
-    def _integer(self) -> int:
+    def integer(self) -> int:
         """Parse an unsigned integer; raise SyntaxError for another word."""
-        word = self._word()
+        word = self.word()
         if not word.isdigit():
             raise errors.SyntaxError(f"Expected a number, found {word!r} in type {self.text!r}.")
         return int(word)
@@ -507,14 +507,14 @@ class _TypeParser:
         """Return the next literal as written, quotes and brackets included, and skip it."""
         self._skip()
         start = self.at
-        if self._take("["):
+        if self.take("["):
             elements: list[str] = []
-            while self._peek() not in ("]", ""):
+            while self.peek() not in ("]", ""):
                 elements.append(self._literal())
-                self._take(",")
+                self.take(",")
             self._expect("]")
             return f"[{', '.join(elements)}]"
-        if self._take("'"):
+        if self.take("'"):
             self.at = self.text.index("'", self.at) + 1
         else:
             while self.at < len(self.text) and self.text[self.at] not in ",()] ":

@@ -43,7 +43,7 @@ from olapdb.types import (
     Time,
     Time64,
     Tuple,
-    has_variant,
+    has_types_by_row,
     is_nullable,
     make_nullable,
     plain,
@@ -232,8 +232,10 @@ def _require_orderable(name: str, data_type: DataType) -> None:
     """Raise IllegalTypeOfArgument if values of the type have no order: states, and those of several types."""
     if isinstance(plain(data_type), AggregateFunction):
         raise illegal_argument(name, data_type, "a value, not a state,")
-    if name not in _PICKING and has_variant(data_type):
-        raise illegal_argument(name, data_type, "a value of one type (variantElement takes it)")
+    if name not in _PICKING and has_types_by_row(data_type):
+        raise illegal_argument(
+            name, data_type, "a value of one type (variantElement and dynamicElement take it)"
+        )
 
 
 _PICKING = ("any",)

@@ -15,6 +15,8 @@ _group_concat = deferred("concatenation.group_concat")
 _entropy = deferred("counted_values.entropy")
 _top_k = deferred("counted_values.top_k")
 _covariance = deferred("covariance.covariance")
+_distinct_paths = deferred("json_paths.distinct_paths")
+_distinct_types = deferred("json_paths.distinct_types")
 _group_bitmap = deferred("distinct.group_bitmap")
 _uniq = deferred("distinct.uniq")
 _delta_sum = deferred("events.delta_sum")
@@ -84,6 +86,9 @@ FACTORIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         "groupArray": _group_array,
         "groupUniqArray": _group_array,
         "groupConcat": _group_concat,
+        "distinctJSONPaths": _distinct_paths,
+        "distinctJSONPathsAndTypes": _distinct_paths,
+        "distinctDynamicTypes": _distinct_types,
         "topK": _top_k,
         "topKWeighted": _top_k,
         "entropy": _entropy,

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from olapdb.errors import BadArguments
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.signatures import require_count, state_type_of
+from olapdb.functions.aggregates.signatures import illegal_argument, require_count, state_type_of
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested_order import nested_ranks
 from olapdb.records import dataclass
-from olapdb.types import Array, DataType, plain
+from olapdb.types import Array, DataType, Dynamic, Json, any_part, plain
 from olapdb.types.arrow_values import from_numpy
 
 _LIMIT_MAX = 0xFFFFFF
@@ -74,6 +74,8 @@ def limited_array(
     if parameters[0] > _LIMIT_MAX:
         raise BadArguments(f"The limit of {name} is at most {_LIMIT_MAX}, not {parameters[0]}.")
     require_count(name, types, 1)
+    if name == "groupArraySorted" and any_part(types[0], (Dynamic, Json)):
+        raise illegal_argument(name, types[0], "a value of one type (dynamicElement takes it)")
     array = Array(plain(types[0]))
     state = state_type_of(name, parameters, types, array)
     kind = GroupArrayLast if name == "groupArrayLast" else GroupArraySorted

@@ -138,16 +138,8 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "flameGraph": "it reads addresses of ClickHouse's own code",
         "estimateCompressionRatio": "it measures ClickHouse's own codecs",
         **dict.fromkeys(
-            (
-                "distinctDynamicTypes",
-                "distinctJSONPaths",
-                "distinctJSONPathsAndTypes",
-                "mergedJSONPatch",
-            ),
-            "there are no columns of the types JSON and Dynamic",
-        ),
-        **dict.fromkeys(
-            ("hierarchicalKMeans", "MVTEncode", "ST_AsMVT", "groupFormat"), "it is not there yet"
+            ("hierarchicalKMeans", "mergedJSONPatch", "MVTEncode", "ST_AsMVT", "groupFormat"),
+            "it is not there yet",
         ),
         **{
             f"timeSeries{kind}": "ClickHouse has it in private preview"

@@ -21,6 +21,7 @@ from olapdb.types import (
     AggregateFunction,
     Array,
     DataType,
+    Json,
     Map,
     Nullable,
     Tuple,
@@ -64,7 +65,7 @@ def optional_type(data_type: DataType) -> DataType:
 
     It is Nullable; an Array or a Map, which cannot be NULL, stands in a Nullable tuple."""
     kind = plain(data_type)
-    if isinstance(kind, Array | Map):
+    if isinstance(kind, Array | Map | Json):
         return Nullable(Tuple((kind,), ("value",)))
     return make_nullable(kind)
 
@@ -79,7 +80,7 @@ def boxed(values: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 def unboxed(field: pa.Array, data_type: DataType) -> pa.Array:
     """Return the values of an optional field that holds `data_type`; null where there is none."""
-    if isinstance(plain(data_type), Array | Map):
+    if isinstance(plain(data_type), Array | Map | Json):
         (values,) = columns.struct_fields(field)
         return values
     return field

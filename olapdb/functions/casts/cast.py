@@ -35,10 +35,12 @@ from olapdb.types.arrow_values import to_numpy
 
 if TYPE_CHECKING:
     from olapdb.functions.casts import nested, overflow
+    from olapdb.functions.dynamic import casts as dynamic_casts
     from olapdb.functions.variants import casts as variant_casts
 else:
     nested = LazyModule("olapdb.functions.casts.nested")
     overflow = LazyModule("olapdb.functions.casts.overflow")
+    dynamic_casts = LazyModule("olapdb.functions.dynamic.casts")
     variant_casts = LazyModule("olapdb.functions.variants.casts")
 
 
@@ -55,6 +57,8 @@ class _Rule:
 
 
 _STRICT = _Rule(strict=True)
+_BY_ROW = (types.Dynamic, types.Json)
+"""Types whose values have types of their own: `functions.dynamic` casts them."""
 
 
 def cast_column(
@@ -103,6 +107,8 @@ def _cast_column(
     ):
         return column
     inner, outer = types.plain(source), types.plain(target)
+    if isinstance(inner, _BY_ROW) or isinstance(outer, _BY_ROW):
+        return _cast_dynamic(column, source, target, environment, rule)
     if isinstance(inner, types.Variant) or isinstance(outer, types.Variant):
         return _cast_variant(column, source, target, environment, rule)
     _check_nulls(column, source, target)
@@ -131,9 +137,12 @@ def _cast_column(
 def store_literals(
     column: Column, source: types.DataType, target: types.DataType, environment: Environment
 ) -> Column:
-    """Return constants of an INSERT as values of a Variant: a quoted text is no number, a number takes the
+    """Return constants of an INSERT as values of a Variant or a Dynamic: a quoted text is no number, a number takes the
     least type that holds it. Raises IncorrectData with its row."""
     variant = types.plain(target)
+    if isinstance(variant, types.Dynamic):
+        found = dynamic_casts.of_literals(columns.single(column), source, environment)
+        return found[0] if isinstance(column, pa.Scalar) else found
     assert isinstance(variant, types.Variant)
     parse = partial(parse_or_null, environment=environment)
     stored = variant_casts.of_literals(columns.single(column), source, variant, parse)
@@ -166,6 +175,22 @@ def _cast_variant(
     )
 
 
+def _cast_dynamic(
+    array: pa.Array,
+    source: types.DataType,
+    target: types.DataType,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array:
+    """Convert from or to a Dynamic or a JSON."""
+
+    def cast(values: pa.Array, inner: types.DataType, outer: types.DataType) -> pa.Array:
+        """Convert the values of one type."""
+        return columns.single(_cast_column(values, inner, outer, environment, rule))
+
+    return dynamic_casts.convert(array, source, target, cast, environment)
+
+
 def parse_or_null(texts: pa.Array, target: types.DataType, environment: Environment) -> pa.Array:
     """Return texts, none of them NULL, as values of a plain type, NULL for each that is none."""
     if isinstance(target, types.Array | types.Tuple | types.Map):
@@ -196,6 +221,14 @@ def cast_or_null(
         return pa.nulls(len(column), target.arrow)
     if inner == outer:
         return column
+    if isinstance(inner, _BY_ROW) or isinstance(outer, _BY_ROW):
+        return _by_halves(
+            column,
+            types.make_nullable(target),
+            lambda half: _cast_dynamic(
+                half, source, types.make_nullable(target), environment, _STRICT
+            ),
+        )
     if isinstance(inner, types.Variant) or isinstance(outer, types.Variant):
         return variant_casts.convert(
             column,

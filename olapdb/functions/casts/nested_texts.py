@@ -6,7 +6,7 @@ step of recursion is a level of the type, not a row."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,12 @@ from olapdb import errors, types
 from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.escapes import escaped, spans, unescaped
+from olapdb.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import casts as dynamic_casts
+else:
+    dynamic_casts = LazyModule("olapdb.functions.dynamic.casts")
 
 Convert: TypeAlias = Callable[[pa.Array, types.DataType], pa.Array]
 """Converts texts without NULL to a type that is no container and not Nullable."""
@@ -30,6 +36,7 @@ _QUOTED = (
     | types.UUID
     | types.IPv4
     | types.IPv6
+    | types.Json
 )
 _QUOTES = r"(?s)^'([^'\\]|\\.|'')*'$"
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -144,6 +151,8 @@ def _present(
     if is_container(target):
         return parse_nested(texts, target, convert, depth + 1)
     plain = types.plain(target)
+    if isinstance(plain, types.Dynamic):
+        return dynamic_casts.of_members(texts), plain
     failure = _FAILURES[opening]
     unquoted = _without_quotes(texts, plain, target, failure)
     if isinstance(plain, types.Integer):

@@ -45,7 +45,7 @@ class Found:
 Extract = Callable[[Found], pa.Array]
 
 
-def _slices(texts: pa.Array) -> Iterator[tuple[int, int]]:
+def json_slices(texts: pa.Array) -> Iterator[tuple[int, int]]:
     """Yield (first row, number of rows) of pieces of about BYTES_MAX bytes."""
     offsets = columns.offsets_of(texts)
     first = 0
@@ -66,7 +66,7 @@ def _kernel(extract: Extract, *, steps_end: int | None = None, any_case: bool) -
         texts, steps = columns.text(arrays[0]), arrays[1:steps_end]
         steps = [s if pa.types.is_integer(s.type) else columns.text(s) for s in steps]
         parts = []
-        for first, rows in _slices(texts):
+        for first, rows in json_slices(texts):
             index = build_index(texts.slice(first, rows))
             path = [s.slice(first, rows) for s in steps]
             values = paths.follow(index, path, any_case=any_case)

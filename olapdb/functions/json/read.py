@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,13 @@ from olapdb.functions.kernels import clocks, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.escapes import spans
 from olapdb.functions.variants.json_values import read_variants
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import objects
+else:
+    objects = LazyModule("olapdb.functions.dynamic.objects")
 
 _FROM_TEXT = (types.Date, types.Date32, types.UUID, types.IPv4, types.IPv6)
 _TIMES = (types.DateTime, types.DateTime64, types.Time, types.Time64)
@@ -41,6 +48,8 @@ def refuse_type(name: str, data_type: types.DataType) -> None:
     if isinstance(inner, types.Variant):
         for alternative in inner.alternatives:
             refuse_type(name, alternative)
+        return None
+    if isinstance(inner, types.Json | types.Dynamic):
         return None
     scalars = types.Integer | types.Float | types.Boolean | types.Decimal | types.String
     if isinstance(inner, scalars | types.FixedString):
@@ -89,6 +98,11 @@ class ValueReader:
                 return self._flags(tokens)
             case types.Integer() | types.Float():
                 return self._numbers(tokens, data_type)
+            case types.Json():
+                return objects.ObjectReader(self.index, self.environment).read(tokens, data_type)
+            case types.Dynamic():
+                reader = objects.ObjectReader(self.index, self.environment)
+                return reader.dynamic(tokens), np.ones(len(tokens), bool)
             case types.Variant():
                 parse = partial(cast.parse_or_null, environment=self.environment)
                 return read_variants(self, tokens, data_type, parse)

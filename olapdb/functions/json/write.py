@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,12 @@ from olapdb.functions.casts import cast
 from olapdb.functions.json.escapes import quote
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import gathered
+from olapdb.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import render as dynamic_render
+else:
+    dynamic_render = LazyModule("olapdb.functions.dynamic.render")
 
 
 def json_texts(array: pa.Array, data_type: types.DataType, environment: Environment) -> pa.Array:
@@ -44,8 +51,10 @@ def json_texts(array: pa.Array, data_type: types.DataType, environment: Environm
             return pc.if_else(finite, texts, "null")
         case types.Integer() | types.Decimal() | types.Boolean():
             return cast.cast_column(array, plain, types.STRING, environment, strict=True)
-        case types.Variant():
+        case types.Variant() | types.Dynamic():
             return gathered(array, plain, lambda v, t: json_texts(v, t, environment), pa.string())
+        case types.Json():
+            return dynamic_render.plain_texts(array, environment.zone)
         case types.AggregateFunction():
             raise IllegalTypeOfArgument(f"toJSONString does not write a value of type {plain}.")
         case types.String() | types.FixedString():

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from olapdb import types
 from olapdb.errors import CannotInsertNull, InternalError
 from olapdb.functions.kernels.columns import text
+from olapdb.lazy import LazyModule
 from olapdb.types.arrow_values import scalar_of
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import stored
+else:
+    stored = LazyModule("olapdb.functions.dynamic.stored")
 
 
 def constant(value: object, data_type: types.DataType) -> pa.Scalar:
@@ -40,7 +47,7 @@ def default_value(data_type: types.DataType) -> pa.Scalar:
 def _default(data_type: types.DataType) -> object:
     """Return the default of a type as a Python value; raise InternalError for a type without one."""
     match data_type:
-        case types.Nullable() | types.Nothing() | types.Variant():
+        case types.Nullable() | types.Nothing() | types.Variant() | types.Dynamic():
             return None
         case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
             return _default(inner)
@@ -64,7 +71,9 @@ def _default(data_type: types.DataType) -> object:
             return datetime.date(1970, 1, 1)
         case types.DateTime() | types.DateTime64():
             return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-        case types.Array() | types.Map():
+        case types.Json(typed=typed) if typed:
+            return stored.default_paths(typed)
+        case types.Array() | types.Map() | types.Json():
             return []
         case types.Tuple():
             names = data_type.field_names

@@ -35,6 +35,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    Dynamic,
     Enum,
     ExactFloat,
     FixedString,
@@ -123,6 +124,9 @@ def common_type(types: Sequence[DataType]) -> DataType:
         return NOTHING
     if len(distinct) == 1:
         return distinct[0]
+    dynamics = [t for t in distinct if isinstance(t, Dynamic)]
+    if dynamics:
+        return max(dynamics, key=lambda t: t.types_max)
     if all(isinstance(t, LowCardinality) for t in distinct):
         inner = common_type([t.inner for t in distinct if isinstance(t, LowCardinality)])
         return LowCardinality(inner)

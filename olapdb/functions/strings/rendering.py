@@ -23,9 +23,11 @@ from olapdb.records import dataclass
 from olapdb.types.arrow import enum_texts
 
 if TYPE_CHECKING:
+    from olapdb.functions.dynamic import render as dynamic_render
     from olapdb.functions.strings import time_spans
     from olapdb.functions.variants import values as variants
 else:
+    dynamic_render = LazyModule("olapdb.functions.dynamic.render")
     time_spans = LazyModule("olapdb.functions.strings.time_spans")
     variants = LazyModule("olapdb.functions.variants.values")
 
@@ -143,13 +145,15 @@ def display_array(
             return _maps(array, inner, zone, style)
         case types.AggregateFunction(state=state):
             return display_array(array, state, zone, style)
-        case types.Variant():
+        case types.Variant() | types.Dynamic():
             return variants.gathered(
                 array,
                 inner,
                 lambda v, t: columns.text(display_array(v, t, zone, style)),
                 pa.string(),
             )
+        case types.Json():
+            return dynamic_render.plain_texts(array, zone)
         case _:
             raise InternalError(f"No rendering of type {data_type}.")
 
@@ -225,12 +229,12 @@ def display_nested(
     """Return the values as printed inside an array, tuple or map: strings and times quoted, NULL as
     the word."""
     inner = types.plain(data_type)
-    if isinstance(inner, types.Variant):
+    if isinstance(inner, types.Variant | types.Dynamic):
         shown = variants.gathered(
             array, inner, lambda v, t: display_nested(v, t, zone, style), pa.string()
         )
         return pc.fill_null(shown, "NULL") if shown.null_count else shown
-    if isinstance(inner, types.String | types.FixedString | types.Enum):
+    if isinstance(inner, types.String | types.FixedString | types.Enum | types.Json):
         texts = display_array(array, inner, zone, style)
         shown = quote_strings(texts, doubled=style.doubled_quotes)
     else:

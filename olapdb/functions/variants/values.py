@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import DataError
 from olapdb.functions.kernels import columns
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
-from olapdb.types import DataType, Variant
+from olapdb.types import DataType, Dynamic, Variant
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import values as dynamic_values
+else:
+    dynamic_values = LazyModule("olapdb.functions.dynamic.values")
 
 NO_ALTERNATIVE = 255
 """The number of a row that is NULL."""
@@ -53,13 +60,16 @@ def alternatives_of(array: pa.Array, variant: Variant) -> Iterator[Alternative]:
 
 def gathered(
     array: pa.Array,
-    variant: Variant,
+    variant: Variant | Dynamic,
     convert: Callable[[pa.Array, DataType], pa.Array],
     arrow: pa.DataType,
 ) -> pa.Array:
-    """Return what `convert` makes of the values of each alternative, in the order of the rows; NULL for NULL.
+    """Return what `convert` makes of the values of each alternative, or of each type of a Dynamic, in the order
+    of the rows; NULL for NULL.
 
     `convert` returns as many values of the type `arrow`. A DataError of it names the row of the column."""
+    if isinstance(variant, Dynamic):
+        return dynamic_values.gathered(array, convert, arrow)
     pieces: list[pa.Array] = []
     rows: list[np.ndarray] = []
     for alternative in alternatives_of(array, variant):

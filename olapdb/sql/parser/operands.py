@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from olapdb.errors import SyntaxError
 from olapdb.sql import nodes
-from olapdb.sql.parser import calls, expressions, queries, stars, type_names
+from olapdb.sql.parser import calls, expressions, json_paths, queries, stars, type_names
 from olapdb.sql.parser.cursor import TokenCursor, whole_number
 from olapdb.sql.parser.keywords import LITERAL_WORDS, RESERVED_OPERANDS
 from olapdb.sql.parser.lookahead import alias_follows, query_follows
@@ -134,7 +134,12 @@ def _parse_named(cursor: TokenCursor, token: Token) -> nodes.Expression:
         return calls.parse_call(cursor, token)
     position = cursor.position(token)
     parts = [token.text]
-    while cursor.key == ".":
+    while True:
+        if (step := json_paths.parse_step(cursor)) is not None:
+            parts += step
+            continue
+        if cursor.key != ".":
+            break
         if cursor.key_after(1) == "*":
             cursor.skip(2)
             return stars.parse_modifiers(cursor, nodes.Star(tuple(parts), position=position))

@@ -36,14 +36,13 @@ def _words(cursor: TokenCursor, start: int, end: int) -> str:
 
 
 def written_type(text: str) -> str:
-    """Return the text of a type as ClickHouse writes it in names: one blank behind a comma.
+    """Return the text of a type as ClickHouse writes it in names: one blank behind a comma and around `=`.
 
     Returns "" for a type with quoted names or texts, which is shown by its own name."""
     if "'" in text or "`" in text or '"' in text:
         return ""
-    return re.sub(r"\s*\(\s*", "(", re.sub(r"\s*,\s*", ", ", " ".join(text.split()))).replace(
-        " )", ")"
-    )
+    spaced = re.sub(r"\s*=\s*", " = ", re.sub(r"\s*,\s*", ", ", " ".join(text.split())))
+    return re.sub(r"\s*\(\s*", "(", spaced).replace(" )", ")")
 
 
 def type_of_text(cursor: TokenCursor, text: str, start: int) -> DataType:

@@ -240,7 +240,7 @@ def _check_type(definition: nodes.IndexDefinition, data_type: types.DataType) ->
             hint="Declare an index for each of the expressions, or over an element of it.",
             position=definition.position,
         )
-    if types.has_variant(data_type):
+    if types.has_types_by_row(data_type):
         error = BadArguments if definition.type.name.lower() in ("minmax", "set") else IllegalColumn
         raise error(
             f"An index cannot be over {data_type}.",

@@ -181,7 +181,7 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
             f"The {what} contains {call.name}(), which gives another value each time.",
             hint="A key is computed from the row's columns alone; store the value in one.",
         )
-    if types.has_variant(data_type):
+    if types.has_types_by_row(data_type):
         raise DataTypeCannotBeUsedInKey(
             f"{text} of type {data_type} cannot be in the {what}.",
             hint="Take one type of it, such as v.String, or cast it.",

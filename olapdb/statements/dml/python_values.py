@@ -7,6 +7,7 @@ large, a date out of range, a text that does not parse) raises an error that nam
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -24,8 +25,10 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
+    Dynamic,
     Float,
     Integer,
+    Json,
     Nullable,
     String,
     Tuple,
@@ -48,8 +51,10 @@ def python_column(
     """
     target = make_nullable(column.type)
     cast = partial(cast_column, strict=True) if lossy else store_column
-    if isinstance(target, Variant):
+    if isinstance(target, Dynamic | Variant):
         cast = store_literals
+    if isinstance(plain(target), Json):
+        values = [json.dumps(v, default=str) if isinstance(v, dict) else v for v in values]
     try:
         array = _same_class_array(values, column.type, target, lossy)
         if array is None and _holds_records(column.type):

@@ -1,0 +1,321 @@
+"""Functions of a Dynamic: each type's values are given to the function of their type. Functions of a JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.errors import DataError, IllegalTypeOfArgument, NotSupportedError
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.dynamic.objects import entries_of
+from olapdb.functions.dynamic.order import order_keys
+from olapdb.functions.dynamic.paths import either_at, value_at
+from olapdb.functions.dynamic.render import plain_texts
+from olapdb.functions.dynamic.result_types import RESULT_TYPES
+from olapdb.functions.dynamic.stored import read_texts, type_named
+from olapdb.functions.dynamic.values import of_type
+from olapdb.functions.kernels import columns
+from olapdb.functions.variants.calls import Resolve
+from olapdb.functions.variants.values import in_rows
+from olapdb.types.arrow import DYNAMIC
+from olapdb.types.arrow_values import from_numpy
+
+_WHOLE = frozenset(
+    [
+        *("toTypeName", "toColumnTypeName", "dynamicType", "dynamicElement", "isNull", "isNotNull"),
+        *("isNullable", "isConstant", "coalesce", "ifNull", "if", "multiIf", "assumeNotNull"),
+        *("tuple", "array", "map", "materialize", "identity", "ignore", "CAST", "_CAST", "nullIf"),
+        *("accurateCast", "accurateCastOrNull", "accurateCastOrDefault", "toNullable"),
+        *("defaultValueOfArgumentType", "and", "or", "xor", "in", "notIn", "variantType"),
+        *(
+            "variantElement",
+            "isDynamicElementInSharedData",
+            "toJSONString",
+            "blockSize",
+            "_orderKey",
+        ),
+        *("has", "indexOf", "countEqual", "arrayPushBack", "arrayPushFront", "throwIf"),
+        *("JSONAllPaths", "JSONAllPathsWithTypes"),
+    ]
+)
+"""Functions that take a Dynamic as it is, or refuse it."""
+_JSON_WHOLE = frozenset(
+    [
+        *("toTypeName", "toColumnTypeName", "isNull", "isNotNull", "isNullable", "isConstant"),
+        *("coalesce", "ifNull", "if", "multiIf", "assumeNotNull", "tuple", "array", "map"),
+        *("materialize", "identity", "ignore", "CAST", "_CAST", "accurateCast", "toNullable"),
+        *("accurateCastOrNull", "accurateCastOrDefault", "defaultValueOfArgumentType", "toString"),
+        *("toJSONString", "JSONAllPaths", "JSONAllPathsWithTypes", "JSONAllValues", "blockSize"),
+        *("JSONDynamicPaths", "JSONDynamicPathsWithTypes", "JSONSharedDataPaths", "_jsonValue"),
+        *("JSONSharedDataPathsWithTypes", "_jsonObject", "_orderKey", "dynamicElement"),
+        *("arrayPushBack", "arrayPushFront", "nullIf"),
+    ]
+)
+"""Functions that take a JSON as it is, or refuse it by themselves."""
+_COMPARISONS = ("equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals")
+_DISTINCT = ("isDistinctFrom", "isNotDistinctFrom")
+_OF_TEXT = ("JSONExtract", "JSONHas", "JSONLength", "JSONType", "JSONKey")
+_NO_FORM = ("byteSize", "MD5", "MD4", "SHA", "BLAKE3", "CRC", "halfMD5", "ripeMD160")
+
+
+def takes_over(name: str, arguments: Sequence[Argument]) -> bool:
+    """Return whether this module resolves the function, since a Dynamic or a JSON is among the arguments."""
+    plains = [types.plain(a.type) for a in arguments]
+    if any(isinstance(t, types.Dynamic) for t in plains):
+        return name not in _WHOLE
+    return name not in _JSON_WHOLE
+
+
+def resolve_call(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Return the call of a function of a Dynamic or a JSON. `resolve` takes arguments without either.
+
+    Raises IllegalTypeOfArgument, and NotSupportedError for hashes of a Dynamic."""
+    if name == "tupleElement" and len(arguments) == 2:
+        return _member(name, arguments, resolve)
+    if name in _DISTINCT:
+        return _comparison(name, arguments, resolve)
+    if any(isinstance(types.plain(a.type), types.Dynamic) for a in arguments):
+        return _over_types(name, arguments, resolve)
+    if name in _COMPARISONS:
+        return _comparison(name, arguments, resolve)
+    if name in ("empty", "notEmpty"):
+        return _emptiness(name, arguments, resolve)
+    if name.startswith(_OF_TEXT):
+        return _of_text(arguments, resolve)
+    raise IllegalTypeOfArgument(
+        f"Illegal type JSON of argument of function {name}.",
+        hint="Take a path, j.path.:Type, or toString(j).",
+    )
+
+
+_TARGETS = frozenset(
+    [
+        *("Int8", "Int16", "Int32", "Int64", "Int128", "Int256", "UInt8", "UInt16", "UInt32"),
+        *("UInt64", "UInt128", "UInt256", "Float32", "Float64", "Decimal32", "Decimal64"),
+        *("Decimal128", "Decimal256", "Date", "Date32", "DateTime", "DateTime64", "String", "UUID"),
+        *("IPv4", "IPv6", "Bool", "Time", "Time64"),
+    ]
+)
+
+
+def _over_types(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Return the call that gives the values of each type to the function. Rows with NULL are NULL.
+
+    The result has the type that the function has for any argument, else it is a Dynamic. A type that the function
+    does not take is an error if a row has it."""
+    if name.startswith(_NO_FORM) or "Hash" in name:
+        raise NotSupportedError(
+            f"Function {name} of a Dynamic is not supported: it has other bytes here.",
+            hint="Give it toString(d), or one type: dynamicElement(d, 'Type').",
+        )
+    at = [i for i, a in enumerate(arguments) if isinstance(types.plain(a.type), types.Dynamic)]
+    if at == [0] and name.startswith("to") and name[2:] in _TARGETS:
+        text = resolve([Argument(types.STRING), *arguments[1:]])
+        return _converting(text, arguments[0].type)
+    result = RESULT_TYPES.get(name, types.Dynamic())
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compute the function for the rows of each combination of types."""
+        constant = all(isinstance(value, pa.Scalar) for value in values)
+        count = 1 if constant else rows
+        found = _computed(values, arguments, at, count, environment, resolve, result)
+        return found[0] if constant else found
+
+    return ScalarCall(name, result, kernel, "pure")
+
+
+def _computed(
+    values: Sequence[Column],
+    arguments: Sequence[Argument],
+    at: list[int],
+    count: int,
+    environment: Environment,
+    resolve: Resolve,
+    result: types.DataType,
+) -> pa.Array:
+    """Return the results of all rows."""
+    taken = {i: columns.struct_fields(columns.as_array(values[i], count)) for i in at}
+    codes = np.zeros(count, np.int64)
+    valid = np.ones(count, bool)
+    names: dict[int, list[str]] = {}
+    for i in at:
+        encoded = taken[i][0].dictionary_encode()
+        own = columns.numpy_values(encoded.indices.fill_null(-1)).astype(np.int64)
+        valid &= own >= 0
+        names[i] = encoded.dictionary.to_pylist()
+        codes = codes * (len(names[i]) + 1) + own + 1
+    pieces, places = [], []
+    for code in np.unique(codes[valid]).tolist():
+        rows = np.flatnonzero(codes == code)
+        indices = from_numpy(rows)
+        given, columns_of = [*arguments], [*values]
+        for i in reversed(at):
+            code, place = divmod(code, len(names[i]) + 1)
+            kind = type_named(names[i][place - 1])
+            given[i] = Argument(kind)
+            columns_of[i] = read_texts(taken[i][1].take(indices), kind)
+        for i, value in enumerate(values):
+            if i not in at and not isinstance(value, pa.Scalar):
+                columns_of[i] = value.take(indices)
+        call = resolve(given)
+        try:
+            computed = columns.as_array(call.kernel(columns_of, len(rows), environment), len(rows))
+        except DataError as error:
+            raise error if error.row is None else error.at_row(int(rows[error.row])) from None
+        if isinstance(result, types.Dynamic):
+            pieces.append(of_type(computed, call.type))
+        else:
+            cast = cast_column(computed, call.type, result, environment, strict=True)
+            pieces.append(columns.single(cast))
+        places.append(rows)
+    found = in_rows(pieces, places, count, result.arrow)
+    if not types.is_nullable(result) and found.null_count:
+        return found.fill_null(pa.scalar([], found.type))
+    return found
+
+
+def _converting(call: ScalarCall, source: types.DataType) -> ScalarCall:
+    """Return the call of a conversion, such as toUInt64(d): a cast, whose default stands for NULL."""
+    target = types.plain(call.type)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the values."""
+        return cast_column(values[0], source, target, environment, strict=True)
+
+    return replace(call, type=target, kernel=kernel, monotonic=False)
+
+
+def _member(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Resolve the member of a JSON, or of the JSON that a Dynamic has, as a Dynamic; j.a of an expression j."""
+    constant = arguments[1].constant
+    path = None if constant is None else constant.as_py()
+    if not isinstance(path, str):
+        raise IllegalTypeOfArgument(
+            f"The second argument of {name} of {arguments[0].type} is a constant text, a path."
+        )
+    source = types.plain(arguments[0].type)
+    if isinstance(source, types.Json) and path in dict(source.typed):
+        return resolve_value(name, source, path, types.is_nullable(arguments[0].type))
+    element = source.element if isinstance(source, types.Json) else source
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the members of objects, NULL for other values."""
+        array = columns.single(values[0])
+        if isinstance(source, types.Json):
+            found = either_at(array, source, path)
+        else:
+            found = _member_of_dynamic(array, path)
+        return found[0] if isinstance(values[0], pa.Scalar) else found
+
+    return ScalarCall(name, element, kernel)
+
+
+def _member_of_dynamic(array: pa.Array, path: str) -> pa.Array:
+    """Return the members at a path of the rows that are objects."""
+    names, texts = columns.struct_fields(array)
+    pieces, places = [], []
+    encoded = names.dictionary_encode()
+    codes = columns.numpy_values(encoded.indices.fill_null(-1))
+    for place, type_name in enumerate(encoded.dictionary.to_pylist()):
+        kind = type_named(type_name)
+        if isinstance(kind, types.Json):
+            rows = np.flatnonzero(codes == place)
+            objects = read_texts(texts.take(from_numpy(rows)), kind)
+            found = either_at(objects, kind, path)
+            pieces.append(of_type(found, kind.type_of(path)))
+            places.append(rows)
+    return in_rows(pieces, places, len(array), DYNAMIC)
+
+
+def resolve_value(name: str, source: types.Json, path: str, nullable: bool) -> ScalarCall:
+    """Return the call that takes the value at a path of a JSON."""
+    kind = source.type_of(path)
+    result = types.make_nullable(kind) if nullable else kind
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Return the values at the path."""
+        found = value_at(columns.single(values[0]), source, path)
+        return found[0] if isinstance(values[0], pa.Scalar) else found
+
+    return ScalarCall(name, result, kernel)
+
+
+def _comparison(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Resolve a comparison of two JSONs, or of two Dynamics, which compares their keys of order."""
+    kinds = [types.plain(a.type) for a in arguments]
+    both = [t for t in (types.Json, types.Dynamic) if any(isinstance(kind, t) for kind in kinds)]
+    if not all(isinstance(kind, (both[0], types.Nothing)) for kind in kinds):
+        raise IllegalTypeOfArgument(
+            f"Function {name} does not compare {kinds[0]} with {kinds[1]}.",
+            hint="CAST the other side to JSON, or compare toString(j).",
+        )
+    differ = kinds[0] != kinds[1]
+    text = types.STRING
+    texts = [
+        Argument(types.make_nullable(text) if types.is_nullable(a.type) else text)
+        for a in arguments
+    ]
+    call = resolve(texts)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Compare the keys; types that differ are compared as JSON without typed paths."""
+        keys = []
+        for value, kind in zip(values, kinds, strict=True):
+            array = columns.single(value)
+            if differ and isinstance(kind, types.Json):
+                array = columns.single(
+                    cast_column(
+                        array,
+                        types.Nullable(kind),
+                        types.Nullable(types.Json()),
+                        environment,
+                        strict=True,
+                    )
+                )
+            found = order_keys(array, kind)
+            keys.append(found[0] if isinstance(value, pa.Scalar) else found)
+        return call.kernel(keys, rows, environment)
+
+    return replace(call, kernel=kernel, monotonic=False)
+
+
+def _emptiness(name: str, arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Resolve empty(j): whether an object has no paths."""
+    kind = types.Array(types.STRING)
+    call = resolve([Argument(kind)])
+    nullable = types.is_nullable(arguments[0].type)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Answer for the paths of each object."""
+        array = columns.single(values[0])
+        entries = entries_of(array)
+        counts = np.bincount(entries.rows, minlength=len(array))
+        paths = columns.lists_from(columns.offsets_from_counts(counts), entries.paths)
+        found = columns.as_array(call.kernel([paths], len(array), environment), len(array))
+        if nullable and array.null_count:
+            found = pc.if_else(array.is_valid(), found, pa.scalar(None, found.type))
+        return found[0] if isinstance(values[0], pa.Scalar) else found
+
+    result = types.make_nullable(call.type) if nullable else call.type
+    return replace(call, type=result, kernel=kernel)
+
+
+def _of_text(arguments: Sequence[Argument], resolve: Resolve) -> ScalarCall:
+    """Resolve a function of the text of a JSON, such as JSONExtract."""
+    source = arguments[0].type
+    text = types.make_nullable(types.STRING) if types.is_nullable(source) else types.STRING
+    call = resolve([Argument(text), *arguments[1:]])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Write the JSON, and give it to the function."""
+        shown = plain_texts(columns.single(values[0]), environment.zone)
+        first = shown[0] if isinstance(values[0], pa.Scalar) else shown
+        return call.kernel([first, *values[1:]], rows, environment)
+
+    return replace(call, kernel=kernel)

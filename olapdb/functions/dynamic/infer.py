@@ -1,0 +1,300 @@
+"""The types of values in JSON texts, and the values as a Dynamic.
+
+Whole numbers are Int64 or UInt64, others Float64; a whole number beyond 64 bits is a String. Strings that are
+dates or times are such. An array has the type that its elements have in common, else it is an Array(Dynamic);
+objects within arrays are JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb import types
+from olapdb.functions.base import Environment
+from olapdb.functions.dynamic.stored import stored_texts
+from olapdb.functions.dynamic.times import FINE_TIME, TIME, days_and_times, read_times
+from olapdb.functions.json import paths
+from olapdb.functions.json.index import ARRAY, OBJECT, SCALAR, STRING, JsonIndex
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.escapes import spans
+from olapdb.records import dataclass
+from olapdb.types.arrow import DYNAMIC
+from olapdb.types.arrow_values import from_numpy
+
+NOTHING, BOOL, INT64, UINT64, FLOAT64, TEXT, DAY, CLOCK, FINE, OBJECTS, ARRAYS = range(11)
+"""Classes of values. NOTHING is null, or a token that is not there."""
+_SCALARS: dict[int, types.DataType] = {
+    BOOL: types.BOOL,
+    INT64: types.INT64,
+    UINT64: types.UINT64,
+    FLOAT64: types.FLOAT64,
+    TEXT: types.STRING,
+    DAY: types.DATE,
+    CLOCK: TIME,
+    FINE: FINE_TIME,
+}
+_INTEGER = r"^-?[0-9]+$"
+_LENGTH_OF_INT64 = 18
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Finds types of values of an index. `json` is the type of objects within arrays."""
+
+    index: JsonIndex
+    environment: Environment
+    json: types.Json
+    read_objects: Callable[[np.ndarray, types.Json], pa.Array]
+    """Reads objects as a JSON."""
+    nullable: bool = True
+    """Whether elements of arrays are Nullable also where none is null, as at the paths of a JSON."""
+
+    def dynamic(self, tokens: np.ndarray, objects: types.Json) -> pa.Array:
+        """Return the values of tokens as a Dynamic: NULL for null and -1. `objects`: the type of an object."""
+        classes = self.classes(tokens)
+        names = np.full(len(tokens), -1, np.int64)
+        found: list[types.DataType] = []
+        pieces: list[pa.Array] = []
+        places: list[np.ndarray] = []
+
+        def add(rows: np.ndarray, data_type: types.DataType, texts: pa.Array) -> None:
+            """Keep the texts of the rows that have a type."""
+            names[rows] = len(found)
+            found.append(data_type)
+            pieces.append(texts)
+            places.append(rows)
+
+        for code, data_type in _SCALARS.items():
+            rows = np.flatnonzero(classes == code)
+            if len(rows):
+                add(rows, data_type, self.scalar_texts(tokens[rows], code))
+        rows = np.flatnonzero(classes == OBJECTS)
+        if len(rows):
+            add(rows, objects, stored_texts(self.read_objects(tokens[rows], objects), objects))
+        rows = np.flatnonzero(classes == ARRAYS)
+        if len(rows):
+            kinds, types_of_kinds = self.array_types(tokens[rows])
+            for kind in np.unique(kinds).tolist():
+                own = rows[kinds == kind]
+                data_type = types_of_kinds[kind]
+                add(own, data_type, stored_texts(self.values(tokens[own], data_type), data_type))
+        return _assembled(names, found, pieces, places)
+
+    def classes(self, tokens: np.ndarray) -> np.ndarray:
+        """Return the class of each token's value; uint8."""
+        kind = self.index.kind_of(tokens)
+        found = np.full(len(tokens), NOTHING, np.uint8)
+        found[kind == OBJECT] = OBJECTS
+        found[kind == ARRAY] = ARRAYS
+        rows = np.flatnonzero(kind == SCALAR)
+        if len(rows):
+            found[rows] = _scalar_classes(self.index, tokens[rows])
+        rows = np.flatnonzero(kind == STRING)
+        if len(rows):
+            texts = paths.keys_of(self.index, tokens[rows])
+            day, clock, fine = days_and_times(texts, self.environment)
+            found[rows] = np.select([day, clock, fine], [DAY, CLOCK, FINE], TEXT)
+        return found
+
+    def scalar_texts(self, tokens: np.ndarray, code: int) -> pa.Array:
+        """Return the texts that keep values of one class."""
+        if code in (BOOL, UINT64):
+            return _written(self.index, tokens)
+        if code == INT64:
+            texts = _written(self.index, tokens)
+            return pc.if_else(pc.equal(texts, "-0"), "0", texts)
+        if code == TEXT:
+            return self.texts(tokens)
+        return stored_texts(self.values(tokens, _SCALARS[code]), _SCALARS[code])
+
+    def texts(self, tokens: np.ndarray) -> pa.Array:
+        """Return strings decoded, and scalars as they are written."""
+        strings = self.index.kind_of(tokens) == STRING
+        if strings.all():
+            return paths.keys_of(self.index, tokens)
+        texts = _written(self.index, tokens)
+        rows = np.flatnonzero(strings)
+        if not len(rows):
+            return texts
+        return columns.replaced_rows(texts, rows, paths.keys_of(self.index, tokens[rows]))
+
+    def array_types(
+        self, tokens: np.ndarray, depth: int = 0
+    ) -> tuple[np.ndarray, list[types.DataType]]:
+        """Return of each array, which are in order, the place of its type in a list, and the list."""
+        offsets, members = paths.members_of(self.index, tokens)
+        kinds, inner = self._common(offsets, members)
+        return kinds, [types.Array(t) for t in inner]
+
+    def _common(
+        self, offsets: np.ndarray, members: np.ndarray
+    ) -> tuple[np.ndarray, list[types.DataType]]:
+        """Return of each list of tokens the place of the type that they have in common, and the types."""
+        count = len(offsets) - 1
+        owners = columns.parents_of(offsets)
+        masks = np.zeros(count, np.int64)
+        classes = self.classes(members)
+        np.bitwise_or.at(masks, owners, np.int64(1) << classes.astype(np.int64))
+        negative = np.zeros(count, bool)
+        negative[owners[(classes == INT64) & _is_negative(self.index, members)]] = True
+        places = np.zeros(count, np.int64)
+        found: list[types.DataType] = []
+        keys = masks * 2 + negative
+        for key in np.unique(keys).tolist():
+            rows = np.flatnonzero(keys == key)
+            mask, has_negative = key >> 1, bool(key & 1)
+            if mask & ~(1 << NOTHING) != 1 << ARRAYS:
+                places[rows] = len(found)
+                element = _element_type(mask, has_negative, self.json)
+                found.append(element if self.nullable or mask & 1 else types.plain(element))
+                continue
+            own = np.isin(owners, rows) & (classes == ARRAYS)
+            kinds, inner = self._common_of_arrays(rows, owners[own], members[own])
+            places[rows] = kinds + len(found)
+            found += inner
+        return places, found
+
+    def _common_of_arrays(
+        self, rows: np.ndarray, owners: np.ndarray, arrays: np.ndarray
+    ) -> tuple[np.ndarray, list[types.DataType]]:
+        """Return of each row the place of the type that its arrays have in common, and the types."""
+        offsets, members = paths.members_of(self.index, arrays)
+        numbers = np.searchsorted(rows, owners[columns.parents_of(offsets)])
+        order = np.argsort(numbers, kind="stable")
+        counts = np.bincount(numbers, minlength=len(rows))
+        kinds, inner = self._common(columns.offsets_from_counts(counts), members[order])
+        mixed = types.Dynamic()
+        return kinds, [mixed if t == mixed else types.Array(t) for t in inner]
+
+    def values(self, tokens: np.ndarray, data_type: types.DataType) -> pa.Array:
+        """Return tokens as values of a type that was found for them; NULL for null."""
+        plain = types.plain(data_type)
+        match plain:
+            case types.Array(inner):
+                offsets, members = paths.members_of(self.index, tokens)
+                lists = columns.lists_from(offsets, self.values(members, inner))
+                return columns.retype(lists, plain.arrow)
+            case types.Dynamic():
+                return self.dynamic(tokens, types.Json())
+        kind = self.index.kind_of(tokens)
+        is_null = (kind < 0) | ((kind == SCALAR) & _is_null(self.index, tokens))
+        present = np.flatnonzero(~is_null)
+        own = tokens[present]
+        if isinstance(plain, types.Json):
+            read = self.read_objects(own, plain)
+        elif isinstance(plain, types.Date | types.DateTime | types.DateTime64):
+            read = read_times(self.texts(own), plain, self.environment)
+        else:
+            read = _scalars(self.texts(own), plain)
+        return columns.scatter(read, ~is_null) if is_null.any() else read
+
+
+def _scalars(texts: pa.Array, plain: types.DataType) -> pa.Array:
+    """Return texts as numbers, Bools or Strings; true and false as numbers are 1 and 0."""
+    if isinstance(plain, types.String):
+        return texts
+    if isinstance(plain, types.Boolean):
+        return pc.equal(texts, "true")
+    for word, number in (("true", "1"), ("false", "0")):
+        texts = pc.if_else(pc.equal(texts, word), number, texts)
+    return texts.cast(plain.arrow)
+
+
+def _assembled(
+    names: np.ndarray, found: list[types.DataType], pieces: list[pa.Array], places: list[np.ndarray]
+) -> pa.Array:
+    """Return a Dynamic: `names` has the place of each row's type, -1 for NULL."""
+    if not pieces:
+        return pa.nulls(len(names), DYNAMIC)
+    valid = names >= 0
+    labels = pa.array([t.name for t in found], pa.string())
+    order = np.argsort(np.concatenate(places), kind="stable")
+    texts = pa.concat_arrays([columns.text(p) for p in pieces])
+    if len(pieces) > 1:
+        texts = texts.take(from_numpy(order))
+    if not valid.all():
+        texts = columns.scatter(texts, valid)
+    types_of_rows = labels.take(from_numpy(np.maximum(names, 0), ~valid))
+    return columns.structs_from([types_of_rows, texts], DYNAMIC, None if valid.all() else valid)
+
+
+def _written(index: JsonIndex, tokens: np.ndarray) -> pa.Array:
+    """Return tokens as they are written."""
+    return spans(index.data, index.start[tokens], index.end[tokens])
+
+
+def _is_null(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
+    """Return which tokens begin with the letter n."""
+    if not len(index.data):
+        return np.zeros(len(tokens), bool)
+    return np.asarray(index.data[index.start[np.maximum(tokens, 0)]] == ord("n"))
+
+
+def _is_negative(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
+    """Return which tokens begin with a minus."""
+    if not len(index.data):
+        return np.zeros(len(tokens), bool)
+    return np.asarray(index.data[index.start[np.maximum(tokens, 0)]] == ord("-"))
+
+
+def _scalar_classes(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
+    """Return the classes of numbers, true, false and null."""
+    first = index.data[index.start[tokens]]
+    found = np.full(len(tokens), FLOAT64, np.uint8)
+    found[first == ord("n")] = NOTHING
+    found[(first == ord("t")) | (first == ord("f"))] = BOOL
+    rows = np.flatnonzero(found == FLOAT64)
+    texts = _written(index, tokens[rows])
+    whole = np.asarray(pc.match_substring_regex(texts, _INTEGER))
+    found[rows[whole]] = INT64
+    sizes = index.end[tokens] - index.start[tokens]
+    long = np.flatnonzero((found == INT64) & (sizes > _LENGTH_OF_INT64))
+    if len(long):
+        texts = _written(index, tokens[long])
+        wide = columns.numpy_values(
+            _fits(texts, "-?", "9223372036854775807", "9223372036854775808")
+        )
+        unsigned = columns.numpy_values(_fits(texts, "", "18446744073709551615", ""))
+        found[long] = np.select([wide != 0, unsigned != 0], [INT64, UINT64], TEXT)
+    return found
+
+
+def _fits(texts: pa.Array, sign: str, largest: str, least: str) -> pa.Array:
+    """Return which whole numbers are at most the largest, or at least minus `least`; without zeros in front."""
+    digits = pc.utf8_ltrim(texts, characters="-")
+    negative = pc.starts_with(texts, "-")
+    bound = pc.if_else(negative, least or "0", largest)
+    size, most = pc.binary_length(digits), pc.binary_length(bound)
+    within = pc.or_(
+        pc.less(size, most), pc.and_(pc.equal(size, most), pc.less_equal(digits, bound))
+    )
+    return within if sign else pc.and_(within, pc.invert(negative))
+
+
+def _element_type(mask: int, has_negative: bool, json: types.Json) -> types.DataType:
+    """Return the type of elements whose classes the mask has, none of them an array alone."""
+    present = {code for code in range(ARRAYS + 1) if mask >> code & 1} - {NOTHING}
+    if not present:
+        return types.Nullable(types.STRING)
+    if present == {OBJECTS}:
+        return types.Nullable(json) if mask & 1 else json
+    numbers = present - {BOOL}
+    if present == {BOOL}:
+        return types.Nullable(types.BOOL)
+    if numbers <= {INT64, UINT64, FLOAT64}:
+        if FLOAT64 in numbers:
+            return types.Nullable(types.FLOAT64)
+        if UINT64 in numbers:
+            return types.Dynamic() if has_negative else types.Nullable(types.UINT64)
+        return types.Nullable(types.INT64)
+    if present <= {BOOL, TEXT}:
+        return types.Nullable(types.STRING)
+    if present <= {TEXT, DAY, CLOCK, FINE}:
+        if TEXT in present:
+            return types.Nullable(types.STRING)
+        finest = max(present)
+        return types.Nullable(_SCALARS[finest])
+    return types.Dynamic()
