@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from olapdb.config import SESSION_SETTINGS
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from olapdb.model.schema import Column, MaterializedView, Table
@@ -21,13 +22,6 @@ from olapdb.types import AggregateFunction, SimpleAggregateFunction, is_nullable
 from tests.definitions.values import hashable, is_nothing, normal, same
 
 TRUSTED = ("covered", "proven")
-FROZEN_SETTINGS = (
-    "join_use_nulls",
-    "transform_null_in",
-    "final",
-    "group_by_use_nulls",
-    "aggregate_functions_null_for_empty",
-)
 KEYLESS = "the only row"
 CONTENT = (
     "VIOLATED_CONSTRAINT",
@@ -215,7 +209,11 @@ class Comparison:
     def settings(self) -> str:
         """Return the SETTINGS clause of the settings that the first writer froze."""
         given = dict(self.writers[0].settings)
-        said = [f"{name} = {int(given[name])}" for name in FROZEN_SETTINGS if given.get(name)]
+        said = [
+            f"{name} = {value!r}" if isinstance(value, str) else f"{name} = {int(value)}"
+            for name, value in given.items()
+            if value != SESSION_SETTINGS[name].default and name != "dimensions"
+        ]
         return f" SETTINGS {', '.join(said)}" if said else ""
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
