@@ -246,6 +246,21 @@ def has_variant(data_type: DataType) -> bool:
     return any(True for _ in variants_in(data_type))
 
 
+def has_floats(data_type: DataType) -> bool:
+    """Return whether the type is a float, or holds one: 0 and -0 are equal, and two values."""
+    match plain(data_type):
+        case Float():
+            return True
+        case Array(inner):
+            return has_floats(inner)
+        case Map(key, value):
+            return has_floats(key) or has_floats(value)
+        case Tuple(elements) | Variant(elements):
+            return any(map(has_floats, elements))
+        case _:
+            return False
+
+
 def is_number(data_type: DataType) -> bool:
     """Return whether the type, without Nullable and the like, is a number or Bool."""
     return isinstance(plain(data_type), Integer | Float | Decimal | Boolean)
