@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import olapdb
 from olapdb.types import DateTime64
 from olapdb.types.arrow_values import (
     VALUES_MAX_WITHOUT_PANDAS,
@@ -156,3 +157,11 @@ def test_aware_datetimes_are_those_of_arrow() -> None:
             assert [getattr(v, "fold", None) for v in values] == [
                 getattr(v, "fold", None) for v in moments.to_pylist()
             ]
+
+
+def test_keys_of_maps_can_be_keys_of_a_dict() -> None:
+    with olapdb.connect() as connection:
+        query = "SELECT map([1, 2], 3), map((1, [2]), 3), map(map(1, 2), 3)"
+        assert connection.execute(query).fetchall() == [
+            ({(1, 2): 3}, {(1, (2,)): 3}, {((1, 2),): 3})
+        ]
