@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from olapdb.bind import constants
 from olapdb.bind.contracts import Binder
-from olapdb.config import Settings
+from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.formats.base import Header
 from olapdb.formats.json_values import JsonStyle, json_texts
 from olapdb.functions.base import Argument, Column
@@ -19,17 +19,20 @@ from olapdb.plan.expressions import Call, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.types import STRING
 
+JSON_SETTINGS = frozenset(
+    name
+    for name in SESSION_SETTINGS
+    if name.startswith("output_format_json_") or name == "date_time_output_format"
+)
+"""The settings of formats that toJSONString follows."""
+
 
 def bind_json_text(binder: Binder, node: sql.Function) -> Expression | None:
     """Bind toJSONString(x) as the settings of JSON formats say; None where all are at their
     defaults, which the function itself follows. Raises the errors of the function."""
     settings = Settings.of(binder.context.settings)
-    names = [
-        name
-        for name in settings.changed
-        if name.startswith("output_format_json_") or name == "date_time_output_format"
-    ]
-    if not any(settings[name] != Settings()[name] for name in names):
+    changed = [n for n in sorted(JSON_SETTINGS) if settings[n] != SESSION_SETTINGS[n].default]
+    if not changed:
         return None
     argument = binder.bind(node.arguments[0]) if len(node.arguments) == 1 else None
     if argument is None:
@@ -42,6 +45,8 @@ def bind_json_text(binder: Binder, node: sql.Function) -> Expression | None:
         style = JsonStyle(Header((), (), settings, call.environment))
         return json_texts(columns.as_array(arrays[0], call.rows), call.types[0], style)
 
-    function = standard_call(node.name, [given], STRING, kernel)
-    bound = Call(function.type, node.name, (argument,), function)
+    # Calls of one name are equal, and what one keeps of a part would be the other's.
+    name = " ".join((node.name, *(f"{one}={settings[one]}" for one in changed)))
+    function = standard_call(name, [given], STRING, kernel)
+    bound = Call(function.type, name, (argument,), function)
     return constants.fold(bound, binder.queries.scope.environment)

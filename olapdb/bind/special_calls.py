@@ -25,10 +25,10 @@ from olapdb.sql import nodes as sql
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS
 
 if TYPE_CHECKING:
-    from olapdb.bind import dictionaries, format_row, json_text, query_formatting
+    from olapdb.bind import dictionaries, format_row, json_text, query, query_formatting
 else:
-    dictionaries, format_row, json_text, query_formatting = lazy_modules(
-        "olapdb.bind", "dictionaries", "format_row", "json_text", "query_formatting"
+    dictionaries, format_row, json_text, query, query_formatting = lazy_modules(
+        "olapdb.bind", "dictionaries", "format_row", "json_text", "query", "query_formatting"
     )
 
 FORMAT_QUERY = frozenset(
@@ -96,8 +96,12 @@ def _null_in_set(binder: Binder, node: sql.Function) -> Expression:
 
 
 def _setting(binder: Binder, node: sql.Function) -> Expression:
-    """Bind getSetting('name')."""
-    return constants.setting(node, binder.context)
+    """Bind getSetting('name'). A view does not keep settings that only say how a query runs."""
+    value = constants.setting(node, binder.context)
+    (name,) = node.arguments
+    if isinstance(name, sql.Literal) and name.value not in query.MEANING:
+        binder.queries.momentary = f"getSetting('{name.value}'), which each session may set"
+    return value
 
 
 def _setting_or_default(binder: Binder, node: sql.Function) -> Expression:
@@ -111,9 +115,7 @@ def _setting_or_default(binder: Binder, node: sql.Function) -> Expression:
     name, default = node.arguments
     if isinstance(name, sql.Literal) and name.value not in SESSION_SETTINGS:
         return binder.bind(default)
-    return constants.setting(
-        sql.Function(node.name, (name,), position=node.position), binder.context
-    )
+    return _setting(binder, sql.Function(node.name, (name,), position=node.position))
 
 
 def _has_column(binder: Binder, node: sql.Function) -> Expression:

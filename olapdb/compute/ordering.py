@@ -92,8 +92,10 @@ def is_sorted(columns: Sequence[OrderColumn], rows: int) -> bool:
         return True
     if not columns or not all(_is_simple(column.values) for column in columns):
         return False
+    if rows <= tuning.ORDERED_ROWS_TRIED:
+        return _are_ordered(columns)
     first = [replace(c, values=c.values.slice(0, tuning.ORDERED_ROWS_TRIED)) for c in columns]
-    return _are_ordered(first) and (rows <= tuning.ORDERED_ROWS_TRIED or _are_ordered(columns))
+    return _are_ordered(first) and _are_ordered(columns)
 
 
 def _is_simple(values: pa.Array) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
 """The most bytes of a table that the catalog keeps. Up to INLINE_PARTS_UNCOUNTED parts cannot
 hold more, so they are not counted."""
+_PART_BYTES, _IS_INLINE = attrgetter("bytes"), attrgetter("inline")
 
 
 def layout_of(table: Table, context: TriggerContext) -> TableLayout:
@@ -93,7 +95,7 @@ def inline_bytes_limit(table: Table, rows: pa.Table, snapshot: Snapshot, setting
     if len(parts) < INLINE_PARTS_UNCOUNTED:
         return limit
     inline_bytes = snapshot.derived(  # once for all parts that the INSERT writes
-        ("inline bytes", table.id), lambda: sum(part.bytes for part in parts if part.inline)
+        ("inline bytes", table.id), lambda: sum(map(_PART_BYTES, filter(_IS_INLINE, parts)))
     )
     return limit if inline_bytes + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
 

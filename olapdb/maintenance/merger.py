@@ -140,7 +140,7 @@ def merge_batch(
     failpoint("merge.committed")
     # Only queries that began before the merge would read them. Their memory is soon needed for others.
     for part in (part for piece in batch.pieces for part in piece.parts if part.path):
-        services.store.cache.columns.forget_file(part.path)
+        services.store.cache.forget_columns(part.path)
     return [piece.result(table, committed.number) for piece in batch.pieces]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 from olapdb.storage.column_cache import StoreColumns
@@ -72,6 +72,47 @@ class BoundedCache(Generic[Value]):
             self._weight -= entry[1]
 
 
+class FileCache(BoundedCache[Value]):
+    """A cache of what was made of files, which forgets it with any of them."""
+
+    def __init__(self, weight_max: int) -> None:
+        super().__init__(weight_max)
+        self._keys: dict[str, set[Hashable]] = {}
+        self._paths: dict[Hashable, tuple[str, ...]] = {}
+
+    def put_of(self, paths: Sequence[str], key: Hashable, value: Value, weight: int) -> None:
+        """Store a value that was made of the files of these paths. What follows a # names a projection
+        in the file."""
+        self.put(key, value, weight)
+        files = tuple(dict.fromkeys(path.partition("#")[0] for path in paths))
+        with self._lock:
+            if key in self._entries:
+                self._paths[key] = files
+                for path in files:
+                    self._keys.setdefault(path, set()).add(key)
+
+    def forget_file(self, path: str) -> None:
+        """Remove the values that were made of a file."""
+        with self._lock:
+            for key in tuple(self._keys.get(path, ())):
+                self._drop(key)
+
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            for key in tuple(self._entries):
+                self._drop(key)
+
+    def _drop(self, key: Hashable) -> None:
+        """Remove an entry, and what is noted of its files. The caller holds the lock."""
+        super()._drop(key)
+        for path in self._paths.pop(key, ()):
+            keys = self._keys[path]
+            keys.discard(key)
+            if not keys:
+                del self._keys[path]
+
+
 class PartCache:
     """All caches about parts.
 
@@ -94,12 +135,18 @@ class PartCache:
         self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
         self.bounds: BoundedCache[object] = BoundedCache(BOUNDS_MAX)
         self.selections: BoundedCache[object] = BoundedCache(SELECTED_GROUPS_MAX)
-        self.masks: BoundedCache[object] = BoundedCache(MASK_BYTES_MAX)
+        self.masks: FileCache[object] = FileCache(MASK_BYTES_MAX)
         self.columns = StoreColumns()
-        self.joints: BoundedCache[object] = BoundedCache(JOINT_BYTES_MAX)
+        self.joints: FileCache[object] = FileCache(JOINT_BYTES_MAX)
         self.suspects = Suspects()
 
     def forget(self, path: str) -> None:
-        """Remove the footer and the columns of the file from the caches."""
+        """Remove the footer of the file, its columns, and what was made of them."""
         self.footers.forget(path)
+        self.forget_columns(path)
+        self.masks.forget_file(path)
+
+    def forget_columns(self, path: str) -> None:
+        """Remove the columns of the file, and the dictionaries that it has in common with others."""
         self.columns.forget_file(path)
+        self.joints.forget_file(path)

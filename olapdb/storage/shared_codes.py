@@ -99,22 +99,23 @@ def joint_dictionary(
         return None
     if max(map(len, dictionaries.values())) < tuning.JOINT_VALUES_MIN:
         return None
-    key: Hashable = (column_id, *dictionaries)
+    paths = tuple(dictionaries)
+    key: Hashable = (column_id, *paths)
     known = cache.joints.get(key)
     if isinstance(known, JointDictionary) and known.is_of(dictionaries):
         return known
     mark_bytes = _MARK_BYTES + _MARK_BYTES_PER_FILE * len(dictionaries)
     if known is None:
-        cache.joints.put(key, _ASKED, mark_bytes)
+        cache.joints.put_of(paths, key, _ASKED, mark_bytes)
     if known is None or known is _REFUSED:
         return None
     joint = _joint(dictionaries)
     if joint is None or joint.nbytes > min(
         cache.columns.shared.entry_bytes_max, cache.joints.weight_max
     ):
-        cache.joints.put(key, _REFUSED, mark_bytes)
+        cache.joints.put_of(paths, key, _REFUSED, mark_bytes)
         return None
-    cache.joints.put(key, joint, joint.nbytes)
+    cache.joints.put_of(paths, key, joint, joint.nbytes)
     return joint
 
 

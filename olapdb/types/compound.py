@@ -272,6 +272,11 @@ def has_types_by_row(data_type: DataType) -> bool:
     return any_part(data_type, (Variant, Dynamic, Json))
 
 
+def has_floats(data_type: DataType) -> bool:
+    """Return whether the type is a float, or may hold one: 0 and -0 are equal, and two values."""
+    return any_part(data_type, (Float, Dynamic, Json))
+
+
 def is_number(data_type: DataType) -> bool:
     """Return whether the type, without Nullable and the like, is a number or Bool."""
     return isinstance(plain(data_type), Integer | Float | Decimal | Boolean)

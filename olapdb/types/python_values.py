@@ -294,16 +294,28 @@ def _array_converter(inner: DataType) -> Callable[[object], object] | None:
 
 
 def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]:
-    """Return a function that converts Arrow's list of (key, value) pairs to a dict."""
+    """Return a function that converts Arrow's list of (key, value) pairs to a dict. Keys that are
+    arrays or maps are tuples."""
     to_key, to_value = _nullable_converter(key), _nullable_converter(value)
 
     def convert(pairs: object) -> object:
         """Convert a list of pairs; return any other value unchanged."""
         if not isinstance(pairs, list):
             return pairs
-        return {to_key(k): to_value(v) for k, v in pairs}
+        return {_as_key(to_key(k)): to_value(v) for k, v in pairs}
 
     return convert
+
+
+def _as_key(value: object) -> object:
+    """Return the key of a dict: arrays in it as tuples, maps as tuples of their pairs."""
+    match value:
+        case list() | tuple():
+            return tuple(map(_as_key, value))
+        case dict():
+            return tuple((key, _as_key(item)) for key, item in value.items())
+        case _:
+            return value
 
 
 def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]:

@@ -49,6 +49,7 @@ class _Drawing:
         key_type = chance.choice(list(KEY_TYPES))
         for at in range(chance.choices((1, 2), (80, 20))[0]):
             table = self.later.table(draw_source(chance, ("s", "r")[at], key_type))
+            table = self.forms.latest.table(table)
             self._create(table)
             definition.sources.append(table.name)
         for at in range(chance.choices((0, 1, 2), (25, 60, 15))[0]):
@@ -78,7 +79,10 @@ class _Drawing:
         self.said += history.insert()
         self.said += self.swaps.refreshed_view(definition.tables[definition.sources[0]])
         for _ in range(chance.randint(5, 12)):
-            self.said += history.step()
+            self.said += self.forms.latest.with_settings(history.step())
+            self.said += self.forms.latest.step(
+                [definition.tables[n] for n in (*definition.sources, *definition.dimensions)]
+            )
             self.said += self.swaps.step(definition)
             self.said += self.handles.step(
                 [(name, query.text) for name, (query, _) in definition.views.items()]
@@ -131,6 +135,9 @@ class _Drawing:
         options = (
             " SETTINGS dimensions = 'at_insert'" if query.reads and chance.random() < 0.04 else ""
         )
+        setting = self.forms.latest.of_query()
+        if setting:
+            options = f"{options}, {setting}" if options else f" SETTINGS {setting}"
         lot = chance.random()
         self._create(target)
         populate = ""

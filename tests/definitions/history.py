@@ -378,6 +378,8 @@ def _python(literal: str) -> object:
         return literal[1:-1]
     if literal.startswith("["):
         return [int(v) for v in literal[1:-1].split(",") if v.strip()]
+    if literal.startswith("("):
+        return tuple(float(v) for v in literal[1:-1].split(","))
     return float(literal) if "." in literal else int(literal)
 
 

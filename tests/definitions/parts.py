@@ -260,6 +260,10 @@ class Parts:
     def key(self) -> Expression:
         """Draw an expression to group by."""
         found = self._key()
+        dot = f"{self.alias}." if self.alias else ""
+        latest = None if self.plain else self.forms.latest.key(self.source.fields, dot)
+        if latest is not None:
+            return Expression(latest, "String")
         newer = None if self.plain else self.forms.key(found.text)
         return found if newer is None else Expression(newer, "String")
 
@@ -312,6 +316,12 @@ class Parts:
         looked_up = None if self.plain else self.forms.newest.looked_up(keys)
         if looked_up is not None:
             return Expression(*looked_up)
+        dot = f"{self.alias}." if self.alias else ""
+        latest = (
+            None if self.plain else self.forms.latest.number(self.source.fields, dot, found.text)
+        )
+        if latest is not None:
+            return Expression(*latest)
         newer = None if self.plain else self.forms.number(found.text, arrays)
         return found if newer is None else Expression(*newer)
 

@@ -68,6 +68,8 @@ class _Drawing(Parts):
         x = self.number()
         arrays = () if self.more or self.alias else self.source.of_role("array")
         newest = None if summing else self.forms.newest.aggregate(x.text, x.type, arrays)
+        if not (summing or self.alias or self.more):
+            newest = self.forms.latest.aggregate(self.source.fields, x.text) or newest
         if newest is not None and merging:
             plain = newest.function.partition("(")[0]
             return Output(

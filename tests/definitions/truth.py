@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from olapdb.config import SESSION_SETTINGS
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from olapdb.model.schema import Column, MaterializedView, Table
@@ -21,13 +22,6 @@ from olapdb.types import AggregateFunction, SimpleAggregateFunction, is_nullable
 from tests.definitions.values import hashable, is_nothing, normal, same
 
 TRUSTED = ("covered", "proven")
-FROZEN_SETTINGS = (
-    "join_use_nulls",
-    "transform_null_in",
-    "final",
-    "group_by_use_nulls",
-    "aggregate_functions_null_for_empty",
-)
 KEYLESS = "the only row"
 CONTENT = (
     "VIOLATED_CONSTRAINT",
@@ -208,6 +202,11 @@ class Comparison:
         )
         return " UNION ALL ".join(f"SELECT {names} FROM ({w.query})" for w in self.writers)
 
+    def _as_key(self, name: str) -> str:
+        """Return the key column as merges compare it: 0 and -0 are one key."""
+        kind = self._type(name).removeprefix("Nullable(").removesuffix(")")
+        return f"({name} + 0)" if kind in ("Float32", "Float64") else name
+
     def _cast(self, name: str) -> str:
         """Return the column cast to its type in the target."""
         return f"CAST({name} AS {self._type(name)})"
@@ -215,7 +214,11 @@ class Comparison:
     def settings(self) -> str:
         """Return the SETTINGS clause of the settings that the first writer froze."""
         given = dict(self.writers[0].settings)
-        said = [f"{name} = {int(given[name])}" for name in FROZEN_SETTINGS if given.get(name)]
+        said = [
+            f"{name} = {value!r}" if isinstance(value, str) else f"{name} = {int(value)}"
+            for name, value in given.items()
+            if value != SESSION_SETTINGS[name].default and name != "dimensions"
+        ]
         return f" SETTINGS {', '.join(said)}" if said else ""
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
@@ -306,11 +309,12 @@ class Comparison:
         names = [c.name for c in shown]
         if not set(keys) <= set(names):
             raise NotComparable
-        by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        by = f" GROUP BY {', '.join(map(self._as_key, keys))}" if keys else ""
         actual = self.rows(
             "SELECT "
             + ", ".join(
-                c.name if c.name in keys else f"{self.merged(c)} AS m_{c.name}" for c in shown
+                self._as_key(c.name) if c.name in keys else f"{self.merged(c)} AS m_{c.name}"
+                for c in shown
             )
             + f" FROM {self.target.name} FINAL{by}"
         )
@@ -323,7 +327,10 @@ class Comparison:
                 else f"{value} AS {name}"
             )
         # A GROUP BY over no rows returns no row; without keys an aggregate returns one empty row.
-        said = [c.name if c.name in keys else f"{self.merged(c)} AS m_{c.name}" for c in shown]
+        said = [
+            self._as_key(c.name) if c.name in keys else f"{self.merged(c)} AS m_{c.name}"
+            for c in shown
+        ]
         rows = f"SELECT {', '.join(inner)} FROM ({self._completed(written, finished=False)})"
         expected = self.rows(f"SELECT {', '.join(said)} FROM ({rows}){by}{self.settings()}")
         at = [names.index(k) for k in keys]

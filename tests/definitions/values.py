@@ -90,6 +90,8 @@ def same(due: Any, there: Any, kind: str) -> bool:
         return due == there or ("FixedString" in kind and due.rstrip("\0") == there.rstrip("\0"))
     if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, int):
         return day(due) == there
+    if isinstance(due, date) and not isinstance(due, datetime) and isinstance(there, int):
+        return day(there) == due
     if isinstance(there, datetime) and isinstance(due, str):  # a text into a DateTime
         return moment(due) == there.replace(tzinfo=None)
     if isinstance(there, str) != isinstance(due, str):

@@ -98,11 +98,12 @@ class ConditionMasks:
         row = 0
         for piece in task:
             if _may_be_remembered(piece):
-                key = (self._key, piece.selection.reader.cache_path)
+                path = piece.selection.reader.cache_path
+                key = (self._key, path)
                 known = self._cache.get(key)
                 if not isinstance(known, PartMask):
                     known = PartMask(sum(g.rows for g in piece.selection.reader.row_groups))
-                    self._cache.put(key, known, known.nbytes)
+                    self._cache.put_of((path,), key, known, known.nbytes)
                 known.remember(piece, mask.slice(row, piece.rows))
             row += piece.rows
 

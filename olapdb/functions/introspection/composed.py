@@ -186,7 +186,11 @@ def _digits(number: Term, offset: Term, *length: Term) -> Term:
     for part in (number, offset, *length):
         _require("digits", part, (Integer, Boolean), "an integer")
     text = call("toString", call("abs", number))
-    places = [_place(offset, from_one=True), *(_place(part) for part in length)]
+    first, *counts = (
+        call("toUInt8", part) if isinstance(plain(part.type), Boolean) else part
+        for part in (offset, *length)
+    )
+    places = [_place(first, from_one=True), *map(_place, counts)]
     return call("toUInt64OrZero", call("substring", text, *places))
 
 

@@ -130,7 +130,9 @@ def _rounded_by_row(name: str, arguments: Sequence[Argument], mode: str) -> Scal
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Round the rows of each number of digits at once. Raises ArgumentOutOfBound."""
         digits, group = np.unique(columns.numpy_values(arrays[1]), return_inverse=True)
-        if len(digits) and not -(2**15) <= digits[0] <= digits[-1] < 2**15:
+        if not len(digits):
+            return pa.array([], call.result.arrow)
+        if not -(2**15) <= digits[0] <= digits[-1] < 2**15:
             raise ArgumentOutOfBound(f"{name} takes up to 32767 digits.")
         array = arrays[0].cast(pa.uint8()) if is_bool else arrays[0]
         order = np.argsort(group, kind="stable")
@@ -139,8 +141,6 @@ def _rounded_by_row(name: str, arguments: Sequence[Argument], mode: str) -> Scal
             _rounded(array.take(pa.array(rows)), number_type, int(places), mode)
             for places, rows in zip(digits, np.split(order, bounds[:-1]), strict=True)
         ]
-        if not parts:
-            return pa.array([], call.result.arrow)
         rounded = pa.concat_arrays(parts).take(pa.array(np.argsort(order, kind="stable")))
         return rounded.cast(pa.bool_()) if is_bool else rounded
 

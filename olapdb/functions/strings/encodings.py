@@ -196,7 +196,7 @@ def _set_bits(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets of each integer's set bits, and their positions from the lowest."""
     values = columns.numpy_values(array)
     raw = np.ascontiguousarray(values).view(np.uint8)
-    bits = np.unpackbits(raw, bitorder="little").reshape(len(values), -1)
+    bits = np.unpackbits(raw, bitorder="little").reshape(len(values), values.itemsize * 8)
     rows, positions = np.nonzero(bits)
     return columns.offsets_from_counts(np.bincount(rows, minlength=len(values))), positions
 

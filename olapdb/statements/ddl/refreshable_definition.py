@@ -20,7 +20,8 @@ from olapdb.statements.ddl.inner_tables import inner_builder
 from olapdb.statements.query import select
 from olapdb.system.ddl import create_refreshable
 from olapdb.views.definition.column_compatibility import check_columns
-from olapdb.views.definition.definition import columns_of_plan, frozen_settings
+from olapdb.views.definition.definition import columns_of_plan
+from olapdb.views.definition.kept_settings import frozen_settings
 from olapdb.views.refresh.schedule import checked
 
 

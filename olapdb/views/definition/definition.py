@@ -13,7 +13,6 @@ from olapdb import errors
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
-from olapdb.bind.query import MEANING
 from olapdb.bind.syntax import walk
 from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
@@ -30,10 +29,8 @@ from olapdb.sql import nodes
 from olapdb.sql.dictionary_functions import DICTIONARY_FUNCTIONS, dictionary_name
 from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
+from olapdb.views.definition.kept_settings import frozen_settings
 from olapdb.views.provability import RULES, BoundDefinition, check_definition, circle_of, downstream
-
-QUERY_SETTINGS = MEANING | {"group_by_use_nulls", "data_type_default_nullable", "dimensions"}
-"""Settings that change what a query means. The view keeps their values at CREATE."""
 
 ChooseTarget: TypeAlias = Callable[["Plan"], Table]
 """A function from the bound query to the table for its rows. The table need not exist yet."""
@@ -197,51 +194,6 @@ def inherited_settings(view: MaterializedView, asked: Mapping[str, object]) -> d
     return {**dict(view.settings), **changed}
 
 
-_INSERT_SETTINGS = frozenset(
-    (
-        "insert_allow_lossy_conversion",
-        "insert_deduplicate",
-        "insert_deduplication_token",
-        "materialized_views_ignore_errors",
-        "max_view_memory_usage",
-        "max_view_milliseconds",
-        "max_view_parts",
-        "max_view_rows_expansion",
-        "parallel_view_processing",
-        "source_offsets",
-        "view_limits_mode",
-    )
-)
-"""Settings of an INSERT. In a view's query they would silently do nothing, so they are refused."""
-
-
-def frozen_settings(
-    session: Mapping[str, object], clauses: Iterable[nodes.Setting]
-) -> dict[str, SettingValue]:
-    """Return the settings that change the query's meaning, of the session and of the query itself.
-    Raise BadArguments for a setting in the query that a view cannot have."""
-    chosen: dict[str, object] = {
-        name: value for name, value in session.items() if name in QUERY_SETTINGS
-    }
-    for setting in clauses:
-        if setting.name in QUERY_SETTINGS:
-            chosen[setting.name] = setting.value
-        elif setting.name in _INSERT_SETTINGS:
-            raise errors.BadArguments(
-                f"{setting.name} is a setting of the INSERT that fires a view, not of the view.",
-                hint=f"Leave it out of the query; SET {setting.name} = {setting.value}, or say it"
-                " in the SETTINGS of the INSERT.",
-            )
-        elif setting.name == "snapshot":
-            raise errors.BadArguments(
-                "A materialized view sees the blocks that are inserted, not a snapshot.",
-                hint="Leave SETTINGS snapshot out of its query.",
-            )
-        else:
-            Settings({setting.name: setting.value})  # an unknown setting or value is an error
-    return dict(Settings(chosen).changed)
-
-
 def columns_of_plan(plan: Plan) -> tuple[Column, ...]:
     """Return the plan's output as columns, numbered from 1."""
     return tuple(
@@ -349,9 +301,12 @@ def _refuse_samples(name: str, query: nodes.Query, plan: Plan) -> None:
             position=source.position,
         )
     if plan.momentary:
+        is_setting = plan.momentary.startswith("getSetting")
         raise errors.QueryNotSupportedInMaterializedView(
             f"View {name} reads {plan.momentary}: it would not be told of the change.",
-            hint="Name the tables in a UNION ALL, and give SAMPLE a share such as 1/10.",
+            hint="Write the value of the setting."
+            if is_setting
+            else "Name the tables in a UNION ALL, and give SAMPLE a share such as 1/10.",
         )
 
 

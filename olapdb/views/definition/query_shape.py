@@ -24,7 +24,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.tree import all_scans, subqueries_of
 from olapdb.records import dataclass
-from olapdb.types import DataType, Float, Integer, plain
+from olapdb.types import DataType, Float, Integer, has_floats, plain
 
 _ROWS_ONLY = nodes.Filter | nodes.Limit | nodes.RelativeLimit | nodes.LimitBy | nodes.Sort
 """Nodes that choose or order rows and compute no column."""
@@ -352,5 +352,7 @@ def source_columns_of(node: nodes.Node, expression: Expression) -> set[Source | 
 
 
 def is_key_column(table: Table, column: str) -> bool:
-    """Return whether the column is an item of the table's sorting key."""
-    return column in key_columns(table)
+    """Return whether the column is an item of the table's sorting key, and equal values of it are one
+    value: a merge keeps it. Of the floats 0 and -0 it keeps one."""
+    found = table.column(column)
+    return found is not None and column in key_columns(table) and not has_floats(found.type)

@@ -104,9 +104,29 @@ def _compare_and_record(
                 record_failed_attempt(job, view.id, "RECONCILE", error)
             raise
         rows = recomputation.compare(computed_rows)
+        if choice.partition is not None:
+            _refuse_unknown(view, snapshot, rows[0])
         if record:
             _record(job, snapshot, view, rows, complete=partitions is None)
     return rows
+
+
+def _refuse_unknown(view: MaterializedView, snapshot: Snapshot, row: ReconcileRow) -> None:
+    """Raise BadArguments if a named partition is one of which neither the target nor the source has
+    rows, as REPLAY does: a misspelt name would count as equal."""
+    target, partition = view.target_id, row.partition
+    parts = snapshot.parts(target)
+    is_known = row.keys_compared or any(part.partition_id == partition for part in parts)
+    stale = stale_slices(snapshot, view)
+    if is_known or snapshot.data_version(target, partition) or stale is None or partition in stale:
+        return
+    ids = sorted({part.partition_id for part in parts if part.rows})
+    listed = ", ".join(ids[:20]) + (", …" if len(ids) > 20 else "")
+    raise BadArguments(
+        f"The target of {view_name(view)} has no partition {partition}, and the source has no rows"
+        " of it.",
+        hint=f"RECONCILE takes a partition of the target. It has {listed or 'none yet'}.",
+    )
 
 
 def _store_unprovable_reasons(origin: CommitOrigin, view_id: str) -> None:

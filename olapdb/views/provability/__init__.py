@@ -27,7 +27,7 @@ from olapdb.views.provability.own_columns import fills_otherwise
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.verdict import check_definition, judge
 
-RULES = 4
+RULES = 5
 """The version of the rules, raised with each rule that makes a view unproven. Opening a warehouse
 judges the views again that an older version judged."""
 

@@ -20,7 +20,7 @@ from olapdb.model.schema import Column
 from olapdb.plan.expressions import Constant, Expression, columns_of, walk
 from olapdb.records import dataclass
 from olapdb.sql.format import to_sql
-from olapdb.types import AggregateFunction, SimpleAggregateFunction
+from olapdb.types import AggregateFunction, SimpleAggregateFunction, has_floats
 from olapdb.views.provability.expressions import bound_default, calls_text, volatile_names
 from olapdb.views.provability.judgement import JudgedItem, provable_item, refused, unproven_item
 from olapdb.views.provability.parts import BoundDefinition
@@ -120,8 +120,15 @@ class _Computed:
         return tuple(dict.fromkeys(names))
 
     def _outside_key(self, expression: Expression) -> str:
-        """Return a column that the query gives, the expression reads, and ORDER BY lacks, or ""."""
-        return min(self._input_columns(expression) - self.parts.layout.sorting_columns, default="")
+        """Return a column that the query gives, the expression reads, and ORDER BY lacks, or "". A merge
+        keeps one of the floats 0 and -0, so one of these in ORDER BY does not decide an expression."""
+        target = self.parts.target
+        kept = {
+            name
+            for name in self.parts.layout.sorting_columns
+            if (column := target.column(name)) is not None and not has_floats(column.type)
+        }
+        return min(self._input_columns(expression) - kept, default="")
 
     # --- columns
 

@@ -12,6 +12,7 @@ from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.summing_maps import nested_maps
 from olapdb.functions import resolve_aggregate
+from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
@@ -28,6 +29,15 @@ def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
         if table_id == table.id and not is_key_column(table, column):
             return False
     return True
+
+
+def is_key(node: nodes.Node, expression: Expression, table: Table) -> bool:
+    """Return whether the expression over the node is an item of the ORDER BY of `table` itself. As a
+    group it stands for all values that are equal to it, so a merge may keep any of them."""
+    if not isinstance(expression, ColumnRef):
+        return False
+    stored = stored_column_of(node, expression.name)
+    return stored is not None and stored[0] == table.id and stored[1] in key_columns(table)
 
 
 def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from olapdb.plan import nodes
 from olapdb.views.definition.query_shape import QueryShape
 from olapdb.views.provability.judgement import JudgedItem, provable_item, unproven_item
-from olapdb.views.provability.merging import commutes, drops_rows_of_zero, over_keys
+from olapdb.views.provability.merging import commutes, drops_rows_of_zero, is_key, over_keys
 from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.query import path
 
@@ -54,7 +54,7 @@ def _merge_dependence(parts: BoundDefinition, shape: QueryShape) -> str:
         return f"{name} merges its rows, and a row-wise view shows which it has merged."
     child = shape.aggregate.child
     for _, key in shape.aggregate.keys:
-        if not over_keys(child, key, source):
+        if not (over_keys(child, key, source) or is_key(child, key, source)):
             return f"It groups by columns outside the ORDER BY of {name}, which merges rows."
     for _, call in shape.aggregate.aggregates:
         if not commutes(child, call, source):

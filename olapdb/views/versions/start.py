@@ -35,13 +35,13 @@ from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.definition import (
-    QUERY_SETTINGS,
     ProposedView,
     ViewDefinition,
     define,
     inherited_settings,
 )
 from olapdb.views.definition.drop_attach import versions_of
+from olapdb.views.definition.kept_settings import QUERY_SETTINGS
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, find_view, view_name
 from olapdb.views.versions.reading import Reading

@@ -127,10 +127,15 @@ def test_errors_say_what_there_is(connection: Connection) -> None:
     with pytest.raises(BadArguments, match="no partition 2024-01") as misspelt:
         view.replay(partition="2024-01", discard_bypass=True)
     assert "It has 202401, " in str(misspelt.value.hint)
+    with pytest.raises(BadArguments, match="no partition 2024-01") as misspelt:
+        view.reconcile(partition="2024-01")
+    assert "It has 202401, " in str(misspelt.value.hint)
     connection.execute("DELETE FROM events WHERE day < '2024-02-01'")
     (emptied,) = view.replay(partition="202401")
     assert (emptied.rows_after, emptied.status) == (0, "replayed")
     assert view.replay(partition="202401") != (), "a partition that there was"
+    (emptied_check,) = view.reconcile(partition="202401")
+    assert emptied_check.verdict == "equal"
     with pytest.raises(FrozenInstanceError):
         view.status().verdict = "proven"  # type: ignore[misc]
 

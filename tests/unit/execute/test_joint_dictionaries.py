@@ -12,7 +12,7 @@ from olapdb.config import tuning
 from olapdb.execute.operators import coded_sets
 from olapdb.native.library import library
 from olapdb.storage import shared_codes
-from olapdb.storage.cache import BoundedCache, PartCache
+from olapdb.storage.cache import FileCache, PartCache
 from olapdb.storage.column_cache import ChunkKey
 from olapdb.storage.shared_codes import JointDictionary, joint_dictionary, share_codes
 
@@ -101,7 +101,7 @@ def test_a_dictionary_that_is_too_large_is_joined_once(
     connection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = connection.session.engine.services.store.cache
-    monkeypatch.setattr(cache, "joints", BoundedCache(4_000))
+    monkeypatch.setattr(cache, "joints", FileCache(4_000))
     joins = []
     joint = shared_codes._joint
 
@@ -118,7 +118,7 @@ def test_a_dictionary_that_is_too_large_is_joined_once(
 
 def test_sets_of_files_that_were_asked_for_are_bounded() -> None:
     cache = PartCache()
-    cache.joints = BoundedCache(4_000)
+    cache.joints = FileCache(4_000)
     paths = [f"data/{number}.parquet" for number in range(50)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuning, "JOINT_VALUES_MIN", 1)
@@ -129,3 +129,12 @@ def test_sets_of_files_that_were_asked_for_are_bounded() -> None:
         for end in range(2, len(paths)):
             assert joint_dictionary(cache, paths[end - 2 : end], 1) is None
     assert 0 < len(cache.joints) < 10
+
+
+def test_they_leave_with_a_file(connection: Any) -> None:
+    cache = connection.session.engine.services.store.cache
+    for _ in range(3):
+        connection.execute("SELECT count() FROM t WHERE text LIKE '%1%'").fetchall()
+    assert len(cache.joints)
+    connection.execute("OPTIMIZE TABLE t FINAL")
+    assert not len(cache.joints)

@@ -11,6 +11,7 @@ import pytest
 import olapdb
 from olapdb.config import tuning
 from olapdb.execute.operators.coded_conditions import CodedConditions
+from olapdb.maintenance.vacuum import vacuum
 
 pytestmark = pytest.mark.feature("select", "settings", "storage")
 
@@ -150,3 +151,21 @@ def test_rows_that_a_bound_drops_are_remembered_as_kept(connection: olapdb.Conne
     ).fetchall() == [(0, "text 0"), (1, "text 1")]
     answer, _ = evaluated(connection, "SELECT count() FROM rows WHERE n != 3")
     assert answer == [(expected,)]
+
+
+def test_a_setting_that_a_call_follows_is_part_of_it(connection: olapdb.Connection) -> None:
+    query = "SELECT count() FROM rows WHERE toJSONString(toUInt64(n)) = '\"3\"'"
+    quoted = f"{query} SETTINGS output_format_json_quote_64bit_integers = 1"
+    for _ in range(3):
+        assert connection.execute(query).fetchall() == [(0,)]
+    for _ in range(3):
+        assert connection.execute(quoted).fetchall() != [(0,)]
+
+
+def test_they_leave_with_the_file(connection: olapdb.Connection) -> None:
+    cache = connection.session.engine.services.store.cache
+    connection.execute("SELECT count() FROM rows WHERE n = 3").fetchall()
+    assert len(cache.masks) == 2
+    connection.execute("OPTIMIZE TABLE rows FINAL")
+    vacuum(connection.session.engine.services, lifetime_seconds=0)
+    assert not len(cache.masks)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import olapdb
 from olapdb.errors import CannotConvertType
 from olapdb.types import Date32, DateTime64
 from olapdb.types.arrow_values import (
@@ -208,3 +209,11 @@ def test_a_date_that_python_lacks_is_an_error(day: int) -> None:
     column = pa.array([0, day], pa.int32()).cast(pa.date32())
     with pytest.raises(CannotConvertType, match="toString"):
         python_values(column, Date32())
+
+
+def test_keys_of_maps_can_be_keys_of_a_dict() -> None:
+    with olapdb.connect() as connection:
+        query = "SELECT map([1, 2], 3), map((1, [2]), 3), map(map(1, 2), 3)"
+        assert connection.execute(query).fetchall() == [
+            ({(1, 2): 3}, {(1, (2,)): 3}, {((1, 2),): 3})
+        ]

@@ -8,7 +8,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import ViewNotProvable
+from olapdb.errors import BadArguments, QueryNotSupportedInMaterializedView, ViewNotProvable
 from tests.unit.views.warehouse import rows
 
 pytestmark = pytest.mark.feature("views", "settings")
@@ -77,3 +77,48 @@ def test_a_null_of_a_join_stays_null(connection: Connection) -> None:
     connection.execute(f"ALTER TABLE pairs MODIFY QUERY {query} WHERE n > 0")
     connection.execute("INSERT INTO events VALUES ('z', 5)")
     assert rows(connection, "SELECT k, w FROM joined") == [("z", None)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "setting", "value"),
+    [
+        ("toJSONString(n)", "output_format_json_quote_64bit_integers = 1", '"5"'),
+        ("formatDateTime(toDateTime(n, 'UTC'), '%M')", "compatibility = '21.1'", "00"),
+        ("toString(getSetting('join_use_nulls'))", "join_use_nulls = 1", "true"),
+    ],
+)
+def test_a_setting_in_the_query_holds_in_the_view(
+    connection: Connection, expression: str, setting: str, value: str
+) -> None:
+    connection.execute("CREATE TABLE texts (k String, v String) ORDER BY k")
+    query = f"SELECT k, {expression} AS v FROM events"
+    connection.execute(f"CREATE MATERIALIZED VIEW written TO texts AS {query} SETTINGS {setting}")
+    connection.execute("INSERT INTO events VALUES ('z', 5)")
+    written = rows(connection, "SELECT v FROM texts")
+    assert written == [(value,)]
+    assert rows(connection, f"{query} WHERE k = 'z' SETTINGS {setting}") == [("z", value)]
+    connection.execute("SYSTEM BACKFILL VIEW written")
+    connection.execute("SYSTEM RECONCILE VIEW written")
+    verdict = "SELECT verdict FROM system.views WHERE name = 'written'"
+    assert rows(connection, verdict) == [("proven",)]
+
+
+@pytest.mark.parametrize(
+    "setting", ["limit = 1", "offset = 1", "session_timezone = 'Asia/Tokyo'", "snapshot = 1"]
+)
+def test_a_setting_of_one_select_is_refused(connection: Connection, setting: str) -> None:
+    with pytest.raises(BadArguments, match="materialized view"):
+        connection.execute(
+            f"CREATE MATERIALIZED VIEW w TO sums AS {QUERY.format('n')} SETTINGS {setting}"
+        )
+
+
+@pytest.mark.parametrize("name", ["shown", "events"])
+def test_a_setting_of_each_session_is_no_value_of_a_view(connection: Connection, name: str) -> None:
+    value = "toInt64(getSetting('max_block_size'))"
+    connection.execute(f"CREATE VIEW shown AS SELECT k, {value} AS n FROM events")
+    query = f"SELECT k, sum({value}) AS n FROM events GROUP BY k"
+    if name == "shown":
+        query = "SELECT k, sum(n) AS n FROM events WHERE k IN (SELECT k FROM shown) GROUP BY k"
+    with pytest.raises(QueryNotSupportedInMaterializedView, match="max_block_size"):
+        connection.execute(f"CREATE MATERIALIZED VIEW w TO sums AS {query}")

@@ -25,7 +25,7 @@ from olapdb.errors import (
     UnknownTable,
     ViewNotProvable,
 )
-from olapdb.views.definition.definition import QUERY_SETTINGS
+from olapdb.views.definition.kept_settings import QUERY_SETTINGS
 from tests.unit.views.warehouse import dicts, rows
 
 pytestmark = pytest.mark.feature("views", "provability")
