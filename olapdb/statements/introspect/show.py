@@ -291,7 +291,11 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
         described = _columns(statement.table, context)
         rows = [_describe_row(column) for column in described]
         virtual_rows = _virtual_rows(statement.table, context)
-        parts = _subcolumn_rows([(column.name, column.type) for column in described])
+        parts = [
+            (*part[:5], row[5], "")
+            for row, column in zip(rows, described, strict=True)
+            for part in _subcolumn_rows([(column.name, column.type)])
+        ]
     has_parts = context.settings.boolean("describe_include_subcolumns")
     if not has_parts:
         parts = []
