@@ -18,8 +18,10 @@ from olapdb.functions.base import Aggregate, Argument, Column, Environment, Grou
 from olapdb.functions.kernels import columns
 from olapdb.types import AggregateFunction, Integer, plain
 
-_STATES_BYTES_MAX = 1 << 30
-"""Bytes that the states of one batch may have; those of groupArray grow with each merge."""
+_GROWN_BYTES_MAX = 1 << 24
+"""Bytes to which the states of one batch may grow; those of groupArray do with each merge."""
+_GROWTH_MAX = 4
+"""How many times as large as they were states beyond that may become."""
 
 
 def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -78,12 +80,18 @@ def _product(
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Return as many merged states of each row as the factor says."""
         power, left = columns.as_array(values[1 - number], rows), factor
+        bytes_max = max(_GROWN_BYTES_MAX, _GROWTH_MAX * power.nbytes)
         empty = [pa.nulls(0, argument.arrow) for argument in state.arguments]
         product = aggregate.state(empty, Groups(np.zeros(0, np.int64), rows))
         while left:
             if left & 1:
                 product = _merged(aggregate, product, power)
             left >>= 1
+            if product.nbytes + power.nbytes > bytes_max:
+                raise MemoryLimitExceeded(
+                    f"The states of function {name} need more than {bytes_max:,} bytes.",
+                    hint="Multiply a state by a smaller number.",
+                )
             power = _merged(aggregate, power, power) if left else power
         return product
 
@@ -91,14 +99,7 @@ def _product(
 
 
 def _merged(aggregate: Aggregate, left: pa.Array, right: pa.Array) -> pa.Array:
-    """Return the states of both columns, merged row by row.
-
-    Raises MemoryLimitExceeded for states that have become too large."""
+    """Return the states of both columns, merged row by row."""
     rows = np.arange(len(left))
     both = pa.concat_arrays([left, right])
-    if both.nbytes > _STATES_BYTES_MAX:
-        raise MemoryLimitExceeded(
-            f"The states need more than {_STATES_BYTES_MAX:,} bytes.",
-            hint="Multiply a state by a smaller number.",
-        )
     return aggregate.merge(both, Groups(np.concatenate([rows, rows]), len(left)))
