@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         replace_rows,
     )
     from olapdb.statements.introspect import show
-    from olapdb.statements.query import explain
+    from olapdb.statements.query import explain, explained
 else:
     check, kill, refresh, system_view = lazy_modules(
         "olapdb.statements.admin", "check", "kill", "refresh", "system_view"
@@ -106,7 +106,7 @@ else:
         "replace_rows",
     )
     show = LazyModule("olapdb.statements.introspect.show")
-    explain = LazyModule("olapdb.statements.query.explain")
+    explain, explained = lazy_modules("olapdb.statements.query", "explain", "explained")
 
 _Rows = TypeVar("_Rows", bound=SupportsInt)
 
@@ -185,6 +185,8 @@ class Session:
         statement = with_functions(statement, context)
         match statement:
             case nodes.Query():
+                if "EXPLAIN" in context.text.upper():
+                    statement = explained.with_explanations(statement, context)
                 return output.run_select(statement, context)
             case nodes.OutFile():
                 return output.write_file(statement, context)

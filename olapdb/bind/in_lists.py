@@ -42,6 +42,8 @@ def bind_in(binder: Binder, node: sql.In) -> Expression:
     if query is not None:
         return _in_subquery(binder, argument, query, node.negated, nulls)
     elements = _elements(binder, argument, node.right)
+    if nulls and _is_array_of(elements, argument):
+        return _in_array(binder, argument, elements[0], node.negated, nulls)
     if nulls:
         return _in_with_nulls(binder, argument, elements, node.negated)
     if not all(isinstance(e, Constant) for e in elements):
@@ -143,10 +145,66 @@ def _result_type(arguments: Sequence[Expression]) -> types.DataType:
 def _in_expressions(
     binder: Binder, argument: Expression, elements: Sequence[Expression], negated: bool
 ) -> Expression:
-    """Return IN over elements that are not all constants: a chain of `or(equals …)`."""
-    equal = tuple(binder.call("equals", (argument, e)) for e in elements)
+    """Return IN over elements that are not all constants: `has` of an array, else a chain of
+    `or(equals …)`. It is Nullable(UInt8), and NULL where the left side is."""
+    if _is_array_of(elements, argument):
+        return _in_array(binder, argument, elements[0], negated, False)
+    elements = _of_tuple(binder, argument, elements)
+    equal = tuple(_never_null(binder, binder.call("equals", (argument, e))) for e in elements)
     matches = equal[0] if len(equal) == 1 else binder.call("or", equal)
-    return binder.call("not", (matches,)) if negated else matches
+    return _null_of_null(binder, argument, matches, negated)
+
+
+def _is_array_of(elements: Sequence[Expression], argument: Expression) -> bool:
+    """Return whether the right side of IN is one computed array of values such as the left side."""
+    if len(elements) != 1 or isinstance(elements[0], Constant):
+        return False
+    return _depth(elements[0].type) == _depth(argument.type) + 1
+
+
+def _depth(data_type: types.DataType) -> int:
+    """Return how many arrays lie around the values of a type: 0 for a number."""
+    depth, inner = 0, types.plain(data_type)
+    while isinstance(inner, types.Array):
+        depth, inner = depth + 1, types.plain(inner.inner)
+    return depth
+
+
+def _in_array(
+    binder: Binder, argument: Expression, array: Expression, negated: bool, nulls: bool
+) -> Expression:
+    """Return IN of a computed array, row by row: `has`. With `nulls` NULL equals NULL."""
+    matches = binder.call("has", (array, argument))
+    if nulls:
+        return binder.call("not", (matches,)) if negated else matches
+    return _null_of_null(binder, argument, matches, negated)
+
+
+def _of_tuple(
+    binder: Binder, argument: Expression, elements: Sequence[Expression]
+) -> Sequence[Expression]:
+    """Return the elements of a computed tuple on the right side of IN; other elements as they are."""
+    inner = types.plain(elements[0].type)
+    if (
+        len(elements) != 1
+        or isinstance(elements[0], Constant)
+        or not isinstance(inner, types.Tuple)
+        or isinstance(types.plain(argument.type), types.Tuple)
+    ):
+        return elements
+    return _unpacked(elements[0], len(inner.elements), binder)
+
+
+def _null_of_null(
+    binder: Binder, argument: Expression, matches: Expression, negated: bool
+) -> Expression:
+    """Return a condition as Nullable(UInt8), which is NULL where `argument` is."""
+    matches = binder.call("not", (matches,)) if negated else matches
+    matches = binder.cast(_never_null(binder, matches), types.Nullable(types.UINT8))
+    if not types.is_nullable(argument.type) and not constants.is_null(argument):
+        return matches
+    unknown = Constant(types.Nullable(types.UINT8), _NULL)
+    return binder.call("if", (binder.call("isNull", (argument,)), unknown, matches))
 
 
 def _in_with_nulls(

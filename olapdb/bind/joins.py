@@ -16,6 +16,7 @@ from olapdb import functions
 from olapdb.bind import asof, constants
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.contracts import BindContext, QueryBinder
+from olapdb.bind.dependent_plans import key_pairs
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.join_tables import check_join, joined_table
 from olapdb.bind.relation import Relation, RelationColumn
@@ -265,13 +266,13 @@ class _JoinBinder:
         used = columns_of(bound)
         if truth(bound) is True:
             return
-        if isinstance(bound, Call) and bound.name == "equals":
+        if isinstance(bound, Call) and bound.name in ("equals", "isNotDistinctFrom"):
             first, second = bound.arguments
-            if _is_over(first, left) and _is_over(second, right):
-                self._add_key(first, second)
-                return
             if _is_over(first, right) and _is_over(second, left):
-                self._add_key(second, first)
+                first, second = second, first
+            if _is_over(first, left) and _is_over(second, right):
+                for pair in key_pairs(first, second, bound.name == "isNotDistinctFrom"):
+                    self._add_key(*pair)
                 return
         if self.strictness == "ASOF" and self._place_asof(bound, node):
             return

@@ -34,6 +34,7 @@ from olapdb.errors import (
     BadArguments,
     EmptyListOfColumnsQueried,
     IllegalPrewhere,
+    IllegalTypeOfArgument,
     NotSupportedError,
     UnknownIdentifier,
 )
@@ -44,6 +45,7 @@ from olapdb.plan.expressions import ColumnRef, Constant, CorrelatedSubquery, Exp
 from olapdb.plan.expressions import walk as walk_expression
 from olapdb.records import dataclass
 from olapdb.sql import nodes as sql
+from olapdb.types import Nothing
 
 if TYPE_CHECKING:
     from olapdb.bind import decorrelation
@@ -221,7 +223,14 @@ class _SelectBinder:
                     yield SelectItem(name, self.binder.bind(syntax), column.position)
                 continue
             name = result_name(self.binder, named)
-            yield SelectItem(name, self.binder.bind(expanded), column.position)
+            bound = self.binder.bind(expanded)
+            if isinstance(bound.type, Nothing):
+                raise IllegalTypeOfArgument(
+                    f"The column {name} has no type: it is an element of an empty array.",
+                    hint="CAST the array, such as []::Array(UInt8).",
+                    position=column.position,
+                )
+            yield SelectItem(name, bound, column.position)
 
     def _condition(self, node: sql.Expression | None, clause: str) -> Expression | None:
         """Bind PREWHERE or WHERE, None if it is absent.

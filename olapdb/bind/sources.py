@@ -107,6 +107,12 @@ def bind_source(
             return _query_relation(queries, bound, source.alias, label, ((view.name,),))
         case sql.Join():
             return joins.bind_join(queries, source, context, bind_source, aliases or {})
+        case sql.ExplainRelation():
+            raise errors.NotSupportedError(
+                "An EXPLAIN in FROM is read by a SELECT alone.",
+                hint="Run that SELECT, and insert what it gives.",
+                position=source.position,
+            )
         case sql.ArrayJoin():
             inner = bind_source(queries, source.source, context, aliases)
             return bind_array_join(queries, source, inner, context, aliases or {})

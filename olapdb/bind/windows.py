@@ -270,6 +270,7 @@ _RANKS = frozenset({"rank", "dense_rank", "denserank"})
 def _refuse_frame(name: str, frame: WindowFrame) -> None:
     """Raise BadArguments for a frame that a function does not have; ranks ignore any frame."""
     whole = (frame.start, frame.end) == (_UNBOUNDED_BEFORE, _UNBOUNDED_AFTER)
+    whole = whole and (name == "ntile" or frame.unit == "RANGE")
     if name in _FRAMELESS or (name in _WHOLE and not whole):
         raise BadArguments(
             f"Window function {name} looks at the whole partition, not at a frame.",

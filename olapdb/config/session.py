@@ -171,6 +171,26 @@ def _limits() -> tuple[SettingDefinition, ...]:
     )
 
 
+SYNTAX_LIMITS = {
+    "max_query_size": 262_144,
+    "max_ast_depth": 1_000,
+    "max_ast_elements": 50_000,
+    "max_expanded_ast_elements": 500_000,
+    "max_subquery_depth": 100,
+}
+"""The limits of a query's text and syntax tree, with ClickHouse's defaults."""
+
+
+def _syntax_limits() -> tuple[SettingDefinition, ...]:
+    """Return the limits of a query's text and syntax tree, which limit where they are set."""
+    return tuple(
+        SettingDefinition(
+            name, default, "A query whose text or syntax tree is larger is an error.", minimum=0
+        )
+        for name, default in SYNTAX_LIMITS.items()
+    )
+
+
 def _overflow_modes() -> tuple[SettingDefinition, ...]:
     """Return the settings that say what happens past a limit: an answer without some of its rows is
     none here, so each mode fails."""
@@ -380,6 +400,7 @@ _DEFINED = (
         "Whether more than max_partitions_per_insert_block is an error.",
     ),
     *_limits(),
+    *_syntax_limits(),
     *_overflow_modes(),
     SettingDefinition(
         "default_table_engine",

@@ -98,9 +98,9 @@ class Mutation:
         """Stage the parts that the step rewrites; nothing is visible before the commit.
 
         Raises UnsupportedMethod."""
-        if not self.table.engine.is_merge_tree:
+        if not self.table.engine.is_merge_tree and self.table.engine.name != "Memory":
             raise UnsupportedMethod(
-                f"Mutations need a table of the MergeTree family, not {self.table.engine.name}.",
+                f"Mutations need a table of the MergeTree family or Memory, not {self.table.engine.name}.",
                 hint="TRUNCATE TABLE and INSERT the rows anew.",
             )
         match step:

@@ -45,6 +45,18 @@ class TooManyColumns(OperationalError, name="TOO_MANY_COLUMNS", code=161):
     """A query that reads more columns of a table than a limit allows."""
 
 
+class TooDeepAst(OperationalError, name="TOO_DEEP_AST", code=167):
+    """A query whose syntax tree has more levels than `max_ast_depth`."""
+
+
+class TooBigAst(OperationalError, name="TOO_BIG_AST", code=168):
+    """A query whose syntax tree has more nodes than `max_ast_elements`."""
+
+
+class TooDeepSubqueries(OperationalError, name="TOO_DEEP_SUBQUERIES", code=162):
+    """A query with more subqueries in each other than `max_subquery_depth`."""
+
+
 class LimitExceeded(OperationalError, name="LIMIT_EXCEEDED", code=290):
     """A value with more parts than a setting allows."""
 

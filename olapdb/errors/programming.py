@@ -263,6 +263,12 @@ class DataTypeCannotBeUsedInKey(ProgrammingError, name="DATA_TYPE_CANNOT_BE_USED
     """A key column of a type that has no stable order."""
 
 
+class CannotAddDifferentAggregateStates(
+    ProgrammingError, name="CANNOT_ADD_DIFFERENT_AGGREGATE_STATES", code=421
+):
+    """A sum of states of two aggregates, or of one aggregate of two types."""
+
+
 class IllegalColumn(ProgrammingError, name="ILLEGAL_COLUMN", code=44):
     """A column, or an argument's value, that cannot be used where it is."""
 

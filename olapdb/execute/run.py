@@ -105,6 +105,7 @@ def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
         plan = _with_large_sets_joined(plan, context)
         batches = run_node(plan.root, context)
         first = next(batches, None)
+        context.check()  # a slow first batch is checked here, the others before each next one
         totals = _totals(plan, context)
     except BaseException:
         context.close()

@@ -28,6 +28,10 @@ _LEVELS = {"gzip": (1, 9), "bz2": (1, 9), "xz": (1, 9), "zstd": (1, 22), "lz4": 
 _OWN_CODECS = {"gzip": "gzip", "gz": "gzip", "bz2": "bz2", "xz": "xz", "lzma": "xz"}
 
 
+_NAME_BYTES_MAX = 255
+_PATH_BYTES_MAX = 4_000
+
+
 def resolved_path(path: str, settings: Settings) -> str:
     """Return the absolute path of a file that statements may use; a relative one is in the first
     folder of the setting user_files_path. Raise PathNotAllowed for one outside of its folders, also
@@ -41,6 +45,7 @@ def resolved_path(path: str, settings: Settings) -> str:
         )
     if "\0" in path:
         raise errors.PathNotAllowed("The name of a file cannot hold a zero byte.")
+    _refuse_long(path)
     roots = [os.path.realpath(folder) for folder in folders]
     name = path.removeprefix("file://")
     absolute = os.path.normpath(os.path.join(roots[0], name))
@@ -51,6 +56,16 @@ def resolved_path(path: str, settings: Settings) -> str:
             hint="The setting user_files_path, which connect() takes, names the folders.",
         )
     return absolute
+
+
+def _refuse_long(path: str) -> None:
+    """Raise OperationalError for a path that no file system has: a name of more than 255 bytes."""
+    names = os.fsencode(path).split(b"/")
+    if max(map(len, names)) > _NAME_BYTES_MAX or len(os.fsencode(path)) > _PATH_BYTES_MAX:
+        raise errors.OperationalError(
+            "The name of the file is too long.",
+            hint=f"A name has up to {_NAME_BYTES_MAX} bytes, a path up to {_PATH_BYTES_MAX}.",
+        )
 
 
 def matching_files(pattern: str, settings: Settings) -> list[str]:
@@ -126,6 +141,7 @@ class NewFile:
         self._mode = mode
         self._codec = codec_of(compression)
         self._level = level
+        self._temporary = ""
         if level is None:
             return
         bounds = _LEVELS.get(self._codec)
@@ -166,9 +182,17 @@ class NewFile:
 
     def write(self, pieces: Iterator[bytes]) -> None:
         """Write the pieces, and give the file its name. Where it fails nothing has changed."""
-        temporary = f"{self._path}.{uuid.uuid4().hex}.tmp"
         try:
-            with open(temporary, "xb") as raw:
+            self.stage(pieces)
+            self.publish()
+        finally:
+            self.discard()
+
+    def stage(self, pieces: Iterator[bytes]) -> None:
+        """Write the pieces under another name in the file's folder."""
+        self._temporary = os.path.join(os.path.dirname(self._path), f".{uuid.uuid4().hex}.tmp")
+        try:
+            with open(self._temporary, "xb") as raw:
                 if self._mode == "APPEND" and os.path.exists(self._path):
                     with open(self._path, "rb") as existing:
                         shutil.copyfileobj(existing, raw, 1 << 20)
@@ -179,10 +203,13 @@ class NewFile:
                     stream.close()
                 raw.flush()
                 os.fsync(raw.fileno())
-            self._publish(temporary)
-        finally:
-            with suppress(OSError):
-                os.unlink(temporary)
+        except OSError as error:
+            raise errors.system_error(error, self._path) from None
+
+    def discard(self) -> None:
+        """Remove what `stage` wrote, unless it got its name."""
+        with suppress(OSError):
+            os.unlink(self._temporary)
 
     def _compressed(self, raw: BinaryIO) -> Any:
         """Return a stream that compresses into the open file."""
@@ -200,15 +227,15 @@ class NewFile:
             case codec:
                 return io.BufferedWriter(_Frames(raw, pa.Codec(codec, self._level)), 1 << 24)
 
-    def _publish(self, temporary: str) -> None:
+    def publish(self) -> None:
         """Give the file its name, in place of an existing file only if the mode allows it.
 
         Raises FileAlreadyExists."""
         if self._mode:
-            os.replace(temporary, self._path)
+            os.replace(self._temporary, self._path)
             return
         try:
-            os.link(temporary, self._path)
+            os.link(self._temporary, self._path)
         except FileExistsError:
             raise errors.FileAlreadyExists(
                 f"File {self._path} exists: it was made meanwhile.",

@@ -280,14 +280,16 @@ ANY_ENGINE_ACTIONS = frozenset({"TRUNCATE", "QUARANTINE PART"})
 def stored_table(
     snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
 ) -> Table:
-    """Return the table, of the MergeTree family or, with `any_engine` and for some actions, of
-    any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
+    """Return the table, of the MergeTree family, for DELETE of Memory too or, with `any_engine` and for
+    some actions, of any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")
     if found.engine.name == "Null":
         kind = NotSupportedError if action == "TRUNCATE" else UnsupportedMethod
         raise kind(f"{action}: {found.database}.{found.name} is a Null table and stores nothing.")
+    if action == "DELETE" and found.engine.name == "Memory":
+        return found
     if not any_engine and action not in ANY_ENGINE_ACTIONS and not found.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"{action} needs a table of the MergeTree family, not {found.engine.name}.",

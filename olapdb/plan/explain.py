@@ -47,7 +47,7 @@ def _lines(node: nodes.Node, depth: int, annotate: Annotate, shared: set[int]) -
     The numbers of `Shared` nodes whose inputs were shown are in `shared`."""
     indent = "  " * depth
     yield indent + title(node)
-    for fact in (*_facts(node), *annotate(node)):
+    for fact in (*facts(node), *annotate(node)):
         yield f"{indent}    {fact}"
     for number, plan in enumerate(subqueries_of(node), start=1):
         yield f"{indent}    Subquery {number}:"
@@ -119,7 +119,7 @@ def title(node: nodes.Node) -> str:
             raise InternalError(f"Unknown plan node {type(node).__name__}.")
 
 
-def _facts(node: nodes.Node) -> Iterator[str]:
+def facts(node: nodes.Node) -> Iterator[str]:
     """Yield the lines below a node's title: columns, keys, conditions, limits."""
     match node:
         case nodes.Scan():

@@ -31,6 +31,10 @@ _OPERATORS = ("||", "|>", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>", "~*",
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
 _PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
 _EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
+_HEX_FLOAT = re.compile(
+    r"(?<![\w.])0[xX](?:[0-9A-Fa-f]+\.?[0-9A-Fa-f]*[pP][+-]?[0-9]+|[0-9A-Fa-f]+\.[0-9A-Fa-f]*)"
+)
+_QUOTED_OR_HEX_FLOAT = re.compile(f"{QUOTED}|(?P<float>{_HEX_FLOAT.pattern})", re.DOTALL)
 _HEREDOC = re.compile(f"{QUOTED}|{HEREDOC}", re.DOTALL)
 _QUOTED_OR_OPEN = re.compile(QUOTED + r"|(?P<open>['\"`]|/\*)", re.DOTALL)
 
@@ -61,7 +65,9 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
     character that begins no token.
     """
     heredocs: dict[int, str] = {}
+    floats: dict[int, str] = {}
     scanned = _hide_heredocs(piece, heredocs) if "$" in piece else piece
+    scanned = _hide_hex_floats(scanned, floats) if _HEX_FLOAT.search(scanned) else scanned
     try:
         raw = _ClickHouseTokenizer(_DIALECT).tokenize(scanned)
     except TokenError:
@@ -77,6 +83,8 @@ def scanned_tokens(source: SourceText, piece: str, start: int) -> list[Token]:
             case TokenType.STRING:
                 value = unquote(source, piece[at:after], start + at)
                 tokens.append(Token("string", value, "", start + at, start + after))
+            case TokenType.NUMBER if at in floats:
+                tokens.append(Token("number", floats[at], "", start + at, start + after))
             case TokenType.NUMBER:
                 number = _EXPONENT.match(scan.text)
                 stop = len(scan.text) if number is None else number.end()
@@ -161,6 +169,29 @@ def _hide_heredocs(piece: str, heredocs: dict[int, str]) -> str:
         return "'" + "." * (len(match[0]) - 2) + "'"
 
     return _HEREDOC.sub(hide, piece)
+
+
+def _hide_hex_floats(piece: str, floats: dict[int, str]) -> str:
+    """Return `piece` with every number such as `0x1.8p3` as digits of the same length.
+
+    Puts the number as decimal text into `floats`, by offset."""
+
+    def hide(match: re.Match[str]) -> str:
+        """Record a number and return its stand-in; return any other match unchanged."""
+        if match["float"] is None:
+            return match[0]
+        floats[match.start()] = _float_text(match[0])
+        return "1" * len(match[0])
+
+    return _QUOTED_OR_HEX_FLOAT.sub(hide, piece)
+
+
+def _float_text(text: str) -> str:
+    """Return the shortest decimal text of a hexadecimal number, which is marked as a float; `inf` past the range."""
+    try:
+        return repr(float.fromhex(text))
+    except OverflowError:
+        return "1e400"
 
 
 def _not_closed(source: SourceText, piece: str, start: int) -> SyntaxError:

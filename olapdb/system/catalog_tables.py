@@ -13,8 +13,6 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import columns_of
-from olapdb.sql import nodes
-from olapdb.sql.format import to_sql
 from olapdb.sql.nodes import Identifier
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
@@ -22,7 +20,13 @@ from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.storage.projection_reader import stored_projection
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore
-from olapdb.system.ddl import create_statement, engine_full, shown_keys, view_engine
+from olapdb.system.ddl import (
+    create_statement,
+    engine_full,
+    expression_list,
+    shown_keys,
+    view_engine,
+)
 from olapdb.system.information_schema import DATABASE, information_tables
 from olapdb.system.part_tables import live_parts
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
@@ -271,20 +275,10 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
                 index.name,
                 index.type,
                 index.type_full,
-                _expression_list(index.expression),
+                expression_list(index.expression),
                 index.granularity,
                 "Explicit",
             )
-
-
-def _expression_list(text: str) -> str:
-    """Return an index's expression as ClickHouse lists it: a tuple's elements without the tuple."""
-    match parse_expression(text):
-        case nodes.TupleLiteral(elements):
-            return ", ".join(to_sql(element) for element in elements)
-        case nodes.Function("tuple", arguments):
-            return ", ".join(to_sql(argument) for argument in arguments)
-    return text
 
 
 def _constraints(context: SystemContext) -> Iterator[Row]:

@@ -19,9 +19,10 @@ from olapdb.model.schema import (
 )
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot, columns_of
+from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.nodes import Literal, TableName
-from olapdb.sql.parser import parse_query, parse_refresh
+from olapdb.sql.parser import parse_expression, parse_query, parse_refresh
 from olapdb.storage.codec import codec_clause
 from olapdb.system.dictionary_ddl import current_statement
 from olapdb.types import backquoted, quote_identifier
@@ -258,3 +259,13 @@ def _setting(value: object) -> str:
         if isinstance(value, str)
         else str(int(value) if isinstance(value, bool) else value)
     )
+
+
+def expression_list(text: str) -> str:
+    """Return an index's expression as ClickHouse lists it: a tuple's elements without the tuple."""
+    match parse_expression(text):
+        case nodes.TupleLiteral(elements):
+            return ", ".join(to_sql(element) for element in elements)
+        case nodes.Function("tuple", arguments):
+            return ", ".join(to_sql(argument) for argument in arguments)
+    return text

@@ -313,7 +313,7 @@ def read_task(
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
-    context.statistics.add_read(0, sum(map(bytes_of_rows, arrays)))
+    context.count_read(0, sum(map(bytes_of_rows, arrays)))
     return batch
 
 

@@ -7,7 +7,7 @@ other columns, and the skip indexes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.engine.layout import TableLayout
@@ -25,20 +25,23 @@ from olapdb.execute.run import run_node
 from olapdb.model.part import Part
 from olapdb.model.schema import SkipIndex
 from olapdb.plan.conditions import conjuncts
-from olapdb.plan.explain import explain, show
+from olapdb.plan.explain import Annotate, explain, show
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.nodes import Aggregate, Node, Plan, Scan
 from olapdb.plan.tree import walk_nodes
 
 
-def explain_indexes(plan: Plan, context: ExecutionContext) -> list[str]:
+def explain_indexes(
+    plan: Plan, context: ExecutionContext, write: Callable[[Plan, Annotate], list[str]] = explain
+) -> list[str]:
     """Return the lines of the plan's tree, with selected/initial parts and granules at each scan.
+    `write` writes a plan with such further lines.
 
     It runs the subqueries of conditions, whose values prune, and reads footers, but no rows.
     """
     try:
         answer_subqueries(plan.root, context, run_node)
-        return explain(plan, lambda node: _index_lines(node, context))
+        return write(plan, lambda node: _index_lines(node, context))
     finally:
         context.close()
 

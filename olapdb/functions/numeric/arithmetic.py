@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +25,13 @@ from olapdb.functions.kernels.supertypes import (
     wide_arithmetic_type,
 )
 from olapdb.functions.numeric import decimals, nested_arithmetic, numpy_arithmetic, wide_arithmetic
+from olapdb.lazy import LazyModule
 from olapdb.types import (
     FLOAT64,
     INT8,
     INT64,
     WIDE_SUM,
+    AggregateFunction,
     Boolean,
     DataType,
     Date,
@@ -47,6 +50,11 @@ from olapdb.types import (
 )
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
+if TYPE_CHECKING:
+    from olapdb.functions.numeric import state_arithmetic
+else:
+    state_arithmetic = LazyModule("olapdb.functions.numeric.state_arithmetic")
+
 _TIMED = (Date, Date32, DateTime, DateTime64, Interval)
 
 
@@ -441,6 +449,8 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call for numbers, or for dates and intervals."""
         types = [plain(a.type) for a in arguments]
+        if any(isinstance(t, AggregateFunction) for t in types):
+            return state_arithmetic.resolve(name, operation, arguments)
         if any(isinstance(t, clock_arithmetic.CLOCKS) for t in types):
             return clock_arithmetic.resolve(name, operation, arguments)
         if any(isinstance(t, _TIMED) for t in types):
@@ -450,10 +460,19 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     return resolve
 
 
+def _multiply(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve multiply of numbers, or of a state of an aggregate and a number."""
+    if any(isinstance(a.type, AggregateFunction) for a in arguments):
+        return state_arithmetic.resolve(name, "multiply", arguments)
+    return scalar.standard_call(
+        name, arguments, _binary_rule("multiply"), None, _native_kernel("multiply")
+    )
+
+
 _OF_NUMBERS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("plus", _plus_or_minus("plus"), count=2),
     scalar.custom("minus", _plus_or_minus("minus"), count=2),
-    scalar.define("multiply", _binary_rule("multiply"), native=_native_kernel("multiply"), count=2),
+    scalar.custom("multiply", _multiply, count=2),
     scalar.define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
     scalar.define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
     scalar.define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),

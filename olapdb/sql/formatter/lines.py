@@ -227,6 +227,8 @@ def _relation(word: str, node: nodes.Relation) -> list[str]:
                     share += f" OFFSET {shown.show_ratio(node.sample_offset, show_query)}"
                 lines.append(f"SAMPLE {share}")
             return lines
+        case nodes.ExplainRelation():
+            return [f"{word} {queries.format_relation(node)}"]
         case _:
             raise InternalError(f"No SQL is known for {type(node).__name__}.")
 

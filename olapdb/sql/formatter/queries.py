@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from olapdb.errors import InternalError
+from olapdb.errors import InternalError, NotSupportedError
 from olapdb.sql import nodes
 from olapdb.sql.formatter import expressions
 from olapdb.sql.literals import literal_text, quote_dotted_name, quote_name
@@ -229,6 +229,10 @@ def format_relation(node: nodes.Relation) -> str:
                 f"({expressions.format_names(node.column_aliases)})" if node.column_aliases else ""
             )
             return f"({format_query(node.query)}){_format_alias_clause(node.alias)}{columns}"
+        case nodes.ExplainRelation():
+            raise NotSupportedError(
+                "A query that reads an EXPLAIN is not kept as a text.", position=node.position
+            )
         case nodes.Join():
             return _format_join(node)
         case nodes.ArrayJoin():

@@ -40,6 +40,7 @@ from olapdb.sql.nodes.expressions import (
 from olapdb.sql.nodes.queries import (
     ArrayJoin,
     Explain,
+    ExplainRelation,
     Join,
     LimitBy,
     OrderByAll,
@@ -247,6 +248,7 @@ __all__ = [
     "Exists",
     "ExistsObject",
     "Explain",
+    "ExplainRelation",
     "Expression",
     "Fill",
     "FrameBound",

@@ -191,3 +191,12 @@ class Explain(Statement):
     statement: Statement | TableName
     settings: tuple[Setting, ...] = ()
     format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRelation(Relation):
+    """`(EXPLAIN …) AS alias (a, b)` in FROM: its lines are rows."""
+
+    explain: Explain
+    alias: str | None = None
+    column_aliases: tuple[str, ...] = ()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from olapdb.errors import IllegalFinal, Position, SamplingNotSupported, SyntaxError
+from olapdb.lazy import LazyModule
 from olapdb.sql import nodes
 from olapdb.sql.parser import calls, expressions, operands, queries
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import alias_follows, call_follows, query_follows
 from olapdb.sql.parser.precedence import ADD
+
+if TYPE_CHECKING:
+    from olapdb.sql.parser import statements
+else:
+    statements = LazyModule("olapdb.sql.parser.statements")
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS", "PASTE"]
 Strictness = Literal["", "ALL", "ANY", "SEMI", "ANTI", "ASOF"]
@@ -121,6 +127,8 @@ def _parse_table_expression(cursor: TokenCursor) -> nodes.Relation:
     if cursor.key == "(":
         if query_follows(cursor):
             return _parse_subquery(cursor)
+        if cursor.key_after(1) == "EXPLAIN" and cursor.key_after(2) not in (")", ",", "."):
+            return _parse_explained(cursor)
         if cursor.key_after(1) == "VALUES" and _rows_follow(cursor):
             return _parse_values(cursor)
         cursor.enter()
@@ -149,6 +157,17 @@ def _parse_subquery(cursor: TokenCursor) -> nodes.SubqueryRelation:
     """Parse `(query) [[AS] alias [(columns)]]` in FROM. Raises an error for FINAL."""
     position = cursor.position()
     return _aliased(cursor, queries.parse_in_parentheses(cursor), position)
+
+
+def _parse_explained(cursor: TokenCursor) -> nodes.ExplainRelation:
+    """Parse `(EXPLAIN …) [[AS] alias [(columns)]]` in FROM."""
+    position = cursor.position(cursor.advance())
+    cursor.enter()
+    explain = statements.parse_explain(cursor)
+    cursor.leave()
+    cursor.expect(")")
+    alias, columns = _parse_named_columns(cursor)
+    return nodes.ExplainRelation(explain, alias, columns, position=position)
 
 
 def _aliased(cursor: TokenCursor, query: nodes.Query, position: Position) -> nodes.SubqueryRelation:

@@ -136,7 +136,7 @@ def _parse_query_or_insert(cursor: TokenCursor) -> nodes.Statement:
     return outfile.parse_outfile(cursor, query) if cursor.sees("INTO", "OUTFILE") else query
 
 
-def _parse_explain(cursor: TokenCursor) -> nodes.Explain:
+def parse_explain(cursor: TokenCursor) -> nodes.Explain:
     """Parse `EXPLAIN [kind] [settings] statement`, whose statement is a name for some kinds."""
     position = cursor.position(cursor.advance())
     for words, instead in _REFUSED_EXPLAINS.items():
@@ -192,7 +192,7 @@ def _parser_of(word: str) -> Callable[[TokenCursor], nodes.Statement] | None:
         case "DESCRIBE" | "DESC":
             return administration.parse_describe
         case "EXPLAIN":
-            return _parse_explain
+            return parse_explain
         case "EXISTS":
             return administration.parse_exists
         case "USE":

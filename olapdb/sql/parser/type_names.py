@@ -38,11 +38,22 @@ def _words(cursor: TokenCursor, start: int, end: int) -> str:
 def written_type(text: str) -> str:
     """Return the text of a type as ClickHouse writes it in names: one blank behind a comma and around `=`.
 
-    Returns "" for a type with quoted names or texts, which is shown by its own name."""
-    if "'" in text or "`" in text or '"' in text:
+    Returns "" for a type with quoted names, which is shown by its own name."""
+    if "`" in text or '"' in text:
         return ""
-    spaced = re.sub(r"\s*=\s*", " = ", re.sub(r"\s*,\s*", ", ", " ".join(text.split())))
-    return re.sub(r"\s*\(\s*", "(", spaced).replace(" )", ")")
+    pieces = _QUOTED.split(text)
+    pieces[::2] = (_with_blanks(piece) for piece in pieces[::2])
+    return "".join(pieces).strip()
+
+
+_QUOTED = re.compile(r"('(?:[^'\\]|\\.|'')*')", re.DOTALL)
+"""A text in quotes, such as a value of an Enum."""
+
+
+def _with_blanks(text: str) -> str:
+    """Return a piece of a type without quotes, with the blanks that ClickHouse writes."""
+    text = re.sub(r"\s*,\s*", ", ", re.sub(r"\s+", " ", text))
+    return re.sub(r"\s*=\s*", " = ", re.sub(r"\s*\(\s*", "(", text)).replace(" )", ")")
 
 
 def type_of_text(cursor: TokenCursor, text: str, start: int) -> DataType:

@@ -73,13 +73,11 @@ def run_insert_function(statement: nodes.Insert, context: StatementContext) -> R
     blocks = _blocks(statement, table, rows, context)
     if name == "file" and partition_by is not None:
 
-        def write_one(one: str, _: Table, some: Blocks) -> int:
-            """Write the rows of a partition to its file."""
-            return _file([one, *texts[1:]], context)[1](table, some)
+        def stage(one: str, some: Blocks) -> tuple[NewFile, int]:
+            """Write the rows of a partition under another name than that of its file."""
+            return _target([one, *texts[1:]], context)[1].stage(table, some)
 
-        done = partitioned_files.write_partitions(
-            partition_by, path, write_one, table, blocks, context
-        )
+        done = partitioned_files.write_partitions(partition_by, path, stage, table, blocks, context)
     else:
         done = write(table, blocks)
     return Result(affected_rows=done, statistics=context.statistics)
@@ -161,7 +159,16 @@ class _File:
     context: StatementContext
 
     def write(self, table: Table, blocks: Blocks) -> int:
-        """Write the blocks, as a whole or not at all, and return how many rows they have.
+        """Write the blocks, as a whole or not at all, and return how many rows they have."""
+        file, rows = self.stage(table, blocks)
+        try:
+            file.publish()
+        finally:
+            file.discard()
+        return rows
+
+    def stage(self, table: Table, blocks: Blocks) -> tuple[NewFile, int]:
+        """Write the blocks under another name; return the file to publish, and how many rows it has.
 
         An existing file is added to, replaced, or left beside a new one, as the settings
         engine_file_… say. Raises CannotAppendToFile."""
@@ -179,10 +186,13 @@ class _File:
         file = NewFile(path, mode, self.compression)
         file.check(self.format)
         written = _Counted()
-        file.write(
-            self._pieces(table, written.through(blocks), mode == "APPEND" and _has_bytes(path))
-        )
-        return written.rows
+        headless = mode == "APPEND" and _has_bytes(path)
+        try:
+            file.stage(self._pieces(table, written.through(blocks), headless))
+        except BaseException:
+            file.discard()
+            raise
+        return file, written.rows
 
     def _pieces(
         self, table: Table, batches: Iterator[pa.RecordBatch], headless: bool
@@ -233,7 +243,13 @@ class _Counted:
 
 
 def _file(texts: Sequence[str], context: StatementContext) -> Target:
-    """Return the target of file().
+    """Return the target of file(), as `_target` does."""
+    structure, file = _target(texts, context)
+    return structure, file.write
+
+
+def _target(texts: Sequence[str], context: StatementContext) -> tuple[str, _File]:
+    """Return the structure and the file that the arguments of file() name.
 
     Raises NumberOfArgumentsDoesntMatch, BadArguments for a path with wildcards, CannotDetectFormat,
     FormatNotForOutput, PathNotAllowed."""
@@ -255,7 +271,7 @@ def _file(texts: Sequence[str], context: StatementContext) -> Target:
         compression = compression_of_path(path)
     if structure.strip().lower() == _AUTO:
         structure = _AUTO
-    return structure, _File(path, chosen, compression, context).write
+    return structure, _File(path, chosen, compression, context)
 
 
 _FILE_ARGUMENTS_MAX = 4

@@ -12,6 +12,7 @@ from olapdb.bind import bind_expression
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.context import memory_limit
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.formats.files import NewFile
 from olapdb.functions.kernels import columns
 from olapdb.model.schema import Table
 from olapdb.sql import nodes
@@ -25,14 +26,15 @@ PLACE = "{_partition_id}"
 def write_partitions(
     expression: nodes.Expression,
     path: str,
-    write: Callable[[str, Table, Iterator[pa.Table]], int],
+    stage: Callable[[str, Iterator[pa.Table]], tuple[NewFile, int]],
     table: Table,
     blocks: Iterator[pa.Table],
     context: StatementContext,
 ) -> int:
     """Write the rows of each value of the expression to its own path; return how many rows there were.
 
-    All rows are held until the last one came, so that no file is written by a statement that fails before.
+    All rows are held until the last one came. `stage` writes those of one file under another name; the
+    files get their names when the last one is written, so that a statement that fails writes none.
     Raises MemoryLimitExceeded for more bytes than max_memory_usage, BadArguments for an id that cannot be in
     a path."""
     text = nodes.Function("ifNull", (nodes.Function("toString", (expression,)), nodes.Literal("")))
@@ -61,7 +63,15 @@ def write_partitions(
         ):
             held.setdefault(identity, []).append(block.take(from_numpy(rows)))
     paths = {identity: path.replace(PLACE, _checked(identity)) for identity in held}
-    return sum(write(paths[identity], table, iter(rows)) for identity, rows in held.items())
+    staged: list[tuple[NewFile, int]] = []
+    try:
+        staged += (stage(paths[identity], iter(rows)) for identity, rows in held.items())
+        for file, _ in staged:
+            file.publish()
+    finally:
+        for file, _ in staged:
+            file.discard()
+    return sum(rows for _, rows in staged)
 
 
 def _checked(identity: str) -> str:

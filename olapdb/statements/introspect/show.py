@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -291,7 +292,11 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
         described = _columns(statement.table, context)
         rows = [_describe_row(column) for column in described]
         virtual_rows = _virtual_rows(statement.table, context)
-        parts = _subcolumn_rows([(column.name, column.type) for column in described])
+        parts = [
+            (*part[:5], "" if _OF_STRUCTURE.search(str(part[0])) else row[5], row[6])
+            for row, column in zip(rows, described, strict=True)
+            for part in _subcolumn_rows([(column.name, column.type)])
+        ]
     has_parts = context.settings.boolean("describe_include_subcolumns")
     if not has_parts:
         parts = []
@@ -308,6 +313,10 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
         names, types = [*names, "is_virtual"], [*types, UINT8]
         columns.append([int(before[0] <= at < sum(before)) for at in range(len(every))])
     return from_columns(names, types, columns)
+
+
+_OF_STRUCTURE = re.compile(r"\.(?:null|size[0-9]+)\Z")
+"""Names of the parts that say where values are, which the column's codec does not compress."""
 
 
 def _subcolumn_rows(columns: Iterable[tuple[str, DataType]]) -> list[tuple[object, ...]]:

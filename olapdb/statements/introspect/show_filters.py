@@ -18,7 +18,7 @@ from olapdb.records import dataclass
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
-from olapdb.system.ddl import key_list
+from olapdb.system.ddl import expression_list, key_list
 from olapdb.system.registry import parse_columns
 from olapdb.types import STRING, UINT8, DataType, is_nullable
 from olapdb.types.arrow_values import array_of
@@ -212,7 +212,9 @@ def indexes_of_table(table: Table) -> Listing:
     for index in sorted(
         table.indexes, key=lambda skip_index: (skip_index.type.upper(), skip_index.expression)
     ):
-        entries.append((index.name, 1, "", None, index.type.upper(), index.expression))
+        entries.append(
+            (index.name, 1, "", None, index.type.upper(), expression_list(index.expression))
+        )
     for number, item in enumerate(table.sorting_key[: table.primary_key], 1):
         entries.append(("PRIMARY", number, key_list((item,)), "A", "PRIMARY", ""))
     rows = tuple(

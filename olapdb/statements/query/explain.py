@@ -16,12 +16,14 @@ from olapdb.execute.pruning.explain_indexes import estimate_reads, explain_index
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.explain import explain as explain_plan
+from olapdb.plan.explain_json import explain_json
 from olapdb.plan.nodes import Plan
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.formatter.call_form import show_calls
 from olapdb.sql.formatter.definition_lines import show_statement
+from olapdb.sql.syntax_tree import syntax_tree, tree_lines
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.views import judged_statement
 from olapdb.statements.query import select
@@ -34,16 +36,16 @@ from olapdb.views.proof.provenance import provenance
 if TYPE_CHECKING:
     from olapdb.views.provability import JudgedItem
 
-_OPTIONS = ("indexes", "header", "description", "actions", "optimize")
+_OPTIONS = ("indexes", "header", "description", "actions", "optimize", "json")
 _REFUSED_OPTIONS = (
-    *("compact", "column_structure", "distributed", "json", "sorting", "input_headers", "indices"),
+    *("compact", "column_structure", "distributed", "sorting", "input_headers", "indices"),
     *("projections", "keep_logical_steps", "pretty", "estimates", "graph", "oneline"),
     *("run_query_tree_passes", "query_tree_passes"),
 )
 """Options of ClickHouse that do not exist here."""
 _WITHOUT_OPTIONS = ("ANALYZE", "ESTIMATE", "PIPELINE")
 _FORMS = (
-    "EXPLAIN, EXPLAIN indexes = 1, EXPLAIN ANALYZE, EXPLAIN ESTIMATE, EXPLAIN PIPELINE, EXPLAIN SYNTAX,"
+    "EXPLAIN, EXPLAIN indexes = 1, EXPLAIN ANALYZE, EXPLAIN ESTIMATE, EXPLAIN PIPELINE, EXPLAIN SYNTAX, EXPLAIN AST,"
     " EXPLAIN VIEW v, EXPLAIN DEPENDENCIES t and EXPLAIN PROVENANCE SELECT … are."
 )
 
@@ -56,6 +58,7 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
         EXPLAIN ANALYZE                  runs the query: the plan with each node's time, rows and reads
         EXPLAIN ESTIMATE                 a row a table: the parts, rows and granules it would read
         EXPLAIN PIPELINE                 the operators, and in how many threads they work
+        EXPLAIN AST                      the syntax tree, a node a line
         EXPLAIN SYNTAX [oneline = 1]     the statement as it was parsed, operators as calls
         EXPLAIN VIEW v | CREATE …        which parts of the view's definition are provable, and why
         EXPLAIN DEPENDENCIES t           the objects that a change of t affects
@@ -68,8 +71,10 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
     match statement.kind:
         case "SYNTAX":
             return _text_result([_syntax(statement.statement, bool(options.get("oneline")))])
+        case "AST":
+            return _text_result(list(tree_lines(syntax_tree(statement.statement))))
         case "PLAN":
-            return _text_result(_plan(statement.statement, bool(options.get("indexes")), context))
+            return _text_result(_plan(statement.statement, options, context))
         case "ANALYZE":
             return _text_result(_analyzed(statement.statement, context))
         case "ESTIMATE":
@@ -106,7 +111,7 @@ def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> N
         if name in _REFUSED_OPTIONS or statement.kind in _WITHOUT_OPTIONS:
             raise NotSupportedError(
                 f"EXPLAIN {statement.kind} does not take {name}.",
-                hint=f"EXPLAIN PLAN takes {', '.join(_OPTIONS)}; its lines are text.",
+                hint=f"EXPLAIN PLAN takes {', '.join(_OPTIONS)}; QUERY TREE, graphs and the passes of ClickHouse's analyzer are not there.",
                 position=statement.position,
             )
 
@@ -121,15 +126,22 @@ def _syntax(statement: nodes.Node, one_line: bool) -> str:
     return show_statement(statement)
 
 
-def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> list[str]:
-    """Return the lines of the optimized plan; with `indexes`, of the index analysis."""
+def _plan(
+    statement: nodes.Node, options: Mapping[str, object], context: StatementContext
+) -> list[str]:
+    """Return the lines of the optimized plan; with `indexes`, of the index analysis. With `json` it
+    is one document."""
     plan, snapshot, context = _planned(statement, context)
-    if indexes:
+    as_json, header = bool(options.get("json")), bool(options.get("header"))
+    if options.get("indexes"):
         execution = context.execution(snapshot)
         execution.projections = context.settings.boolean("optimize_use_projections")
-        return explain_indexes(plan, execution)
-
-    return explain_plan(plan)
+        if not as_json:
+            return explain_indexes(plan, execution)
+        return explain_indexes(
+            plan, execution, lambda p, annotate: [explain_json(p, annotate, header=header)]
+        )
+    return [explain_json(plan, header=header)] if as_json else explain_plan(plan)
 
 
 def _planned(

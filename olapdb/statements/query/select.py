@@ -14,6 +14,7 @@ from olapdb.bind.projection import ROWS_MAX
 from olapdb.bind.qualify import qualify
 from olapdb.bind.user_functions import calls_of_users
 from olapdb.config import Settings
+from olapdb.config.session import SYNTAX_LIMITS
 from olapdb.engine.layout import shared_layout
 from olapdb.errors import TooManyColumns, TooManyRowsOrBytes
 from olapdb.execute import ExecutionContext, estimator_of, run
@@ -38,9 +39,11 @@ from olapdb.types import DataType
 if TYPE_CHECKING:
     from olapdb.formats import registry
     from olapdb.sql import format as sql_format
+    from olapdb.statements.query import syntax_limits
 else:
     registry = LazyModule("olapdb.formats.registry")
     sql_format = LazyModule("olapdb.sql.format")
+    syntax_limits = LazyModule("olapdb.statements.query.syntax_limits")
 
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
@@ -154,6 +157,8 @@ def _plan_as_written(
         plan: Plan | None = context.engine.plans.get(key)
         if plan is not None and _is_current(plan, snapshot):
             return plan, key
+    if not context.settings.changed.keys().isdisjoint(SYNTAX_LIMITS):
+        syntax_limits.check_syntax(query, context.text, context.settings)
     plan = bind_query(query, replace(context.scope(snapshot), refuses_columns=True))
     # A Python function that is called by its name may be replaced.
     cacheable = (
