@@ -13,15 +13,17 @@ from olapdb.functions.arrays.ordering import reverse_lists
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_kernel, text_rule
-from olapdb.types import STRING, Array, DataType, FixedString
+from olapdb.types import STRING, Array, DataType, FixedString, Tuple
 
 
 def _reverse_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Return the type of an Array, FixedString for a FixedString, else String; raise
-    IllegalTypeOfArgument for others."""
-    scalar.require(name, types, (*TEXT_TYPES, Array), "a String or Array")
+    """Return the type of an Array, a Tuple's with its elements reversed, FixedString for a
+    FixedString, else String; raise IllegalTypeOfArgument for others."""
+    scalar.require(name, types, (*TEXT_TYPES, Array, Tuple), "a String, Array or Tuple")
+    if isinstance(types[0], Tuple):
+        return Tuple(types[0].elements[::-1], types[0].names[::-1])
     return types[0] if isinstance(types[0], Array) else _same_length_type(types[0])
 
 
@@ -53,9 +55,12 @@ def _same_length(kernel: scalar.Kernel) -> scalar.Kernel:
 
 
 def _reverse(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    """Reverse the bytes of strings, or the elements of arrays."""
+    """Reverse the bytes of strings, or the elements of arrays and tuples."""
     if isinstance(call.types[0], Array):
         return reverse_lists(arrays[0])
+    if isinstance(call.types[0], Tuple):
+        fields = columns.struct_fields(arrays[0])[::-1]
+        return columns.structs_from(fields, call.result.arrow, rows=len(arrays[0]))
     offsets, data = columns.bytes_of(columns.binary(arrays[0]))
     owners = columns.parents_of(offsets)
     order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(data))
