@@ -149,6 +149,7 @@ NAMES = {
     ),
     "introspection.error_names": ("errorCodeToName "),
     "introspection.part_names": ("isMergeTreePartCoveredBy mergeTreePartInfo "),
+    "introspection.predictions": ("evalMLMethod "),
     "introspection.running": (
         "neighbor runningAccumulate runningConcurrency runningDifference "
         "runningDifferenceStartingWithFirstValue "

@@ -9,8 +9,7 @@ _AI = "it asks a language model over the network"
 _REASONS = {
     _AI: """aiClassify aiEmbed aiExtract aiFilter aiGenerate aiRedact aiSimilarity aiTranslate
         AIClassify AIEmbed AIExtract AIFilter AIGenerate AIRedact AISimilarity AITranslate""",
-    "it needs models or files beside ClickHouse's server": """evalMLMethod
-        naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
+    "it needs models or files beside ClickHouse's server": """naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
     "this function of shapes is not there yet": """readWKB readWKT readWkb readWkt MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
     "there are no columns of the types JSON and Dynamic": """dynamicElement dynamicType
