@@ -11,7 +11,7 @@ _REASONS = {
         AIClassify AIEmbed AIExtract AIFilter AIGenerate AIRedact AISimilarity AITranslate""",
     "it needs models or files beside ClickHouse's server": """naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
-    "this function of shapes is not there yet": """readWKB readWKT readWkb readWkt MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
+    "this function of shapes is not there yet": """MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
     "there are no columns of the types JSON and Dynamic": """dynamicElement dynamicType
         isDynamicElementInSharedData JSONAllPaths JSONAllPathsWithTypes JSONAllValues
         JSONDynamicPaths JSONDynamicPathsWithTypes JSONSharedDataPaths JSONSharedDataPathsWithTypes""",
