@@ -488,6 +488,7 @@ NAMES = {
         "arrayLevenshteinDistance arrayLevenshteinDistanceWeighted arraySimilarity "
     ),
     "arrays.array_statistics": ("arrayAutocorrelation arrayNormalizedGini "),
+    "arrays.decomposition": ("seriesDecomposeSTL "),
     "arrays.outliers": ("seriesOutliersDetectTukey "),
     "json.extract": (
         "JSONExtract JSONExtractArrayRaw JSONExtractArrayRawCaseInsensitive JSONExtractBool "
