@@ -27,7 +27,7 @@ from olapdb.types import FLOAT64, Array, Boolean, DataType, Float, Integer, plai
 
 REGRESSIONS = ("stochasticLinearRegression", "stochasticLogisticRegression")
 _METHODS = ("SGD", "Momentum", "Nesterov", "Adam")
-_DEFAULTS = (1.0, 0.5, 15.0, "Adam")
+_DEFAULTS: tuple[object, ...] = (1.0, 0.5, 15.0, "Adam")
 
 
 class _Updater:
@@ -133,7 +133,8 @@ def stochastic_regression(
     for data_type in types:
         if not isinstance(plain(data_type), Integer | Float | Boolean):
             raise illegal_argument(name, data_type, "a number")
-    rate, penalty, batch, method = (*parameters, *_DEFAULTS[len(parameters) :])
+    given: list[object] = [*parameters, *_DEFAULTS[len(parameters) :]]
+    rate, penalty, batch, method = given
     if not isinstance(method, str):
         raise BadGet(f"The method of {name} is a text, one of {', '.join(_METHODS)}.")
     if method not in _METHODS:

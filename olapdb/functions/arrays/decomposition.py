@@ -89,7 +89,7 @@ def _loess(values: np.ndarray, length: int, *, line: bool) -> np.ndarray:
         first[-1] = first[-2]
     found = _estimates(values, fitted + 1, first, width, length, line=line)
     found = np.where(np.isnan(found) & ~np.isnan(values[fitted]), values[fitted], found)
-    return np.interp(np.arange(count), fitted, found).astype(_Single)
+    return np.asarray(np.interp(np.arange(count), fitted, found).astype(_Single))
 
 
 def _seasons(values: np.ndarray, period: int, length: int) -> np.ndarray:
