@@ -67,7 +67,7 @@ def _folded_form(text: str) -> str:
 def _initials(text: str) -> str:
     """Return the text with each word in lower case but its first letter; words are made of letters
     and digits."""
-    return re.sub(r"[^\W_]+", lambda m: m.group(0)[:1].upper() + m.group(0)[1:].lower(), text)
+    return re.sub(r"[^\W_]+", lambda m: m.group(0)[:1].upper() + m.group(0)[1:].replace("Σ", "σ").lower(), text)
 
 
 _SOUNDEX = dict(zip("BFPVCGJKQSXZDTLMNR", "111122222222334556"))

@@ -79,7 +79,7 @@ _CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
         ("visibleWidth", "levenshteinDistanceUTF8", "jaroSimilarity", "jaroWinklerSimilarity"),
     ),
     (5, _any, ("countMatches", "countMatchesCaseInsensitive", "compareSubstrings")),
-    (5, _any, ("regexpQuoteMeta", "bitmaskToList")),
+    (5, _any, ("regexpQuoteMeta", "bitmaskToList", "upperUTF8", "lowerUTF8")),
     (5, _of_types(Float), ("roundToExp2", "roundDown", "arrayRemove")),
     (5, _of_types(Date32, DateTime64), ("toYearNumSinceEpoch", "toMonthNumSinceEpoch")),
     (5, _of_types(Date32, DateTime64), ("dateDiff",)),
