@@ -66,8 +66,14 @@ def _folded_form(text: str) -> str:
 
 def _initials(text: str) -> str:
     """Return the text with each word in lower case but its first letter; words are made of letters
-    and digits."""
-    return re.sub(r"[^\W_]+", lambda m: m.group(0)[:1].upper() + m.group(0)[1:].replace("Σ", "σ").lower(), text)
+    and digits. A sigma at a word's end is as any other."""
+
+    def cased(match: re.Match[str]) -> str:
+        """Return a word with its first letter as a capital."""
+        word = match.group(0)
+        return word[:1].upper() + word[1:].replace("Σ", "σ").lower()
+
+    return re.sub(r"[^\W_]+", cased, text)
 
 
 _SOUNDEX = dict(zip("BFPVCGJKQSXZDTLMNR", "111122222222334556"))
