@@ -15,6 +15,7 @@ from olapdb.errors import (
     DataError,
     Error,
     IllegalTypeOfArgument,
+    IncorrectElementOfSet,
     NumberOfColumnsDoesntMatch,
     TypeMismatch,
     UnknownElementOfEnum,
@@ -84,11 +85,13 @@ def _elements(
     if (
         isinstance(right, sql.TupleLiteral)
         and len(right.elements) == 1
-        and isinstance(right.elements[0], sql.Function)
-        and right.elements[0].name == "tuple"
         and not isinstance(types.plain(argument.type), types.Tuple)
     ):
-        right = sql.TupleLiteral(right.elements[0].arguments, position=right.position)
+        (whole,) = right.elements
+        if isinstance(whole, sql.Function) and whole.name == "tuple":
+            right = sql.TupleLiteral(whole.arguments, position=right.position)
+        elif isinstance(whole, sql.TupleLiteral):
+            right = whole
     right = _without_parentheses(argument, right)
     if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
         elements = binder.bind_all(right.elements)
@@ -128,9 +131,18 @@ def _without_parentheses(argument: Expression, right: sql.Expression) -> sql.Exp
 
 
 def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:
-    """Return whether a list in parentheses is one tuple to compare with a tuple."""
+    """Return whether a list in parentheses is one tuple to compare with a tuple.
+
+    Raises IllegalTypeOfArgument for one number."""
     has_tuples = any(isinstance(types.plain(e.type), types.Tuple) for e in elements)
-    return isinstance(types.plain(argument.type), types.Tuple) and not has_tuples
+    if not isinstance(types.plain(argument.type), types.Tuple) or has_tuples:
+        return False
+    if len(elements) == 1 and types.is_number(types.plain(elements[0].type)):
+        raise IllegalTypeOfArgument(
+            f"IN compares a {argument.type} with a {elements[0].type}, which is no tuple.",
+            hint="A tuple of one element is tuple(x).",
+        )
+    return True
 
 
 def _result_type(arguments: Sequence[Expression]) -> types.DataType:
@@ -307,6 +319,8 @@ def _convert(
         return _convert_tuple(element, source, target, environment)
     if isinstance(source, types.Nothing) or isinstance(target, types.Nothing):
         return None
+    if isinstance(source, types.Tuple) and types.is_number(target):
+        raise IllegalTypeOfArgument(f"IN compares a {target} with a {source}.")
     if isinstance(target, types.String) and isinstance(source, types.FixedString):
         return text(single(element.value))[0]
     if (
@@ -348,9 +362,11 @@ def _convert_tuple(
 ) -> pa.Scalar | None:
     """Return a constant tuple as the left side's type, None if an element is NULL or no match.
 
-    Raises NumberOfColumnsDoesntMatch for tuples of different lengths."""
+    Raises IncorrectElementOfSet for tuples of different lengths, TypeMismatch where the left side's
+    has one element."""
     if len(source.elements) != len(target.elements):
-        raise NumberOfColumnsDoesntMatch(
+        wrong = TypeMismatch if len(target.elements) == 1 else IncorrectElementOfSet
+        raise wrong(
             f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
         )
     parts: list[pa.Array] = []

@@ -105,7 +105,8 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
     if len(set(argument.arguments)) < len(argument.arguments):
         raise errors.BadArguments("The arguments of a lambda need different names.")
     unpacked = _names_elements(argument, parameter_types)
-    names = ("",) if unpacked else argument.arguments
+    as_pair = of_maps and len(argument.arguments) == 1 and len(parameter_types) == 2
+    names = ("",) if unpacked else ("k", "v") if as_pair else argument.arguments
     if len(names) != len(parameter_types):
         raise errors.IllegalTypeOfArgument(
             f"The lambda of function {node.name} takes {len(parameter_types)} argument(s) here, it has"
@@ -121,6 +122,9 @@ def bind_lambda_function(binder: Binder, node: sql.Function, argument: sql.Lambd
             binder.call("tupleElement", (parameters[0], constants.unsigned_byte(at)))
             for at in range(1, len(argument.arguments) + 1)
         ]
+    elif as_pair:  # `p -> p.2` takes a pair of a map as a tuple
+        pair = Tuple(tuple(p.type for p in parameters), ("keys", "values"))
+        values = [binder.cast(binder.call("tuple", parameters), pair)]
     scope = dict(zip(argument.arguments, values, strict=True))
     with binder.lambdas.within(scope), binder.without_unnesting():
         body = binder.bind(argument.body)
@@ -142,7 +146,7 @@ def _no_lambda_function(name: str) -> errors.Error:
         )
     if registry.find(name) is None:
         return errors.UnknownFunction(f"Function with name {name} does not exist.")
-    return errors.BadArguments(f"Function {name} does not take a lambda.")
+    return errors.IllegalTypeOfArgument(f"Function {name} does not take a lambda.")
 
 
 def _names_elements(argument: sql.Lambda, parameter_types: Sequence[object]) -> bool:

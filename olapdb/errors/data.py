@@ -113,6 +113,10 @@ class UnequalMappedArrays(DataError, name="BAD_ARGUMENTS", code=36):
     """Arrays of keys and of values that differ in length."""
 
 
+class IncorrectElementOfSet(DataError, name="INCORRECT_ELEMENT_OF_SET", code=124):
+    """A tuple right of IN with another number of elements than the one on the left."""
+
+
 class TypeMismatch(DataError, name="TYPE_MISMATCH", code=53):
     """A value or column of a type that its use does not allow (a final value for a state)."""
 

@@ -111,12 +111,12 @@ NAMES = {
     "numeric.map_grids": ("MGRSToGeo UTMToGeo geoToMGRS geoToUTM "),
     "numeric.well_known_binary": (
         "ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB "
-        "ST_PolyFromWKB WKB readWKBLineString readWKBMultiLineString readWKBMultiPoint "
-        "readWKBMultiPolygon readWKBPoint readWKBPolygon wkb "
+        "ST_PolyFromWKB WKB readWKB readWKBLineString readWKBMultiLineString "
+        "readWKBMultiPoint readWKBMultiPolygon readWKBPoint readWKBPolygon readWkb wkb "
     ),
     "numeric.well_known_text": (
-        "WKT readWKTLineString readWKTMultiLineString readWKTMultiPoint readWKTMultiPolygon "
-        "readWKTPoint readWKTPolygon readWKTRing wkt "
+        "WKT readWKT readWKTLineString readWKTMultiLineString readWKTMultiPoint "
+        "readWKTMultiPolygon readWKTPoint readWKTPolygon readWKTRing readWkt wkt "
     ),
     "numeric.samples": (
         "minSampleSizeContinous minSampleSizeContinuous minSampleSizeConversion proportionsZTest "
@@ -149,6 +149,7 @@ NAMES = {
     ),
     "introspection.error_names": ("errorCodeToName "),
     "introspection.part_names": ("isMergeTreePartCoveredBy mergeTreePartInfo "),
+    "introspection.predictions": ("evalMLMethod "),
     "introspection.running": (
         "neighbor runningAccumulate runningConcurrency runningDifference "
         "runningDifferenceStartingWithFirstValue "
@@ -487,6 +488,7 @@ NAMES = {
         "arrayLevenshteinDistance arrayLevenshteinDistanceWeighted arraySimilarity "
     ),
     "arrays.array_statistics": ("arrayAutocorrelation arrayNormalizedGini "),
+    "arrays.decomposition": ("seriesDecomposeSTL "),
     "arrays.outliers": ("seriesOutliersDetectTukey "),
     "json.extract": (
         "JSONExtract JSONExtractArrayRaw JSONExtractArrayRawCaseInsensitive JSONExtractBool "

@@ -9,10 +9,9 @@ _AI = "it asks a language model over the network"
 _REASONS = {
     _AI: """aiClassify aiEmbed aiExtract aiFilter aiGenerate aiRedact aiSimilarity aiTranslate
         AIClassify AIEmbed AIExtract AIFilter AIGenerate AIRedact AISimilarity AITranslate""",
-    "it needs models or files beside ClickHouse's server": """evalMLMethod
-        naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
+    "it needs models or files beside ClickHouse's server": """naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
-    "this function of shapes is not there yet": """readWKB readWKT readWkb readWkt MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
+    "this function of shapes is not there yet": """MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
     "there is no type QBit": """cosineDistanceTransposed cosineDistanceTransposedQuantized
         dotProductTransposed dotProductTransposedQuantized L2DistanceTransposed
         L2DistanceTransposedQuantized distanceCosineTransposed distanceL2Transposed
@@ -36,7 +35,7 @@ _REASONS = {
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
         structureToCapnProtoSchema structureToProtobufSchema""",
-    "it is not there yet": """partitionId partitionID seriesDecomposeSTL
+    "it is not there yet": """partitionId partitionID
         inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
         globalNullInIgnoreSet globalNotNullInIgnoreSet""",

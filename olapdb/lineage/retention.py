@@ -318,15 +318,18 @@ def retained_record(
     )
 
 
+_OTHER_DEFINITIONS = frozenset(
+    ("DIMENSION CHANGE", "FUNCTION CHANGED", "MODIFY QUERY", "UPDATE", "UPSTREAM REBUILD")
+)
+"""Causes after which a view computes other rows from the same source rows."""
+
+
 def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
     """Return whether the target may hold rows of another definition of the view, or of another
     state of a dimension. Running the view does not show then which keys the source rows reached."""
     if view.unprovable and view.dimension_ids:
         return True
-    return any(
-        one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE", "UPSTREAM REBUILD")
-        for one in snapshot.invalidations(view.id)
-    )
+    return any(one.cause in _OTHER_DEFINITIONS for one in snapshot.invalidations(view.id))
 
 
 def frozen_verdict(

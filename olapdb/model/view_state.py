@@ -28,6 +28,7 @@ Cause: TypeAlias = Literal[
     "DROP DETACHED PARTITION",
     "QUARANTINE PART",
     "ALTER",
+    "FUNCTION CHANGED",
 ]
 """VIEW FAILED is not the cause of a stale slice but of a gap, see `olapdb.ingest.view_failure`."""
 

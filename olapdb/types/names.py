@@ -23,7 +23,7 @@ from olapdb.types.compound import (
 from olapdb.types.dynamic import Dynamic, Json
 from olapdb.types.dynamic_names import dynamic_of, json_of
 from olapdb.types.enums import enum_of
-from olapdb.types.named import GEOMETRIES, Nested
+from olapdb.types.named import GEOMETRIES, GEOMETRY, Nested
 from olapdb.types.scalars import (
     BOOL,
     DATE,
@@ -72,7 +72,7 @@ _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
     **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
     **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING, TIME)},
-    **{t.name: t for t in GEOMETRIES},
+    **{t.name: t for t in (*GEOMETRIES, GEOMETRY)},
     "Dynamic": Dynamic(),
     "JSON": Json(),
 }
@@ -87,7 +87,6 @@ _UNSUPPORTED = {
     "Object": "Write JSON, which keeps the type of each value.",
     "BFloat16": "Use Float32, which holds each of its values.",
     "QBit": "Use Array(Float32), which distances of vectors take.",
-    "Geometry": "Use Point, LineString, Ring, Polygon or one of their multiples.",
 }
 """Types of ClickHouse that olapdb does not have, and what to use instead."""
 

@@ -45,7 +45,12 @@ class Variant(DataType):
 
 
 def variant_of(alternatives: Sequence[DataType]) -> Variant:
-    """Return the Variant of these types, in any order; those of a Variant among them are its own."""
+    """Return the Variant of these types, in any order; those of a Variant among them are its own.
+
+    A Variant alone stays what it is."""
+    if alternatives and all(isinstance(t, Variant) and t == alternatives[0] for t in alternatives):
+        assert isinstance(alternatives[0], Variant)
+        return alternatives[0]
     flat: dict[str, DataType] = {}
     for alternative in alternatives:
         inner = alternative.alternatives if isinstance(alternative, Variant) else (alternative,)

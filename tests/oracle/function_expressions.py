@@ -980,7 +980,6 @@ KNOWN_DIFFERENCES = {
     "toStartOfDay(dt, 'Asia/Tokyo')": "before 1970 is clamped",
     "dateDiff('hour', ny, dt)": "instants of two zones are compared",
     "age('week', d, e)": "full weeks only",
-    "arrayElement(au, 0)": "index 0 gives the default as for a constant",
     "hasAll(an, [NULL])": "NULL is equal to NULL only",
     "substring(s)": "the error is the binder's",
 }

@@ -121,6 +121,8 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("corrMatrix", (), ("UInt8", "Bool")),
     ("exponentialMovingAverage", (5,), ("UInt8", "UInt8")),
     ("largestTriangleThreeBuckets", (4,), ("Int64", "UInt8")),
+    ("stochasticLinearRegression", (0.01, 0.1, 3, "Adam"), ("UInt8", "Bool")),
+    ("stochasticLogisticRegression", (0.01, 0.1, 3, "Nesterov"), ("Bool", "UInt8")),
     ("quantileBFloat16", (0.3,), ("Int64",)),
     ("quantilesDD", (0.01, 0.3, 0.9), ("Int64",)),
     ("quantileGK", (10, 0.3), ("Decimal(38, 2)",)),

@@ -141,10 +141,15 @@ class Entropy(CountedValues):
     """entropy: Shannon's entropy of the distribution of the values, in bits."""
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        """Return the entropy of each group, Float64; 0 for an empty group."""
-        offsets, weights = columns.elements_of(columns.struct_fields(states)[1])
+        """Return the entropy of each group, Float64; 0 for an empty group. NaN does not count."""
+        fields = columns.struct_fields(states)
+        offsets, weights = columns.elements_of(fields[1])
         numbers = columns.numpy_values(weights).astype(np.float64)
         owners = np.repeat(np.arange(len(states)), np.diff(offsets))
+        _, counted = columns.elements_of(fields[0])
+        if pa.types.is_floating(counted.type):
+            is_number = ~np.isnan(columns.numpy_values(counted))
+            numbers, owners = numbers[is_number], owners[is_number]
         totals = np.bincount(owners, numbers, len(states))
         shares = numbers / totals[owners]
         entropies = np.bincount(owners, -shares * np.log2(shares), len(states))

@@ -39,6 +39,7 @@ _on_grid = deferred("time_series.on_grid")
 _samples = deferred("time_series.samples")
 _analysis_of_variance = deferred("variance_tests.analysis_of_variance")
 _one_sample_test = deferred("variance_tests.one_sample_test")
+_stochastic_regression = deferred("stochastic.stochastic_regression")
 
 DEPENDENCES = ("cramersV", "cramersVBiasCorrected", "contingency", "theilsU")
 MATRICES = ("covarPopMatrix", "covarSampMatrix", "corrMatrix")
@@ -89,6 +90,9 @@ FAMILIES: Mapping[str, ResolveAggregate] = MappingProxyType(
         "categoricalInformationValue": _information_value,
         "analysisOfVariance": _analysis_of_variance,
         "studentTTestOneSample": _one_sample_test,
+        **dict.fromkeys(
+            ("stochasticLinearRegression", "stochasticLogisticRegression"), _stochastic_regression
+        ),
         "boundingRatio": _bounding_ratio,
         "deltaSumTimestamp": _delta_sum_timestamp,
         "singleValueOrNull": _single_value,

@@ -131,10 +131,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
             ("aggThrow", "nothing", "nothingNull", "nothingUInt64"),
             "it serves ClickHouse's own tests and plans",
         ),
-        **dict.fromkeys(
-            ("stochasticLinearRegression", "stochasticLogisticRegression"),
-            "its weights depend on the order of the rows and the cut into blocks",
-        ),
         "flameGraph": "it reads addresses of ClickHouse's own code",
         "estimateCompressionRatio": "it measures ClickHouse's own codecs",
         **dict.fromkeys(

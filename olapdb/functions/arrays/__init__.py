@@ -29,6 +29,7 @@ MODULES = (
     "numeric_vectors",
     "array_edits",
     "array_statistics",
+    "decomposition",
     "outliers",
 )
 """The modules with `DEFINITIONS`, in their order."""

@@ -16,7 +16,18 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import map_parts
 from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type, common_type_or_variant
 from olapdb.lazy import LazyModule
-from olapdb.types import NOTHING, Array, DataType, Map, Nothing, Tuple, Variant, is_nullable, plain
+from olapdb.types import (
+    NOTHING,
+    Array,
+    DataType,
+    Map,
+    Nothing,
+    Nullable,
+    Tuple,
+    Variant,
+    is_nullable,
+    plain,
+)
 from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
@@ -76,9 +87,12 @@ def _cast_to(
 
 def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve array(…): values become the elements of one array, in their common type
-    or a Variant."""
+    or a Variant. Raises NoCommonType for arrays that have none."""
     types = [a.type for a in arguments]
-    inner = common_type_or_variant(types) if types else NOTHING
+    if any(isinstance(plain(t), Array) for t in types):
+        inner = common_type(types)  # an array beside others makes no Variant
+    else:
+        inner = common_type_or_variant(types) if types else NOTHING
     return _casting_call(
         Array(inner),
         lambda cast_arguments, rows: interleave_lists(cast_arguments, rows, inner),
@@ -101,16 +115,15 @@ def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve map(key, value, …): keys and values take their common types, values
-    else a Variant; a Nullable key is
-    refused.
+    """Resolve map(key, value, …): keys and values take their common types, else a Variant; a
+    Nullable key is refused.
     """
     if len(arguments) % 2:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]
-    key_type = common_type([a.type for a in keys]) if keys else NOTHING
+    key_type = common_type_or_variant([a.type for a in keys]) if keys else NOTHING
     value_type = common_type_or_variant([a.type for a in values]) if values else NOTHING
-    if keys and is_nullable(key_type):
+    if any(is_nullable(a.type) for a in keys):
         raise BadArguments(
             f"Map cannot have a key of type {key_type}.", hint="Use ifNull or assumeNotNull on it."
         )
@@ -159,7 +172,7 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     keys, values = types
     assert isinstance(keys, Array)
     assert isinstance(values, Array)
-    result = Map(keys.inner, values.inner)
+    result = Map(keys.inner.inner if isinstance(keys.inner, Nullable) else keys.inner, values.inner)
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Build maps; raise SizesOfArraysDoNotMatch if any row's arrays differ in size."""
@@ -168,6 +181,8 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
         if not np.array_equal(key_offsets, value_offsets):
             raise SizesOfArraysDoNotMatch(f"The arrays of {name} have different sizes.")
+        if key.null_count:
+            raise BadArguments(f"A key of {name} is NULL: a map has no such keys.")
         return columns.maps_from(key_offsets, key, value, result.arrow)
 
     return scalar.standard_call(name, arguments, result, kernel)

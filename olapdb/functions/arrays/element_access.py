@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments
+from olapdb.errors import ArgumentOutOfBound, BadArguments, ZeroIndex
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
@@ -44,6 +44,8 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return _elements_at(name, arguments)
     scalar.require(name, [index_type], Integer, "an integer index")
     assert isinstance(container, Array)
+    if arguments[0].constant is None:
+        _refuse_place_zero(name, arguments[1])
     inner = container.inner if not isinstance(container.inner, Nothing) else make_nullable(NOTHING)
     if isinstance(inner, Array) and any(is_nullable(a.type) for a in arguments):
         raise scalar.illegal(name, arguments[0].type, "an Array without NULLs")
@@ -62,6 +64,12 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.standard_call(name, arguments, inner, kernel)
 
 
+def _refuse_place_zero(name: str, index: Argument) -> None:
+    """Raise ZeroIndex if the index is the constant 0; an index of 0 in a column gives a default."""
+    if index.constant is not None and index.constant.is_valid and index.constant.as_py() == 0:
+        raise ZeroIndex(f"Array indices are 1-based: {name} has no element 0.")
+
+
 def _element_or_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve arrayElementOrNull: as arrayElement, but NULL outside the array, or for an absent key."""
     container = plain(arguments[0].type)
@@ -72,7 +80,7 @@ def _element_or_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     else:
         raise scalar.illegal(name, container, "an Array or Map")
     whole = wider
-    inner = _array_element(name, [Argument(whole), arguments[1]])
+    inner = _array_element(name, [Argument(whole), Argument(arguments[1].type)])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Make the elements Nullable, and take the element."""

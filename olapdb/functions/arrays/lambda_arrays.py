@@ -32,8 +32,8 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, filter_elements
 from olapdb.functions.registry import resolve_scalar
-from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, TypeRule, define
-from olapdb.types import UINT8, UINT32, Array, DataType, Map, Tuple, make_nullable, plain
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, TypeRule, define, illegal
+from olapdb.types import UINT8, UINT32, Array, DataType, Map, Nothing, Tuple, make_nullable, plain
 from olapdb.types.arrow_values import from_numpy
 
 
@@ -345,6 +345,8 @@ def _condition_rule(result: DataType) -> TypeRule:
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         """Return `result`; raise IllegalTypeOfArgument unless the elements are conditions."""
+        if isinstance(element_type(name, types[0]), Nothing):
+            raise illegal(name, types[0], "an Array of conditions")
         require_condition(name, element_type(name, types[0]))
         return result
 

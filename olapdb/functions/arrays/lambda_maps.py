@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import BadArguments, IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
 from olapdb.functions.arrays.lambda_conditions import (
     ListKernel,
     all_true,
@@ -27,13 +27,15 @@ from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.nested import count_marked, map_parts
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal
-from olapdb.types import UINT8, DataType, Map, Tuple, is_nullable, plain
+from olapdb.types import NOTHING, UINT8, DataType, Map, Tuple, is_nullable, plain
 
 
 def _map_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
     """Return the types of the lambda's parameters: the map's key and value.
 
     Raises NumberOfArgumentsDoesntMatch."""
+    if not types:
+        raise IllegalTypeOfArgument(f"Function {name} takes a lambda and a Map.")
     if len(types) != 1:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and one Map.")
     container = plain(types[0])
@@ -80,8 +82,10 @@ def _map_condition_type(name: str, body: DataType, container: Map) -> DataType:
 def _map_apply_type(name: str, body: DataType) -> Map:
     """Return the map type of mapApply, whose lambda must give tuples of a key and a value.
 
-    Raises BadArguments."""
+    The elements of map() are Nothing. Raises BadArguments."""
     pair = plain(body)
+    if isinstance(pair, Tuple) and pair.elements == (NOTHING, NOTHING):
+        return Map(NOTHING, NOTHING)
     if not isinstance(pair, Tuple) or len(pair.elements) != 2 or is_nullable(pair.elements[0]):
         raise BadArguments(
             f"The lambda of function {name} must give a tuple of a key and a value, not {body}.",

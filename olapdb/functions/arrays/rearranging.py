@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments, SizesOfArraysDoNotMatch
 from olapdb.functions import scalar
@@ -26,8 +27,10 @@ from olapdb.types import (
     UINT64,
     Array,
     DataType,
+    Float,
     Integer,
     Nothing,
+    is_number,
     make_nullable,
     plain,
 )
@@ -70,7 +73,13 @@ def _shift(*, left: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         """Resolve (array, places[, filler]): free places get the filler or the type's default."""
         own = plain_lc(element_type(name, arguments[0].type))
         scalar.require(name, [plain(arguments[1].type)], Integer, "an integer")
-        inner = common_type([own, plain_lc(arguments[2].type)]) if len(arguments) > 2 else own
+        inner = own
+        if len(arguments) > 2:
+            filled = plain_lc(arguments[2].type)
+            kinds = {isinstance(kind, Integer) for kind in (plain(own), plain(filled))}
+            if is_number(own) != is_number(filled) or len(kinds) > 1:
+                raise scalar.illegal(name, arguments[2].type, f"a filler of type {own}")
+            inner = common_type([own, filled])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Shift the elements of each array; free places get the third argument, or the default."""
@@ -322,8 +331,12 @@ def _remove(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             columns.single(cast_column(v, t, shared, environment, strict=False))
             for v, t in ((elements, inner), (wanted, value_type))
         ]
+        if isinstance(plain(shared), Float):  # 0 equals -0, a NaN nothing
+            both = [pc.add(values, pa.scalar(0.0, values.type)) for values in both]
         codes = ranks_with_null(pa.concat_arrays(both))
         keep = codes[: len(elements)] != codes[len(elements) :][columns.parents_of(offsets)]
+        if isinstance(plain(shared), Float):
+            keep |= np.asarray(pc.is_nan(both[0]).fill_null(False))
         kept = filter_elements(offsets, elements, keep)
         return kept[0] if constant else kept
 

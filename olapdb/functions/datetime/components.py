@@ -307,11 +307,13 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _part("toRelativeQuarterNum", UINT32, _civil(lambda c: c[0] * 4 + (c[1] - 1) // 3)),
     _part("toRelativeMonthNum", UINT32, _civil(lambda c: c[0] * 12 + c[1])),
     _part("toRelativeWeekNum", UINT32, lambda s: (s // calendar.DAY + 3) // 7),
-    _part("toYearNumSinceEpoch", UINT16, _civil(lambda c: c[0] - 1970), monotonic=True),
+    _part(
+        "toYearNumSinceEpoch", UINT16, _civil(lambda c: np.maximum(c[0] - 1970, 0)), monotonic=True
+    ),
     _part(
         "toMonthNumSinceEpoch",
         UINT32,
-        _civil(lambda c: (c[0] - 1970) * 12 + c[1] - 1),
+        _civil(lambda c: np.maximum((c[0] - 1970) * 12 + c[1] - 1, 0)),
         monotonic=True,
     ),
     _part("toDaysInMonth", UINT8, _days_in_month),

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, TooManyArguments
+from olapdb.errors import ArgumentOutOfBound, DecimalOverflow, TooManyArguments
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import clocks, parse_timestamps, temporal
@@ -53,6 +53,7 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         elif isinstance(source, Integer | Float | Decimal):
             return cast_column(array, source, UINT32, call.environment, strict=False)
         else:
+            _require_unix_seconds(array, source)
             array = temporal.to_time(array, source, DATETIME, call.environment.zone)
         return columns.from_values(columns.numpy_values(array), pa.uint32())
 
@@ -65,6 +66,25 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     # Texts are sorted bytewise, and numbers wrap.
     monotonic = isinstance(plain(arguments[0].type), (*DATES, Time, Time64))
     return scalar.standard_call(name, arguments, rule, kernel, monotonic=monotonic)
+
+
+def _require_unix_seconds(array: pa.Array, source: DataType) -> None:
+    """Raise DecimalOverflow if a DateTime64 lies outside of the 32 bits of toUnixTimestamp."""
+    if not isinstance(source, DateTime64):
+        return
+    ticks = columns.numpy_values(array)
+    per_second = calendar.ticks_per_second(source)
+    last = (calendar.DATETIME_MAX + 1) * per_second
+    outside = (ticks <= -per_second) | (ticks >= last)
+    valid = columns.validity(array)
+    if valid is not None:
+        outside &= valid
+    if outside.any():
+        raise DecimalOverflow(
+            "Convert overflow: a time before 1970 or after 2106-02-07 06:28:15 UTC has no Unix"
+            " timestamp of 32 bits.",
+            hint="toUnixTimestamp64Second takes all times.",
+        ).at_row(int(np.argmax(outside)))
 
 
 def _parsed(texts: pa.Array, environment: Environment, zone: str) -> pa.Array:
@@ -156,7 +176,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Resolve the call; now takes a zone, now64 a precision (3 if absent).
 
-        Raises BadArguments."""
+        Raises ArgumentOutOfBound."""
         result: DataType = DATE
         if kind == "localtime":
             result = Time()
@@ -167,7 +187,7 @@ def _clock_reader(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             digits = arguments[0].constant if arguments else None
             precision = digits.as_py() if digits is not None else 3
             if not isinstance(precision, int) or not 0 <= precision <= 9:
-                raise BadArguments(f"The precision of {name} is 0 to 9.")
+                raise ArgumentOutOfBound(f"The precision of {name} is 0 to 9.")
             zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
             result = DateTime64(precision, zone)
 
@@ -235,7 +255,7 @@ def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         )
     hour, minute, second = numbers[3:6]
     wall = np.where(in_range, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
-    seconds = calendar.utc_from_local(wall, calendar.zone_of(call.result, call.environment.zone))
+    seconds = calendar.utc_of_text(wall, calendar.zone_of(call.result, call.environment.zone))
     return columns.from_values(np.clip(seconds, 0, calendar.DATETIME_MAX), call.result.arrow)
 
 

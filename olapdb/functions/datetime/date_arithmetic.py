@@ -12,9 +12,11 @@ from olapdb.errors import DecimalOverflow, IllegalTypeOfArgument
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.casts import temporal
 from olapdb.functions.casts.numbers import decimals_from
+from olapdb.functions.composition import as_call, call, literal, parts_of
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.arrow_buffers import converted
 from olapdb.functions.numeric import numpy_arithmetic
+from olapdb.functions.registry import resolve_scalar
 from olapdb.functions.scalar import Invocation, Kernel, illegal, standard_call
 
 SUBSECOND = {"Millisecond": 3, "Microsecond": 6, "Nanosecond": 9}
@@ -37,6 +39,13 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
     sign = 1 if operation == "plus" else -1
     if isinstance(left, _TIMED) and isinstance(right, _TIMED) and operation == "minus":
         return standard_call(name, arguments, _difference_type(name, left, right), _difference)
+    if {type(left), type(right)} == {types.String, types.Interval} and (
+        operation == "plus" or isinstance(right, types.Interval)
+    ):
+        text_first = isinstance(left, types.String)
+        text, interval = parts_of(arguments)[:: 1 if text_first else -1]
+        moment = call("toDateTime64", text, literal(3, types.UINT8))
+        return as_call(name, call(operation, moment, interval))
     if isinstance(left, types.Interval) and left == right:
         return standard_call(name, arguments, left, _intervals(sign))
     if isinstance(left, _TIMED) and isinstance(right, types.Interval):
@@ -59,9 +68,6 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 def _resolved(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Return the call of another function on the arguments."""
-    # imported at the call: the registry imports the modules that import this one
-    from olapdb.functions.registry import resolve_scalar
-
     return resolve_scalar(name, arguments)
 
 
@@ -265,9 +271,9 @@ def _days_moved(
     else:
         days = days + (_clipped(count) if stops else count) * DAYS[unit]
     if not stops:
-        return calendar.utc_from_local(days * calendar.DAY + clock, zone)
+        return calendar.utc_of_text(days * calendar.DAY + clock, zone)
     days = np.clip(days, *calendar.DATE32_RANGE)
-    moved = calendar.utc_from_local(days * calendar.DAY + clock, zone)
+    moved = calendar.utc_of_text(days * calendar.DAY + clock, zone)
     first, last = calendar.limits64(per_second)
     seconds = np.clip(moved, first // per_second, (last - per_second + 1) // per_second)
     return np.asarray(seconds * per_second + fraction)

@@ -95,7 +95,9 @@ def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
     if unit == "Day":
         return days
     if unit == "Week":
-        return (days + 3) // 7
+        # as in ClickHouse, whose division by 7 cuts towards the week of 1970-01-01
+        weeks = (days + 3) // 7
+        return weeks + ((weeks < 0) & (unit == "Week"))
     year, month, _ = calendar.civil_from_days(days)
     return np.asarray((year * 12 + month - 1) // date_arithmetic.MONTHS[unit])
 

@@ -77,7 +77,7 @@ def _times(
     hour, minute, second = (np.clip(part, -1_000, 1_000) for part in parts[3:6])
     wall = np.where(exists, days * calendar.DAY + hour * 3600 + minute * 60 + second, 0)
     low, high = calendar.SECONDS64_RANGE
-    return calendar.utc_from_local(np.clip(wall, low, high), calendar.zone_of(result, zone)), exists
+    return calendar.utc_of_text(np.clip(wall, low, high), calendar.zone_of(result, zone)), exists
 
 
 def _as_times(

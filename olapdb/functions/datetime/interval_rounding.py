@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, IllegalColumn
+from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalColumn
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.datetime import date_arithmetic
@@ -37,7 +37,7 @@ _DIGITS = {"Millisecond": 3, "Microsecond": 6, "Nanosecond": 9}
 def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve toStartOfInterval(t, INTERVAL n unit[, origin][, zone]) of a constant interval.
 
-    Raises BadArguments unless n is positive.
+    Raises ArgumentOutOfBound unless n is positive.
     """
     source, interval = plain(arguments[0].type), plain(arguments[1].type)
     scalar.require(name, [source], DATES, "a Date or DateTime")
@@ -45,7 +45,7 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise scalar.illegal(name, interval, "a constant INTERVAL")
     count = arguments[1].constant.as_py()
     if count <= 0:
-        raise BadArguments(f"The interval of {name} must be positive.")
+        raise ArgumentOutOfBound(f"The interval of {name} must be positive.")
     if len(arguments) > 2 and not isinstance(plain(arguments[2].type), String):
         return _from_origin(name, arguments, interval.unit, count)
     if len(arguments) > 3:

@@ -15,7 +15,7 @@ from olapdb.functions.datetime.components import date_rule, iso_week
 from olapdb.functions.datetime.parse_format import JODA_TOKEN
 from olapdb.functions.datetime.row_zones import by_row_zone
 from olapdb.functions.kernels import calendar, columns
-from olapdb.types import STRING
+from olapdb.types import STRING, DataType, Date, Date32
 
 _Number = Callable[[np.ndarray], np.ndarray]
 _HALF_DAY = 43_200
@@ -50,7 +50,6 @@ _NUMBERS: dict[str, _Number] = {
     "s": lambda s: s % 60,
 }
 """The letters that are numbers, padded with zeros to as many digits as the letter is repeated."""
-_YEARS = ("y", "Y", "x")
 
 
 def _token(name: str, piece: str) -> Callable[[np.ndarray], Column]:
@@ -74,12 +73,23 @@ def _token(name: str, piece: str) -> Callable[[np.ndarray], Column]:
     if letter not in _NUMBERS:
         raise NotSupportedError(
             f"{name} does not know the format {piece}.",
-            hint=f"It knows {' '.join(sorted((*_NUMBERS, 'a', 'E', 'G')))}.",
+            hint=f"It knows {' '.join(sorted((*_NUMBERS, 'a', 'E', 'G', 'S')))}.",
         )
     number = _NUMBERS[letter]
-    if letter in _YEARS and count == 2:
+    if letter in ("y", "Y") and count == 2:
         return lambda seconds: _padded(number(seconds) % 100, 2)
     return lambda seconds: _padded(number(seconds), count)
+
+
+def _fraction(array: pa.Array, data_type: DataType, digits: int) -> pa.Array:
+    """Return the first digits of the fractions of the seconds; those that the type lacks are 0."""
+    ticks = calendar.ticks_per_second(data_type)
+    fractions = columns.numpy_values(array).astype(np.int64) % ticks
+    if isinstance(data_type, Date | Date32):
+        fractions = np.zeros_like(fractions)
+    kept = min(digits, 9)
+    shown = fractions * (10**9 // ticks) // 10 ** (9 - kept)
+    return pc.utf8_rpad(_padded(shown, kept), width=digits, padding="0")
 
 
 def _strftime(seconds: np.ndarray, form: str) -> pa.Array:
@@ -99,14 +109,19 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     Raises NotSupportedError for an unknown letter, BadArguments for a quote that is not closed,
     IllegalColumn or IllegalTypeOfArgument unless the format is a constant text."""
     template = scalar.constant_text(name, arguments, 1, "the format")
-    tokens = [_token(name, match[0]) for match in JODA_TOKEN.finditer(template)]
+    pieces = [match[0] for match in JODA_TOKEN.finditer(template)]
+    tokens = [None if piece.startswith("S") else _token(name, piece) for piece in pieces]
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return each timestamp's text: the texts of the format's tokens, joined."""
         seconds = calendar.local_seconds(arrays[0], call.types[0], call.environment.zone, zone)
         start = pa.repeat(pa.scalar(""), len(seconds))
-        return pc.binary_join_element_wise(start, *(token(seconds) for token in tokens), "")
+        texts = [
+            _fraction(arrays[0], call.types[0], len(piece)) if token is None else token(seconds)
+            for token, piece in zip(tokens, pieces, strict=True)
+        ]
+        return pc.binary_join_element_wise(start, *texts, "")
 
     return scalar.standard_call(name, arguments, date_rule(STRING), kernel)
 

@@ -84,7 +84,8 @@ _MYSQL: dict[str, _Part | str] = {
     "F": "%Y-%m-%d",
     "T": "%H:%i:%s",
     "R": "%H:%i",
-    "D": "%m/%d/%y",
+    "D": "%m/%d/%~",
+    "~": _Part("short_year_of_2000", _TWO),
     "r": "%h:%i %p",
 }
 """The letters of MySQL's formats, as parts or as other letters."""

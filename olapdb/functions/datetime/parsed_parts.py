@@ -36,7 +36,7 @@ def ticks_of(
     if "offset" in parts:
         seconds = wall - parts["offset"]
     else:
-        seconds = calendar.utc_from_local(wall, calendar.zone_of(target, zone))
+        seconds = calendar.utc_of_text(wall, calendar.zone_of(target, zone))
     if isinstance(target, DateTime):
         return seconds, fine & known & (seconds >= 0) & (seconds <= calendar.DATETIME_MAX)
     ticks = calendar.ticks_per_second(target)
@@ -89,6 +89,8 @@ def _year(parts: dict[str, np.ndarray]) -> np.ndarray | None:
             year = numbers
         elif name in ("short_year", "short_week_year"):
             year = np.where(numbers >= 70, 1900 + numbers, 2000 + numbers)
+        elif name == "short_year_of_2000":  # of %D
+            year = 2000 + numbers
         elif name == "century":
             year = 100 * numbers
     return year

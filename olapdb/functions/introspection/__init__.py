@@ -10,6 +10,7 @@ MODULES = (
     "composed",
     "error_names",
     "part_names",
+    "predictions",
     "running",
     "server_facts",
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, IllegalTypeOfArgument, TooSlow
+from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalTypeOfArgument, TooSlow
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.scalar import ScalarDefinition, constant_integer, constant_zone, custom
@@ -86,6 +86,9 @@ def _sleep(*, each_row: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
         number = None if constant is None else constant.as_py()
         if not isinstance(plain(arguments[0].type), Integer | Float) or number is None:
             raise IllegalTypeOfArgument(f"{name} takes a constant number of seconds.")
+        if number < 0:
+            wrong = IllegalTypeOfArgument if isinstance(number, int) else BadArguments
+            raise wrong(f"{name} cannot wait {number} seconds: give a number from 0 on.")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             """Wait, then return 0 for all rows; a block without rows does not wait.

@@ -14,10 +14,11 @@ import pyarrow as pa
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.composition import Term, call, compose, literal
+from olapdb.functions.composition import compose
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.nested import map_parts
+from olapdb.functions.strings.visible_width import VISIBLE_WIDTH, character_count
 from olapdb.types import (
     STRING,
     UINT8,
@@ -207,25 +208,6 @@ def _block_size(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, UINT64, kernel, "row")
 
 
-def _characters(value: Term) -> Term:
-    """Return the number of characters of the value as text; NULL has 4."""
-    return call("lengthUTF8", call("ifNull", call("toString", value), literal("NULL", STRING)))
-
-
-_NARROW = (
-    r"[^\x{1100}-\x{115F}\x{2E80}-\x{303E}\x{3041}-\x{A4CF}\x{AC00}-\x{D7A3}\x{F900}-\x{FAFF}"
-    r"\x{FE30}-\x{FE6F}\x{FF00}-\x{FF60}\x{FFE0}-\x{FFE6}\x{1F300}-\x{1FAFF}\x{20000}-\x{3FFFD}]"
-)
-"""Characters that take one column; the others, of East Asia, take two."""
-
-
-def _visible_width(value: Term) -> Term:
-    """Return the columns that the value takes as text; NULL has 4."""
-    text = call("ifNull", call("toString", value), literal("NULL", STRING))
-    wide = call("replaceRegexpAll", text, literal(_NARROW, STRING), literal("", STRING))
-    return call("plus", call("lengthUTF8", text), call("lengthUTF8", wide))
-
-
 def _digits(value: decimal.Decimal, scale: int) -> int:
     """Return the digits of a decimal as an integer: its digits before and behind the point."""
     if not value:
@@ -273,8 +255,8 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("byteSize", _byte_size, count=(0, None)),
     scalar.custom("blockSize", _block_size, count=0),
     replace(
-        compose("visibleWidth", _visible_width, count=1),
-        by_settings=lambda changed: compose("visibleWidth", _characters, count=1).resolver,
+        VISIBLE_WIDTH,
+        by_settings=lambda changed: compose("visibleWidth", character_count, count=1).resolver,
     ),
     scalar.custom("countDigits", _count_digits),
 )

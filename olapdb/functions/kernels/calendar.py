@@ -173,7 +173,7 @@ def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
 
 
 def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Return UTC seconds of wall clock seconds parsed from text.
+    """Return UTC seconds of wall clock seconds that a text, parts or a move by days gave.
 
     As in ClickHouse a time that the clocks skip counts with the offset after the gap: it lies as
     long before the gap's end as it was written after its beginning. An ambiguous one is the earlier

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import (
     BadArguments,
+    IllegalColumn,
     IllegalTypeOfArgument,
     NoCommonType,
     NumberOfArgumentsDoesntMatch,
@@ -341,7 +342,11 @@ def _is_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve assumeNotNull: NULL becomes the type's default; ClickHouse leaves it undefined."""
+    """Resolve assumeNotNull: NULL becomes the type's default; ClickHouse leaves it undefined.
+
+    Raises IllegalColumn for the constant NULL, which has no type."""
+    if isinstance(plain(arguments[0].type), Nothing):
+        raise IllegalColumn(f"{name} of NULL has no value: NULL has no type.")
     result = without_null(arguments[0].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -525,7 +530,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         ),
         few=TooFewArguments,
     ),
-    custom("coalesce", _coalesce, count=(1, None), insensitive=True),
+    custom("coalesce", _coalesce, count=(0, None), insensitive=True),
     custom("ifNull", _coalesce, count=2, insensitive=True),
     custom("nullIf", _null_if, count=2, insensitive=True),
     custom("isNull", _is_null, insensitive=True),

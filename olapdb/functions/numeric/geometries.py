@@ -15,7 +15,8 @@ from olapdb.errors import BadArguments, IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
-from olapdb.types import FLOAT64, Array, DataType, Point, Shape, Tuple
+from olapdb.functions.variants.values import assembled
+from olapdb.types import FLOAT64, GEOMETRY, Array, DataType, Point, Shape, Tuple
 
 _AREA_POINTS_MIN = 4
 """Points of a ring that has an area: the last one closes it."""
@@ -38,6 +39,19 @@ def shape_of(data_type: DataType) -> str:
     if not is_point or depth > len(_LABELS):
         raise BadArguments(f"Unknown geometry type {data_type}.")
     return label or ("Point" if depth == 0 else _LABELS[depth - 1])
+
+
+def geometry_column(shapes: Sequence[tuple[DataType, object]]) -> pa.Array:
+    """Return (shape, value as Arrow takes it) as a column of Geometry."""
+    places = [GEOMETRY.alternatives.index(shape) for shape, _ in shapes]
+    values = {
+        place: pa.array(
+            [value for shape, value in shapes if shape == alternative], alternative.arrow
+        )
+        for place, alternative in enumerate(GEOMETRY.alternatives)
+        if place in places
+    }
+    return assembled(GEOMETRY, np.array(places, np.uint8), values)
 
 
 def _flat_area(x1: np.ndarray, y1: np.ndarray, x2: np.ndarray, y2: np.ndarray) -> np.ndarray:

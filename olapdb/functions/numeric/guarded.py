@@ -295,8 +295,9 @@ def _round_to_power(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array
         with np.errstate(divide="ignore", invalid="ignore"):
             powers = np.exp2(np.floor(np.log2(np.abs(numbers))))
         rounded = np.where(numbers == 0, 0, np.copysign(powers, numbers))
+        unlimited = np.where(np.isnan(numbers), np.inf, numbers)  # a NaN counts as infinite
         return columns.from_values(
-            np.where(np.isfinite(numbers), rounded, numbers), call.result.arrow
+            np.where(np.isfinite(numbers), rounded, unlimited), call.result.arrow
         )
     numbers = columns.numpy_values(arrays[0])
     sizes = np.maximum(numbers, 0).astype(np.uint64)
@@ -328,6 +329,8 @@ def _round_down(value: float, choices: list[float]) -> float:
     Raises BadArguments."""
     if not choices:
         raise BadArguments("The array of roundDown must not be empty.")
+    if value != value:
+        return value
     return max((c for c in choices if c <= value), default=min(choices))
 
 

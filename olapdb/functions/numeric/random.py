@@ -181,6 +181,12 @@ def _number(name: str, argument: Argument) -> float:
     value = None if argument.constant is None else argument.constant.as_py()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise IllegalTypeOfArgument(f"The parameters of {name} are constant numbers.")
+    kind = plain(argument.type)
+    if isinstance(kind, Integer) and kind.signed:
+        raise IllegalTypeOfArgument(
+            f"Illegal type {kind} of argument of function {name}: a Float64 or unsigned integer"
+            " expected."
+        )
     return float(value)
 
 

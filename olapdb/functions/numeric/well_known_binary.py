@@ -13,7 +13,9 @@ from olapdb.errors import BadArguments, CannotReadAllData, TooLargeArray
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
+from olapdb.functions.numeric.geometries import geometry_column
 from olapdb.types import (
+    GEOMETRY,
     LINE_STRING,
     MULTI_LINE_STRING,
     MULTI_POINT,
@@ -35,7 +37,8 @@ _CODES: dict[DataType, int] = {
     MULTI_POLYGON: 6,
 }
 """The number of each shape in the format."""
-_NAMES = {code: shape.name for shape, code in _CODES.items()}
+_SHAPES = {code: shape for shape, code in _CODES.items()}
+_NAMES = {code: shape.name for code, shape in _SHAPES.items()}
 _MEMBERS = {4: 1, 5: 2, 6: 3}
 """The number of the shapes that a Multi… has, by its own number."""
 _ALIASES = {
@@ -114,6 +117,23 @@ class _Reader:
                 )
             members.append(self.body(member_order, member))
         return members
+
+
+def _any_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return Geometry; raise IllegalTypeOfArgument for what is no text."""
+    scalar.require(name, types, (String, FixedString), "a String")
+    return GEOMETRY
+
+
+def _read_any(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the shapes of bytes; each distinct text of bytes is read once."""
+    encoded = columns.binary(arrays[0]).dictionary_encode()
+    shapes: list[tuple[DataType, object]] = []
+    for data in encoded.dictionary.to_pylist():
+        reader = _Reader(data)
+        order, code = reader.head()
+        shapes.append((_SHAPES[code], reader.body(order, code)))
+    return geometry_column(shapes).take(encoded.indices)
 
 
 def _read(name: str, data: bytes, shape: DataType) -> object:
@@ -208,5 +228,6 @@ def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(_reading(shape) for shape in _CODES),
+    scalar.define("readWKB", _any_rule, _read_any, aliases=("readWkb",), drops_dictionary=True),
     scalar.define("wkb", _write_rule, _write, aliases=("WKB",)),
 )

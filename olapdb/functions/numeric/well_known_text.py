@@ -9,14 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import CannotParse
+from olapdb.errors import BadArguments, CannotParse
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.by_value import text_of
-from olapdb.functions.numeric.geometries import shape_of
+from olapdb.functions.numeric.geometries import geometry_column, shape_of
 from olapdb.types import (
     GEOMETRIES,
+    GEOMETRY,
     LINE_STRING,
     MULTI_LINE_STRING,
     MULTI_POINT,
@@ -143,6 +144,35 @@ def _reading(shape: DataType) -> scalar.ScalarDefinition:
     return scalar.define(f"readWKT{shape.name}", rule, kernel, drops_dictionary=True)
 
 
+def _any_shape(text: str) -> tuple[DataType, object]:
+    """Return the type and the value of a text of any shape. Raises BadArguments and CannotParse."""
+    reader = _Reader(text)
+    for shape in (s for s in GEOMETRIES if s != RING):
+        if reader.take(_KEYWORDS[shape.name]):
+            return shape, _read(text, shape)
+    if reader.take("RING"):
+        raise reader.error("it should start with POLYGON")
+    raise BadArguments(
+        f"Incorrect WKT format value: {text!r}.",
+        hint=f"It begins with one of {', '.join(sorted(set(_KEYWORDS.values())))}.",
+    )
+
+
+def _any_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return Geometry; raise IllegalTypeOfArgument for what is no text."""
+    scalar.require(name, types, (String, FixedString), "a String")
+    return GEOMETRY
+
+
+def _read_any(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+    """Return the shapes of texts; each distinct text is read once."""
+    encoded = columns.binary(arrays[0]).dictionary_encode()
+    fields = POINT.arrow.field(0).name, POINT.arrow.field(1).name
+    read = [_any_shape(text_of(text)) for text in encoded.dictionary.to_pylist()]
+    shapes = geometry_column([(shape, _with_fields(value, fields)) for shape, value in read])
+    return shapes.take(encoded.indices)
+
+
 def _with_fields(value: object, fields: tuple[str, str]) -> object:
     """Return points as dictionaries of their fields, as Arrow takes them."""
     if isinstance(value, tuple):
@@ -225,5 +255,6 @@ def _write(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(_reading(shape) for shape in GEOMETRIES),
+    scalar.define("readWKT", _any_rule, _read_any, aliases=("readWkt",), drops_dictionary=True),
     scalar.define("wkt", _write_rule, _write, aliases=("WKT",)),
 )

@@ -212,7 +212,12 @@ def _mask_to_array(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
 def _mask_to_list(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the powers of two that make up each integer, joined by commas."""
     offsets, positions = _set_bits(arrays[0])
-    texts = pa.array([str(1 << bit) for bit in range(64)]).take(pa.array(positions))
+    kind = plain(call.types[0])
+    assert isinstance(kind, Integer)
+    powers = [1 << bit for bit in range(kind.bits)]
+    if kind.signed:
+        powers[-1] = -powers[-1]
+    texts = pa.array([str(power) for power in powers]).take(pa.array(positions))
     return pc.binary_join(columns.lists_from(offsets, texts), ",")
 
 
@@ -236,11 +241,11 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def _conv(value: bytes | int, from_base: int, to_base: int) -> bytes:
-    """Return a number's text in another base, as MySQL's CONV: an unsigned 64-bit number unless
-    `to_base` is negative; reading stops at the first character that is no digit.
+    """Return a number's text in another base, as MySQL's CONV: an unsigned 64-bit number;
+    reading stops at the first character that is no digit.
 
     Raises BadArguments."""
-    if not 2 <= abs(from_base) <= 36 or not 2 <= abs(to_base) <= 36:
+    if not 2 <= from_base <= 36 or not 2 <= to_base <= 36:
         raise BadArguments("The bases of conv are from 2 to 36.")
     text = str(value) if isinstance(value, int) else value.decode("utf-8", "replace")
     if not text:
@@ -250,14 +255,12 @@ def _conv(value: bytes | int, from_base: int, to_base: int) -> bytes:
     number = 0
     for character in text.lstrip("+-"):
         digit = _DIGITS.find(character)
-        if not 0 <= digit < abs(from_base):
+        if not 0 <= digit < from_base:
             break
-        number = number * abs(from_base) + digit
+        number = number * from_base + digit
     number = min(number, 2**64 - 1)
     number = (-number if negative else number) % 2**64
-    if to_base < 0 and number >= 2**63:
-        return b"-" + _in_base(2**64 - number, -to_base)
-    return _in_base(number, abs(to_base))
+    return _in_base(number, to_base)
 
 
 def _in_base(number: int, base: int) -> bytes:

@@ -180,7 +180,7 @@ def _reverse_pieces(text: bytes, separator: bytes = b".") -> bytes:
 
 def _quoted(value: bytes) -> bytes:
     """Return the text with a backslash before each character that a pattern would read."""
-    return re.sub(rb"([\\^$.\[\]|()?*+{\-:])", rb"\\\1", value).replace(b"\0", b"\\0")
+    return re.sub(rb"([\\^$.\[\]|()?*+{\-:])", rb"\\\1", value).replace(b"\0", b"\\\0")
 
 
 def _translated(text: str, source: str, target: str) -> str:

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 import pyarrow as pa
 
-from olapdb.errors import CannotCompileRegexp
+from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels.by_value import bytes_of_text, define_by_value, text_of
@@ -101,10 +101,18 @@ def _first_index(case: str, utf8: str) -> Callable[[bytes, list[bytes]], int]:
     return index
 
 
+def _pattern_of_set(text: bytes) -> re.Pattern[str]:
+    """Return a compiled pattern of several; raise BadArguments for an invalid one."""
+    try:
+        return pattern_of(text)
+    except CannotCompileRegexp as error:
+        raise BadArguments(error.message) from error
+
+
 def _matching(haystack: bytes, patterns: list[bytes]) -> list[int]:
     """Return the numbers, from 1, of the patterns that match, those that end first in front."""
     text = text_of(haystack)
-    found = [(pattern_of(p).search(text), at) for at, p in enumerate(patterns, 1)]
+    found = [(_pattern_of_set(p).search(text), at) for at, p in enumerate(patterns, 1)]
     ends = sorted((match.end(), at) for match, at in found if match is not None)
     return [at for _, at in ends]
 
@@ -114,8 +122,14 @@ def _count_matches(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
 
     def count(haystack: bytes, pattern: bytes) -> int:
         """Count the matches of one text."""
-        found = pattern_of(pattern, ignore_case).finditer(text_of(haystack))
-        return sum(match.end() > match.start() for match in found)
+        compiled, text = pattern_of(pattern, ignore_case), text_of(haystack)
+        if compiled.search("") is None:
+            return sum(match.end() > match.start() for match in compiled.finditer(text))
+        matches = at = 0
+        while at < len(text) and (match := compiled.search(text, at)) is not None:
+            matches += match.end() > match.start()
+            at = match.end() if match.end() > match.start() else at + 1
+        return matches
 
     return count
 
@@ -214,9 +228,9 @@ def _first_of(found: Callable[..., list[int]]) -> Callable[..., int]:
 
 
 def _any_match(texts: pa.Array, patterns: list[str]) -> pa.Array:
-    """Return whether any pattern matches each text. Raises CannotCompileRegexp for an invalid one."""
+    """Return whether any pattern matches each text. Raises BadArguments for an invalid one."""
     for pattern in patterns:
-        pattern_of(bytes_of_text(pattern))
+        _pattern_of_set(bytes_of_text(pattern))
     return any_match(texts, patterns)
 
 

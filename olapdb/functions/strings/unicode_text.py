@@ -66,8 +66,14 @@ def _folded_form(text: str) -> str:
 
 def _initials(text: str) -> str:
     """Return the text with each word in lower case but its first letter; words are made of letters
-    and digits."""
-    return re.sub(r"[^\W_]+", lambda m: m.group(0)[:1].upper() + m.group(0)[1:].lower(), text)
+    and digits. A sigma at a word's end is as any other."""
+
+    def cased(match: re.Match[str]) -> str:
+        """Return a word with its first letter as a capital."""
+        word = match.group(0)
+        return word[:1].upper() + word[1:].replace("Σ", "σ").lower()
+
+    return re.sub(r"[^\W_]+", cased, text)
 
 
 _SOUNDEX = dict(zip("BFPVCGJKQSXZDTLMNR", "111122222222334556"))
@@ -171,22 +177,28 @@ def _with_trailing(value: bytes, character: bytes) -> bytes:
     return value if not value or value.endswith(character) else value + character
 
 
+_SIGNED = bytes(byte ^ 0x80 for byte in range(256))
+
+
 def _compare(left: bytes, right: bytes, at_left: int, at_right: int, size: int) -> int:
     """Return -1, 0 or 1: how the pieces of `size` bytes compare at positions from 0.
 
-    Raises BadArguments."""
-    if min(at_left, at_right, size) < 0:
-        raise BadArguments("The offsets and the number of bytes of compareSubstrings are positive.")
-    first, second = left[at_left : at_left + size], right[at_right : at_right + size]
+    As in ClickHouse bytes are signed: those from 128 on come before all others."""
+    first, second = (
+        text[at : at + size].translate(_SIGNED) for text, at in ((left, at_left), (right, at_right))
+    )
     return (first > second) - (first < second)
 
 
 def _compare_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    """Return Int8; raise IllegalTypeOfArgument unless two texts and three integers."""
+    """Return Int8; raise IllegalTypeOfArgument unless two texts and three unsigned integers."""
     scalar.require(name, types[:2], TEXT_TYPES, "a String")
-    scalar.require(name, types[2:], Integer, "an integer")
+    scalar.require(name, types[2:], Integer, "an unsigned integer")
+    for kind in types[2:]:
+        if isinstance(kind, Integer) and kind.signed:
+            raise scalar.illegal(name, kind, "an unsigned integer")
     return Integer(8, True)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import (
+    BadArguments,
     CannotConvertType,
     DataError,
     IllegalTypeOfArgument,
@@ -21,12 +22,15 @@ from olapdb.errors import (
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.variants.casts import from_variant, place_for
 from olapdb.functions.variants.values import NO_ALTERNATIVE, in_rows, numbers_of, of_one
 from olapdb.types import (
+    FLOAT64,
     Array,
     DataType,
+    Geometry,
     Map,
     Nothing,
     Variant,
@@ -53,6 +57,9 @@ _WHOLE = frozenset(
     ]
 )
 """Functions that take a Variant as it is, or refuse it."""
+_MEASURES = ("areaCartesian", "areaSpherical", "perimeterCartesian", "perimeterSpherical")
+_AREAS = ("Ring", "Polygon", "MultiPolygon")
+"""The shapes that the measures of a Geometry know; of others, and of NULL, they are 0."""
 _NO_FORM = ("byteSize", "MD5", "MD4", "SHA", "BLAKE3", "CRC", "halfMD5", "ripeMD160")
 _UNFIT = (IllegalTypeOfArgument, TypeMismatch, CannotConvertType, NoCommonType)
 """Errors that say that a function is not for a type."""
@@ -79,20 +86,30 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
             hint="Give it toString(v), or one type: variantElement(v, 'Type').",
         )
     calls: list[ScalarCall | ProgrammingError | DataError] = []
+    measured = isinstance(variant, Geometry) and name in _MEASURES
     for alternative in variant.alternatives:
+        if measured and alternative.name not in _AREAS:
+            calls.append(ScalarCall(name, FLOAT64, lambda v, rows, e: pa.scalar(0.0)))
+            continue
         given = [*arguments]
         given[at] = Argument(alternative)
         try:
             calls.append(resolve(given))
         except _UNFIT as error:
             calls.append(error)
+        except BadArguments as error:
+            if not isinstance(variant, Geometry):
+                raise
+            calls.append(error)  # functions of shapes say so of what is another shape
     usable = [call for call in calls if isinstance(call, ScalarCall)]
     if not usable:
         raise IllegalTypeOfArgument(
             f"None of the types of {variant} is one that function {name} takes.",
             hint="Take one type by variantElement(v, 'Type'), or CAST.",
         )
-    result = _result_type([call.type for call in usable])
+    result = FLOAT64 if measured else _result_type([call.type for call in usable])
+    if isinstance(variant, Geometry) and isinstance(result, Variant):
+        result = variant if {*result.alternatives} == {*variant.alternatives} else result
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Compute the function for the rows of each alternative."""
@@ -122,7 +139,7 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
             places.append(chosen)
         found = in_rows(pieces, places, count, result.arrow)
         if not is_nullable(result) and found.null_count:
-            found = found.fill_null(pa.scalar([], found.type))
+            found = found.fill_null(default_value(result))
         return found[0] if constant else found
 
     volatile = [call for call in usable if call.volatility != "pure"]

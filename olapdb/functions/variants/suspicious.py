@@ -6,11 +6,13 @@ from itertools import combinations
 
 from olapdb.errors import IllegalColumn, NoCommonType
 from olapdb.functions.kernels.supertypes import common_type
-from olapdb.types import Boolean, DataType, ExactFloat, Variant, WideInteger, plain
+from olapdb.types import Boolean, DataType, ExactFloat, Geometry, Variant, WideInteger, plain
 
 
 def refuse_similar(variant: Variant) -> None:
     """Raise IllegalColumn for a Variant two of whose types have a common type, which could stand for both."""
+    if isinstance(variant, Geometry):
+        return  # its shapes tell each other by name
     for left, right in combinations(variant.alternatives, 2):
         common = _common(left, right)
         if common is not None:

@@ -8,6 +8,7 @@ made before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -27,6 +28,7 @@ from olapdb.plan.nodes import Plan
 from olapdb.records import dataclass
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
+from olapdb.views.definition.changed_functions import changed_functions
 from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgement, judge
 
 
@@ -87,11 +89,30 @@ def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
     older rules judged it, as in a warehouse that is open for reading only."""
     if view.unprovable or view.judged_by >= RULES:
         return view.unprovable
-    return unproven_reason_now(view, snapshot)
+    reason = unproven_reason_now(view, snapshot)
+    changed = functions_changed_since(view, snapshot)
+    return reason or (
+        f"{_older_answers(changed)} Open it for writing, then replay." if changed else ""
+    )
+
+
+def functions_changed_since(view: MaterializedView, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the functions of the view whose answers changed since the release that judged it."""
+    try:
+        parts = bound_definition(view, snapshot)
+    except Error:
+        parts = None
+    return changed_functions(view, None if parts is None else parts.plan)
+
+
+def _older_answers(names: Sequence[str]) -> str:
+    """Return the sentence that says why the view's rows are stale."""
+    return f"Older releases gave other answers of {', '.join(names)}."
 
 
 def judge_older_views(services: Services) -> None:
-    """Judge the views that older rules judged, and store the results in one commit.
+    """Judge the views that older rules judged, and store the results in one commit. A view of a
+    function whose answers changed meanwhile is stale as a whole.
 
     Store nothing on a concurrent change of a view: the next opening of the warehouse tries again.
     """
@@ -105,6 +126,10 @@ def judge_older_views(services: Services) -> None:
         draft.require(RevisionIs(view.id, view.revision))
         reason = unproven_reason_now(view, snapshot)
         draft.change(PutObject(replace(view, unprovable=reason, judged_by=RULES)))
+        changed = functions_changed_since(view, snapshot)
+        if changed:
+            origin = CommitOrigin(services, "ALTER", statement=_older_answers(changed))
+            draft.merge(invalidate_all_draft(origin, snapshot, view, "FUNCTION CHANGED"))
     publish_if_current(draft, CommitOrigin(services, "ALTER"))
 
 

@@ -674,3 +674,48 @@ def test_views_of_a_catalog_older_than_the_rules_are_judged_when_it_is_opened(
         commit = connection.database.services.catalog.snapshot().number
     with olapdb.connect(str(tmp_path)) as connection:
         assert connection.database.services.catalog.snapshot().number == commit
+
+
+def test_views_of_functions_whose_answers_changed_are_stale_when_the_release_opens_them(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "CREATE TABLE s (k UInt64, t DateTime('Europe/Berlin'), u DateTime) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE same (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW a TO same AS SELECT addDays(u, 1) = u ? 0 : k AS k FROM s",
+        "CREATE TABLE moved (k DateTime) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW b TO moved AS SELECT t + INTERVAL 1 DAY AS k FROM s",
+        "CREATE TABLE widths (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW c TO widths AS SELECT visibleWidth(toString(k)) AS k FROM s",
+        "CREATE TABLE unread (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO s VALUES (1, '2024-03-30 02:30:00', '2024-03-30 02:30:00')",
+        "CREATE MATERIALIZED VIEW d TO unread AS SELECT visibleWidth('a') + k AS k FROM s",
+    )
+    with olapdb.connect(str(tmp_path)) as connection:
+        for statement in script:
+            connection.execute(statement)
+        catalog = connection.database.services.catalog
+        views = [o for o in catalog.snapshot().objects() if isinstance(o, MaterializedView)]
+        catalog.apply(
+            Commit((), tuple(PutObject(replace(view, judged_by=4)) for view in views), "ALTER")
+        )
+    query = "SELECT name, verdict FROM system.views ORDER BY name"
+    with olapdb.connect(str(tmp_path), read_only=True) as connection:  # a reader cannot mark them
+        assert dict(rows(connection, query))["b"] == "unproven"
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert rows(connection, query) == [
+            ("a", "covered"),
+            ("b", "stale"),
+            ("c", "stale"),
+            ("d", "partial"),  # it made no row yet
+        ]
+        causes = "SELECT view, cause, statement FROM system.view_invalidations ORDER BY view"
+        (moved, widths) = rows(connection, causes)
+        assert moved[:2] == ("b", "FUNCTION CHANGED")
+        assert (widths[0], "visibleWidth" in widths[2]) == ("c", True)
+        for view in "bc":
+            connection.execute(f"SYSTEM REPLAY VIEW {view} STALE")
+        assert [verdict for _, verdict in rows(connection, query)][1:3] == ["covered", "covered"]
+        commit = connection.database.services.catalog.snapshot().number
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert connection.database.services.catalog.snapshot().number == commit

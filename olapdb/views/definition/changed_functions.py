@@ -1,0 +1,142 @@
+"""Functions whose answers changed between releases, and the views whose older rows have the older ones.
+
+A view's rows stay as they were computed. Where a release gives another answer for the same arguments,
+those rows differ from a recomputation, so that views which older rules judged are stale as a whole
+(cause FUNCTION CHANGED) once the release opens the warehouse; a replay mends them. Change an answer, and
+add the function here under the next number of `olapdb.views.provability.RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from olapdb.bind.syntax import walk
+from olapdb.functions import registry
+from olapdb.model.schema import MaterializedView
+from olapdb.plan.expressions import Call, Constant, Expression, LambdaFunction
+from olapdb.plan.nodes import Plan
+from olapdb.plan.tree import all_aggregate_calls, all_expressions
+from olapdb.sql import nodes as sql
+from olapdb.sql.parser import parse_query
+from olapdb.types import Date32, DateTime, DateTime64, Float, Interval, plain
+
+Concerns: TypeAlias = Callable[[Call, str], bool]
+"""A function from (call, the view's zone) to whether its answers may have changed."""
+
+
+def _any(call: Call, zone: str) -> bool:
+    """Return True: any arguments may have another answer."""
+    return True
+
+
+def _constant_with(part: str) -> Concerns:
+    """Return whether an argument is a constant text with this part."""
+
+    def concerns(call: Call, zone: str) -> bool:
+        """Look for the part in the texts that are constants."""
+        texts = (a.value.as_py() for a in call.arguments if isinstance(a, Constant))
+        return any(isinstance(text, str) and part in text for text in texts)
+
+    return concerns
+
+
+def _of_types(*kinds: type) -> Concerns:
+    """Return whether an argument, or the elements of an array, are of one of these types."""
+
+    def concerns(call: Call, zone: str) -> bool:
+        """Compare the types of the arguments."""
+        inner = (getattr(plain(a.type), "inner", a.type) for a in call.arguments)
+        return any(isinstance(plain(t), kinds) for t in inner)
+
+    return concerns
+
+
+def _skips_hours(call: Call, zone: str) -> bool:
+    """Return whether the result is a time in a zone whose clocks skip an hour."""
+    result = plain(call.type)
+    own = result.zone if isinstance(result, DateTime | DateTime64) else "UTC"
+    return (own or zone) not in ("UTC", "Etc/UTC")
+
+
+def _moves_by_days(call: Call, zone: str) -> bool:
+    """Return whether a time is moved by an interval in a zone whose clocks skip an hour."""
+    kinds = (plain(a.type) for a in call.arguments)
+    return any(isinstance(k, Interval) for k in kinds) and _skips_hours(call, zone)
+
+
+_DAYS = ("Day", "Week", "Month", "Quarter", "Year")
+_PARSING = tuple(
+    f"{name}{suffix}"
+    for name in ("parseDateTime", "parseDateTimeInJodaSyntax", "parseDateTime64")
+    for suffix in ("", "OrNull", "OrZero")
+)
+_CHANGED: tuple[tuple[int, Concerns, tuple[str, ...]], ...] = (
+    (
+        5,
+        _any,
+        ("visibleWidth", "levenshteinDistanceUTF8", "jaroSimilarity", "jaroWinklerSimilarity"),
+    ),
+    (5, _any, ("countMatches", "countMatchesCaseInsensitive", "compareSubstrings")),
+    (5, _any, ("regexpQuoteMeta", "bitmaskToList", "upperUTF8", "lowerUTF8")),
+    (5, _of_types(Float), ("roundToExp2", "roundDown", "arrayRemove")),
+    (5, _of_types(Date32, DateTime64), ("toYearNumSinceEpoch", "toMonthNumSinceEpoch")),
+    (5, _of_types(Date32, DateTime64), ("dateDiff",)),
+    (5, _constant_with("xx"), ("formatDateTimeInJodaSyntax",)),
+    (5, _constant_with("%D"), _PARSING),
+    (5, _skips_hours, tuple(f"{verb}{u}s" for verb in ("add", "subtract") for u in _DAYS)),
+    (5, _moves_by_days, ("plus", "minus", "dateAdd", "dateSub", "addDate", "subDate")),
+    (5, _skips_hours, tuple(f"change{u}" for u in ("Hour", "Minute", "Second", "Day", "Month"))),
+    (5, _skips_hours, ("changeYear", "makeDateTime", "YYYYMMDDhhmmssToDateTime", *_PARSING)),
+)
+"""(rules since which a function has other answers, for which calls, functions)."""
+_AGGREGATES: Mapping[str, int] = MappingProxyType({"entropy": 5})
+"""Aggregates whose results changed, by the rules since which they did."""
+
+
+def changed_functions(view: MaterializedView, plan: Plan | None) -> tuple[str, ...]:
+    """Return the functions of the view whose answers changed since the rules that judged it.
+
+    `plan` is its bound query, None if that does not bind. Calls of constants alone are no longer in a
+    plan: they count by their name if any arguments may have another answer."""
+    found: dict[str, None] = {}
+    calls = () if plan is None else all_expressions(plan.root)
+    for name in _changed_calls(calls, view):
+        found.setdefault(name)
+    aggregates = () if plan is None else all_aggregate_calls(plan.root)
+    for call in aggregates:
+        for name, since in _AGGREGATES.items():
+            if since > view.judged_by and call.name.startswith(name):
+                found.setdefault(name)
+    written = {n.name for n in walk(parse_query(view.query)) if isinstance(n, sql.Function)}
+    for since, concerns, names in _CHANGED:
+        if since > view.judged_by and concerns is _any:
+            known = {_canonical(name) for name in written}
+            found.update(dict.fromkeys(name for name in names if name in known))
+    return tuple(found)
+
+
+def _changed_calls(
+    expressions: Iterator[Expression] | tuple[()], view: MaterializedView
+) -> Iterator[str]:
+    """Yield the names of calls whose answers changed since the rules that judged the view."""
+    by_name: dict[str, list[Concerns]] = {}
+    for since, concerns, names in _CHANGED:
+        if since > view.judged_by:
+            for name in names:
+                by_name.setdefault(name, []).append(concerns)
+    for expression in expressions:
+        if isinstance(expression, Call):
+            if any(
+                concerns(expression, view.zone) for concerns in by_name.get(expression.name, ())
+            ):
+                yield expression.name
+        elif isinstance(expression, LambdaFunction) and expression.name in by_name:
+            yield expression.name
+
+
+def _canonical(name: str) -> str:
+    """Return the main name of a function, for which it may be an alias."""
+    function = registry.find(name)
+    return name if function is None else function.name
