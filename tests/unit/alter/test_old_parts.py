@@ -258,7 +258,7 @@ def test_a_ttl_follows_a_rename_and_keeps_its_columns() -> None:
         )
         connection.execute("INSERT INTO u VALUES (1, '2001-01-01', 1), (2, '2001-01-01', 0)")
         connection.execute("ALTER TABLE u RENAME COLUMN d TO e, RENAME COLUMN x TO y")
-        for statement in ("DROP COLUMN e", "DROP COLUMN y", "MODIFY COLUMN e String"):
+        for statement in ("DROP COLUMN e", "DROP COLUMN y", "MODIFY COLUMN e UInt32"):
             with pytest.raises(olapdb.Error):
                 connection.execute(f"ALTER TABLE u {statement}")
         connection.execute("OPTIMIZE TABLE u FINAL")

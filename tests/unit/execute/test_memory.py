@@ -50,9 +50,10 @@ def test_pairs_of_a_join_on_disk_that_wait_are_counted(peaks: dict[str, tuple[in
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_what_is_counted_is_needed(name: str, peaks: dict[str, tuple[int, int]]) -> None:
-    """Within a factor: a query that fits is not refused."""
+    """Within a factor: a query that fits is not refused. The held side of a join is counted before it is
+    known whether its keys are all different, and near each other: these need less."""
     needed, counted = peaks[name]
-    assert 8_000_000 < counted < 2.5 * needed
+    assert 8_000_000 < counted < (3 if name == "join near" else 2.5) * needed
 
 
 @pytest.mark.parametrize("name", COUNTED)

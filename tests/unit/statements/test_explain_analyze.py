@@ -146,7 +146,7 @@ def test_pipeline_shows_the_operators(warehouse) -> None:
     ("statement", "name"),
     [
         ("EXPLAIN foo = 1 SELECT 1", "UNKNOWN_SETTING"),
-        ("EXPLAIN json = 1 SELECT 1", "NOT_IMPLEMENTED"),
+        ("EXPLAIN QUERY TREE SELECT 1", "NOT_IMPLEMENTED"),
         ("EXPLAIN ANALYZE indexes = 1 SELECT 1", "NOT_IMPLEMENTED"),
         ("EXPLAIN PIPELINE graph = 1 SELECT 1", "NOT_IMPLEMENTED"),
         ("EXPLAIN ANALYZE INSERT INTO kinds SELECT 'k9'", "NOT_IMPLEMENTED"),
