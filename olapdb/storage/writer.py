@@ -360,7 +360,7 @@ def _sorting_columns(table: Table) -> list[pq.SortingColumn]:
 
 def column_bytes(metadata: pq.FileMetaData, table: Table) -> tuple[dict[str, int], dict[str, int]]:
     """Return (compressed, uncompressed) bytes by column of the table, summed over row groups and
-    leaves."""
+    leaves. Values of one width count whole: their encoding may take much less, before any compression."""
     owners = [name for name, paths in leaf_paths(table).items() for _ in paths]
     compressed = dict.fromkeys(owners, 0)
     uncompressed = dict.fromkeys(owners, 0)
@@ -370,4 +370,18 @@ def column_bytes(metadata: pq.FileMetaData, table: Table) -> tuple[dict[str, int
             chunk = row_group.column(leaf)
             compressed[owner] += chunk.total_compressed_size
             uncompressed[owner] += chunk.total_uncompressed_size
+    for column in table.stored_columns:
+        if column.name in uncompressed:
+            whole = metadata.num_rows * _value_bytes(column.type.arrow)
+            uncompressed[column.name] = max(uncompressed[column.name], whole)
     return compressed, uncompressed
+
+
+def _value_bytes(arrow: pa.DataType) -> int:
+    """Return the bytes of a value of a type whose values have one width, 0 for other types."""
+    flat = (
+        pa.types.is_primitive(arrow)
+        or pa.types.is_fixed_size_binary(arrow)
+        or pa.types.is_decimal(arrow)
+    )
+    return -(-int(arrow.bit_width) // 8) if flat else 0

@@ -467,7 +467,7 @@ def test_functions_that_never_decrease() -> None:
         try:
             made = call.kernel([series, *constants], len(series), Environment())
         except olapdb.DataError:  # the kernel refuses values at the far ends
-            series = series.slice(len(series) // 3, len(series) // 3)
+            series = series.slice(len(series) // 3, len(series) // 6)
             made = call.kernel([series, *constants], len(series), Environment())
         if pa.types.is_date32(made.type) or pa.types.is_timestamp(made.type):
             made = made.view(pa.int32() if pa.types.is_date32(made.type) else pa.int64())
