@@ -149,3 +149,24 @@ def test_a_view_over_paths_is_covered_and_equal() -> None:
         assert rows.fetchall() == [("a", 12), ("b", 3)]
         verdict = connection.execute("SYSTEM RECONCILE VIEW v").fetch_arrow_table().to_pylist()
         assert {row["verdict"] for row in verdict} == {"equal"}
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('[{"b":', "}]")])
+def test_arrays_that_nest_too_deep_are_refused_before_they_are_stored(
+    opening: str, closing: str
+) -> None:
+    """What is stored can be read: the escapes of objects in arrays of objects double at each level."""
+
+    def text(levels: int) -> str:
+        """Return an object with an array that nests so deep."""
+        inside = "" if opening == "[" else "1"
+        return '{"a":' + opening * levels + inside + closing * levels + "}"
+
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE t (j JSON) ORDER BY tuple()")
+        connection.execute("INSERT INTO t VALUES (?)", [text(16)])
+        for levels in (17, 40, 400):
+            with pytest.raises(olapdb.DataError, match="16 levels"):
+                connection.execute("INSERT INTO t VALUES (?)", [text(levels)])
+        found = connection.execute("SELECT toString(j) FROM t").fetchall()
+        assert [json.loads(str(row[0])) for row in found] == [json.loads(text(16))]

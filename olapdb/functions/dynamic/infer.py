@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
+from olapdb.errors import IncorrectData
 from olapdb.functions.base import Environment
 from olapdb.functions.dynamic.stored import stored_texts
 from olapdb.functions.dynamic.times import FINE_TIME, TIME, days_and_times, read_times
@@ -38,6 +39,18 @@ _SCALARS: dict[int, types.DataType] = {
 }
 _INTEGER = r"^-?[0-9]+$"
 _LENGTH_OF_INT64 = 18
+NESTING_MAX = 16
+"""Levels of arrays in arrays, and of objects in arrays of objects. Each level of objects is a text in a text, whose
+escapes double: 22 levels took 12 s to read."""
+
+
+def refuse_depth(index: JsonIndex, tokens: np.ndarray, depth: int) -> None:
+    """Raise IncorrectData about the first token if so many levels lie around it."""
+    if depth > NESTING_MAX and len(tokens):
+        raise IncorrectData(
+            f"The arrays of a JSON nest deeper than {NESTING_MAX} levels.",
+            hint="Keep such a text as String; JSONExtract reads parts of it.",
+        ).at_row(int(index.row[tokens[0]]))
 
 
 @dataclass(frozen=True)
@@ -121,16 +134,16 @@ class Inference:
             return texts
         return columns.replaced_rows(texts, rows, paths.keys_of(self.index, tokens[rows]))
 
-    def array_types(
-        self, tokens: np.ndarray, depth: int = 0
-    ) -> tuple[np.ndarray, list[types.DataType]]:
-        """Return of each array, which are in order, the place of its type in a list, and the list."""
+    def array_types(self, tokens: np.ndarray) -> tuple[np.ndarray, list[types.DataType]]:
+        """Return of each array, which are in order, the place of its type in a list, and the list.
+
+        Raises IncorrectData for arrays that nest too deep."""
         offsets, members = paths.members_of(self.index, tokens)
-        kinds, inner = self._common(offsets, members)
+        kinds, inner = self._common(offsets, members, 1)
         return kinds, [types.Array(t) for t in inner]
 
     def _common(
-        self, offsets: np.ndarray, members: np.ndarray
+        self, offsets: np.ndarray, members: np.ndarray, depth: int
     ) -> tuple[np.ndarray, list[types.DataType]]:
         """Return of each list of tokens the place of the type that they have in common, and the types."""
         count = len(offsets) - 1
@@ -152,20 +165,21 @@ class Inference:
                 found.append(element if self.nullable or mask & 1 else types.plain(element))
                 continue
             own = np.isin(owners, rows) & (classes == ARRAYS)
-            kinds, inner = self._common_of_arrays(rows, owners[own], members[own])
+            kinds, inner = self._common_of_arrays(rows, owners[own], members[own], depth + 1)
             places[rows] = kinds + len(found)
             found += inner
         return places, found
 
     def _common_of_arrays(
-        self, rows: np.ndarray, owners: np.ndarray, arrays: np.ndarray
+        self, rows: np.ndarray, owners: np.ndarray, arrays: np.ndarray, depth: int
     ) -> tuple[np.ndarray, list[types.DataType]]:
         """Return of each row the place of the type that its arrays have in common, and the types."""
+        refuse_depth(self.index, arrays, depth)
         offsets, members = paths.members_of(self.index, arrays)
         numbers = np.searchsorted(rows, owners[columns.parents_of(offsets)])
         order = np.argsort(numbers, kind="stable")
         counts = np.bincount(numbers, minlength=len(rows))
-        kinds, inner = self._common(columns.offsets_from_counts(counts), members[order])
+        kinds, inner = self._common(columns.offsets_from_counts(counts), members[order], depth)
         mixed = types.Dynamic()
         return kinds, [mixed if t == mixed else types.Array(t) for t in inner]
 

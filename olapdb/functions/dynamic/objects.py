@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.errors import IncorrectData
 from olapdb.functions.base import Environment
-from olapdb.functions.dynamic.infer import Inference
+from olapdb.functions.dynamic.infer import Inference, refuse_depth
 from olapdb.functions.dynamic.stored import default_text, stored_texts
 from olapdb.functions.json import paths
 from olapdb.functions.json.extract import json_slices
@@ -72,10 +72,12 @@ def _refuse_others(texts: pa.Array, first: int, index: JsonIndex) -> None:
 
 @dataclass(frozen=True)
 class ObjectReader:
-    """Reads objects of an index of JSON texts."""
+    """Reads objects of an index of JSON texts. `depth` is the number of objects around them in whose arrays they
+    stand."""
 
     index: JsonIndex
     environment: Environment
+    depth: int = 0
 
     def dynamic(self, tokens: np.ndarray) -> pa.Array:
         """Return values as a Dynamic: NULL for null and for the token -1."""
@@ -89,7 +91,10 @@ class ObjectReader:
         return (found if is_object.all() else columns.scatter(found, is_object)), is_object
 
     def objects(self, tokens: np.ndarray, data_type: types.Json) -> pa.Array:
-        """Return objects as values of the type; `tokens` ascend, and are objects."""
+        """Return objects as values of the type; `tokens` ascend, and are objects.
+
+        Raises IncorrectData for objects that nest too deep in arrays."""
+        refuse_depth(self.index, tokens, self.depth)
         pieces = [self._entries(*leaves, data_type) for leaves in self._leaves(tokens, data_type)]
         pieces += _defaults(pieces, len(tokens), data_type)
         entries = [p for p in pieces if len(p.rows)]
@@ -101,7 +106,8 @@ class ObjectReader:
 
     def _inference(self, data_type: types.Json) -> Inference:
         """Return what finds the types of values of paths."""
-        return Inference(self.index, self.environment, data_type.nested, self.objects)
+        inner = replace(self, depth=self.depth + 1)
+        return Inference(self.index, self.environment, data_type.nested, inner.objects)
 
     def _leaves(
         self, tokens: np.ndarray, data_type: types.Json
