@@ -14,12 +14,13 @@ from typing import TypeAlias
 
 from olapdb.bind.syntax import walk
 from olapdb.functions import registry
-from olapdb.model.schema import MaterializedView
+from olapdb.model.schema import MaterializedView, Table, View
+from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, Constant, Expression, LambdaFunction
 from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_aggregate_calls, all_expressions
 from olapdb.sql import nodes as sql
-from olapdb.sql.parser import parse_query
+from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.types import Date32, DateTime, DateTime64, Float, Interval, plain
 
 Concerns: TypeAlias = Callable[[Call, str], bool]
@@ -95,7 +96,9 @@ _AGGREGATES: Mapping[str, int] = MappingProxyType({"entropy": 5})
 """Aggregates whose results changed, by the rules since which they did."""
 
 
-def changed_functions(view: MaterializedView, plan: Plan | None) -> tuple[str, ...]:
+def changed_functions(
+    view: MaterializedView, snapshot: Snapshot, plan: Plan | None
+) -> tuple[str, ...]:
     """Return the functions of the view whose answers changed since the rules that judged it.
 
     `plan` is its bound query, None if that does not bind. Calls of constants alone are no longer in a
@@ -109,12 +112,36 @@ def changed_functions(view: MaterializedView, plan: Plan | None) -> tuple[str, .
         for name, since in _AGGREGATES.items():
             if since > view.judged_by and call.name.startswith(name):
                 found.setdefault(name)
-    written = {n.name for n in walk(parse_query(view.query)) if isinstance(n, sql.Function)}
+    written = _written_functions(view, snapshot)
     for since, concerns, names in _CHANGED:
         if since > view.judged_by and concerns is _any:
-            known = {_canonical(name) for name in written}
-            found.update(dict.fromkeys(name for name in names if name in known))
+            found.update(dict.fromkeys(name for name in names if name in written))
     return tuple(found)
+
+
+def _written_functions(view: MaterializedView, snapshot: Snapshot) -> set[str]:
+    """Return the names of the functions in the view's query, in the plain views that it reads through,
+    and in the columns of its tables that a read computes. SQL has none of a user's functions in these:
+    they are written out where they are called."""
+    texts: list[sql.Node] = [parse_query(view.query)]
+    computed: dict[str, list[str]] = {}
+    for object_id in dict.fromkeys((view.source_id, *view.dimension_ids, *view.references)):
+        match snapshot.by_id(object_id):
+            case View() as plain_view:
+                texts.append(parse_query(plain_view.query))
+            case Table() as table:
+                for column in table.columns:
+                    if column.default and (not column.stored or column.since > 1):
+                        computed.setdefault(column.name, []).append(column.default)
+    functions: set[str] = set()
+    while texts:
+        for node in walk(texts.pop()):
+            if isinstance(node, sql.Function):
+                functions.add(_canonical(node.name))
+            elif isinstance(node, sql.Identifier):
+                for name in node.parts:
+                    texts.extend(parse_expression(d) for d in computed.pop(name, ()))
+    return functions
 
 
 def _changed_calls(

@@ -102,7 +102,7 @@ def functions_changed_since(view: MaterializedView, snapshot: Snapshot) -> tuple
         parts = bound_definition(view, snapshot)
     except Error:
         parts = None
-    return changed_functions(view, None if parts is None else parts.plan)
+    return changed_functions(view, snapshot, None if parts is None else parts.plan)
 
 
 def _older_answers(names: Sequence[str]) -> str:

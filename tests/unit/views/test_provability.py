@@ -719,3 +719,32 @@ def test_views_of_functions_whose_answers_changed_are_stale_when_the_release_ope
         commit = connection.database.services.catalog.snapshot().number
     with olapdb.connect(str(tmp_path)) as connection:
         assert connection.database.services.catalog.snapshot().number == commit
+
+
+def test_a_changed_function_of_constants_in_a_column_or_a_plain_view_makes_views_stale(
+    tmp_path: Path,
+) -> None:
+    script = (
+        "CREATE FUNCTION width AS x -> visibleWidth(x)",
+        "CREATE TABLE s (k UInt64, a UInt64 ALIAS visibleWidth('ab')) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE d (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO d VALUES (1)",
+        "CREATE VIEW p AS SELECT k, width('abc') AS w FROM d",
+        *(f"CREATE TABLE t{n} (k UInt64) ENGINE = MergeTree ORDER BY k" for n in range(3)),
+        "CREATE MATERIALIZED VIEW v0 TO t0 AS SELECT k + a AS k FROM s",
+        "CREATE MATERIALIZED VIEW v1 TO t1 AS SELECT s.k + w AS k FROM s JOIN p ON s.k = p.k",
+        "CREATE MATERIALIZED VIEW v2 TO t2 AS SELECT s.k AS k FROM s",
+        "INSERT INTO s VALUES (1)",
+    )
+    with olapdb.connect(str(tmp_path)) as connection:
+        for statement in script:
+            connection.execute(statement)
+        catalog = connection.database.services.catalog
+        views = [o for o in catalog.snapshot().objects() if isinstance(o, MaterializedView)]
+        catalog.apply(
+            Commit((), tuple(PutObject(replace(view, judged_by=4)) for view in views), "ALTER")
+        )
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert rows(
+            connection, "SELECT view, cause FROM system.view_invalidations ORDER BY view"
+        ) == [("v0", "FUNCTION CHANGED"), ("v1", "FUNCTION CHANGED")]
