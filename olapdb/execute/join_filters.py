@@ -100,7 +100,7 @@ class JoinFilter:
             return False
         key_counts = [estimator.distinct(key, join.left) for key in join.left_keys]
         return any(
-            scan.table.id not in context.blocks and self._pays(scan, below, key_counts, "left")
+            scan.table.id not in context.blocks and self._pays(scan, below, key_counts)
             for scan, below in targets
         )
 
@@ -164,9 +164,7 @@ class JoinFilter:
     ) -> nodes.Scan | None:
         """Return the scan with the condition; None where that does not pay."""
         context = self._context
-        if scan.table.id in context.blocks or not self._pays(
-            scan, condition, lookup.value_counts, side
-        ):
+        if scan.table.id in context.blocks or not self._pays(scan, condition, lookup.value_counts):
             return None
         goes_first = False
         if not scan.final and scan.prewhere is None:
@@ -199,20 +197,14 @@ class JoinFilter:
         kept = estimator.rows(scan) / estimator.table_rows(scan)
         return passing * tuning.ROWS_PER_LATE_ROW_MIN <= 1 and passing < kept
 
-    def _pays(
-        self, scan: nodes.Scan, condition: InSubquery, key_counts: Sequence[float], side: Side
-    ) -> bool:
+    def _pays(self, scan: nodes.Scan, condition: InSubquery, key_counts: Sequence[float]) -> bool:
         """Return whether the condition is expected to drop enough rows of a scan that is large enough. The columns
         of its keys have so many values each."""
         whole = replace(scan, predicate=None, prewhere=None)
-        estimator = estimator_of(self._context)
-        if estimator.table_rows(whole) < tuning.JOIN_FILTER_ROWS_MIN:
+        if estimator_of(self._context).table_rows(whole) < tuning.JOIN_FILTER_ROWS_MIN:
             return False
-        # A row that is not held saves more than one that is not looked up.
-        percent_max = tuning.JOIN_FILTER_PASS_PERCENT_MAX
-        if side == "left":
-            percent_max = max(percent_max, tuning.LEFT_FIRST_PASS_PERCENT_MAX)
-        return 100 * self._passing(whole, condition, key_counts) <= percent_max
+        passing = self._passing(whole, condition, key_counts)
+        return 100 * passing <= tuning.JOIN_FILTER_PASS_PERCENT_MAX
 
     def _passing(
         self, scan: nodes.Scan, condition: InSubquery, key_counts: Sequence[float]

@@ -138,7 +138,7 @@ def test_a_small_left_side_changes_no_answer(
 ) -> None:
     monkeypatch.setattr(tuning, "JOIN_FILTER_ROWS_MIN", 0)
     monkeypatch.setattr(tuning, "LEFT_FIRST_FACTOR", 0)
-    monkeypatch.setattr(tuning, "LEFT_FIRST_PASS_PERCENT_MAX", 1 << 60)
+    monkeypatch.setattr(tuning, "JOIN_FILTER_PASS_PERCENT_MAX", 1 << 60)
     monkeypatch.setattr(tuning, "HELD_LEFT_BYTES_MAX", held_bytes_max)
     query = f"SELECT * FROM {joined}"
     without = rows(connection, query, enable_join_runtime_filters=0)
