@@ -194,7 +194,7 @@ class FrozenSlices(StaleSlices):
         self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, context), rows))
 
     def add_all(self, rows: int) -> None:
-        """Add all of the target, whose keys are then frozen as a whole."""
+        """Add the whole target, of `rows` rows: every key of it is then frozen."""
         super().add_all(rows)
         self.bounds.setdefault(None, []).append(None)
 

@@ -291,7 +291,8 @@ def _shape(table: Table) -> tuple[object, ...]:
 
 
 def _declared(table: Table) -> tuple[object, ...]:
-    """Return what a column list and the clauses behind it say of a target, its keys apart."""
+    """Return what a REBUILD may change of a target besides its engine and keys: columns, constraints,
+    TTL, settings and sampling key."""
     columns = [
         (column.name, column.type, column.default_kind, column.default) for column in table.columns
     ]
