@@ -342,7 +342,7 @@ def _texts(expression: Expression) -> list[bytes] | None:
     if not expression.value.is_valid:
         return None
     texts = [_bytes(one) for one in _binary(expression.value.values).to_pylist()]
-    known = [one for one in texts if one is not None]
+    known = [text for text in texts if text is not None]
     return known if len(known) == len(texts) else None
 
 

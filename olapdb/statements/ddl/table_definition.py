@@ -269,7 +269,9 @@ def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tupl
 def _assumed(statement: nodes.CreateTable, like: Table | None) -> tuple[str, ...]:
     """Return the names of the constraints of `_constraints` that are ASSUME."""
     if statement.constraints or like is None or statement.columns:
-        return tuple(one.name for one in statement.constraints if one.kind == "ASSUME")
+        return tuple(
+            constraint.name for constraint in statement.constraints if constraint.kind == "ASSUME"
+        )
     return like.assumed
 
 

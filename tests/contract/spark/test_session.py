@@ -80,7 +80,7 @@ def test_an_active_session_is_reused_and_a_runtime_setting_applied(spark: SparkS
 def test_every_thread_gets_the_one_session(spark: SparkSession) -> None:
     with ThreadPoolExecutor(3) as pool:
         sessions = list(pool.map(lambda _: spark_session(), range(6)))
-    assert all(one.sparkContext is spark.sparkContext for one in sessions)
+    assert all(session.sparkContext is spark.sparkContext for session in sessions)
 
 
 def test_a_setting_that_cannot_change_any_more_is_refused(spark: SparkSession) -> None:
