@@ -61,7 +61,7 @@ def path_without_java(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_settings_of_a_new_session(spark: SparkSession) -> None:
+def test_a_new_session_has_our_master_utc_and_arrow_settings(spark: SparkSession) -> None:
     assert spark.sparkContext.master == "local[2,4]"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MICROS"
