@@ -122,8 +122,8 @@ class TextCondition:
         return pc.fill_null(pc.cast(answers, pa.bool_()), False)
 
     def _alternatives(self, condition: Expression) -> Sequence[np.ndarray] | None:
-        """Return the granules of each text that makes the condition true; None if it tells
-        nothing."""
+        """Return masks of granules: the condition is true only in granules of one of them. None if it
+        has no form that the index answers."""
         match condition:
             case Call(name="equals", arguments=(left, right)):
                 column, constant = (left, right) if isinstance(left, ColumnRef) else (right, left)
