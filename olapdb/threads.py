@@ -202,7 +202,7 @@ def in_threads(
 ) -> list[Made]:
     """Return what the work makes of each tuple of arguments, in their order, computed on some threads."""
     if threads == 1 or len(arguments) <= 1:
-        return [work(*one) for one in arguments]
+        return [work(*argument) for argument in arguments]
     with ThreadPool(min(threads, len(arguments)), "olapdb-pieces") as pool:
         return list(pool.map(work, *zip(*arguments, strict=True)))
 

@@ -145,7 +145,11 @@ class OlapDDLCompiler(DDLCompiler):
 
     def _checks(self, table: Any) -> Iterator[str]:
         """Yield the CHECK constraints; one without a name is numbered."""
-        checks = [one for one in table._sorted_constraints if isinstance(one, CheckConstraint)]
+        checks = [
+            constraint
+            for constraint in table._sorted_constraints
+            if isinstance(constraint, CheckConstraint)
+        ]
         for number, check in enumerate(checks, 1):
             if check._should_create_for_compiler(self):
                 name = self.preparer.format_constraint(check) if check.name else None

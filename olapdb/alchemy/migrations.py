@@ -20,7 +20,8 @@ class OlapImpl(DefaultImpl):
     def version_table_impl(
         self, *, version_table: str, version_table_schema: str | None, **kw: Any
     ) -> Table:
-        """Return the table of the version, whose key is none: a sorting key is never updated."""
+        """Return Alembic's table of the version. It has no sorting key: Alembic updates its only column,
+        and columns of a sorting key cannot be updated."""
         return Table(
             version_table,
             MetaData(),

@@ -215,6 +215,7 @@ class _JoinBinder:
         if column is None:
             raise UnknownIdentifier(
                 f"USING ({name}): {side.relation.label or 'one side'} has no such column.",
+                hint="Join by ON where the names differ.",
                 position=self.join.position,
             )
         return column

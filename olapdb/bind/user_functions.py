@@ -108,7 +108,8 @@ class _Expander:
                 return None
 
     def _select(self, select: sql.Select) -> sql.Select:
-        """Return the SELECT, whose own lambdas come before functions of their names."""
+        """Return the SELECT with its calls written out. A lambda that it names hides a function of the
+        same name."""
         lambdas = {w.name for w in select.with_items if isinstance(w.expression, sql.Lambda)}
         lambdas |= {
             n.name

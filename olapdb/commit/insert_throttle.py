@@ -22,7 +22,10 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
     """
     delay_at = int(table.setting("parts_to_delay_insert"))
     throw_at = int(table.setting("parts_to_throw_insert"))
-    most = max((snapshot.part_count(table.id, one) for one in set(partition_ids)), default=0)
+    most = max(
+        (snapshot.part_count(table.id, partition_id) for partition_id in set(partition_ids)),
+        default=0,
+    )
     if most >= throw_at:
         raise TooManyParts(
             f"Too many parts ({most}) in a partition of {table.database}.{table.name}: merges are"

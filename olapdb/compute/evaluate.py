@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +18,22 @@ import pyarrow.compute as pc
 from olapdb.compute.batch_seed import seed_of
 from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import LargeSet, Subqueries
-from olapdb.compute.dictionary_calls import dictionary_value
-from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import Lookup, any_null
 from olapdb.compute.short_circuit import evaluate_lazily, needs_laziness
 from olapdb.errors import InternalError, MemoryLimitExceeded
 from olapdb.functions import cast_column
 from olapdb.functions.base import Column, Environment
+from olapdb.lazy import lazy_modules
 from olapdb.plan import expressions
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 from olapdb.types.arrow_values import FALSE, from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.compute import dictionary_calls, dictionary_rows
+else:
+    dictionary_calls, dictionary_rows = lazy_modules(
+        "olapdb.compute", "dictionary_calls", "dictionary_rows"
+    )
 
 _COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
     "equals": pc.equal,
@@ -76,9 +83,9 @@ def evaluate(
             return answer
         case expressions.DictionaryCall(number=number):
             rows = _answer(subqueries, number)
-            if not isinstance(rows, DictionaryRows):
+            if not isinstance(rows, dictionary_rows.DictionaryRows):
                 raise InternalError("A dictionary was run as a subquery.")
-            return dictionary_value(
+            return dictionary_calls.dictionary_value(
                 expression,
                 batch,
                 rows,
@@ -356,7 +363,7 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
 
 def _answer(
     subqueries: Subqueries | None, number: int
-) -> pa.Scalar | Lookup | LargeSet | DictionaryRows:
+) -> pa.Scalar | Lookup | LargeSet | dictionary_rows.DictionaryRows:
     """Return the result of the subquery; raise InternalError if it has not run."""
     if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")

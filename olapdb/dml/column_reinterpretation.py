@@ -111,12 +111,12 @@ class ColumnReinterpretation:
         """
         while True:
             more = {
-                one.name
-                for one in self.before.columns
-                if one.name not in names
-                and one.default
-                and names_in_default(one.default) & names
-                and (one.default_kind == "ALIAS" or any(lacks(p, one) for p in parts))
+                column.name
+                for column in self.before.columns
+                if column.name not in names
+                and column.default
+                and names_in_default(column.default) & names
+                and (column.default_kind == "ALIAS" or any(lacks(p, column) for p in parts))
             }
             if not more:
                 return frozenset(names)
@@ -152,7 +152,7 @@ class ColumnReinterpretation:
             if not is_nullable(old.type) or is_nullable(new.type):
                 continue
             bounds = [part_columns.bounds(part).get(old.name) for part in parts]
-            if any(one is None or one[2] for one in bounds):
+            if any(bound is None or bound[2] for bound in bounds):
                 names.append(new.name)
         return tuple(names)
 

@@ -205,5 +205,5 @@ def _expression_may_fail(expression: object) -> bool:
 
 def _parses_text(arguments: Iterable[Expression], result: types.DataType) -> bool:
     """Return whether a function parses text into another type."""
-    is_text = any(isinstance(types.plain(one.type), types.String) for one in arguments)
+    is_text = any(isinstance(types.plain(argument.type), types.String) for argument in arguments)
     return is_text and not isinstance(types.plain(result), types.String)

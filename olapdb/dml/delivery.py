@@ -157,10 +157,14 @@ class Delivery:
             return False
         found = self.services.catalog.source_offsets(self.table.id)
         self.positions = {one.stream: one.position for one in found}
-        old = [one for one in self.offset_ranges if self._is_stored(one)]
+        old = [offset_range for offset_range in self.offset_ranges if self._is_stored(offset_range)]
         if old and len(old) < len(self.offset_ranges):
             known = ", ".join(one.stream for one in old)
-            new = ", ".join(one.stream for one in self.offset_ranges if one not in old)
+            new = ", ".join(
+                offset_range.stream
+                for offset_range in self.offset_ranges
+                if offset_range not in old
+            )
             raise OffsetHole(
                 f"{self._table_name} has what the INSERT brings of {known}, but not of {new}.",
                 hint="Nothing was inserted; cut an INSERT as it was when it was sent first, or send"
@@ -215,8 +219,8 @@ class Delivery:
         if self.token:
             needed.append(TokenIsNew(self.table.id, self.token))
         needed += [
-            OffsetIs(self.table.id, one.stream, self.positions.get(one.stream))
-            for one in self.offset_ranges
+            OffsetIs(self.table.id, offset_range.stream, self.positions.get(offset_range.stream))
+            for offset_range in self.offset_ranges
         ]
         if self.admission is not None:
             needed += self.admission.requirements()
@@ -228,8 +232,8 @@ class Delivery:
         if self.token:
             made.append(RecordToken(self.table.id, self.token))
         made += [
-            RecordOffset(self.table.id, one.stream, one.after, self.token or "")
-            for one in self.offset_ranges
+            RecordOffset(self.table.id, offset_range.stream, offset_range.after, self.token or "")
+            for offset_range in self.offset_ranges
         ]
         if self.admission is not None:
             made += self.admission.changes()

@@ -346,7 +346,7 @@ class InsertWriter:
                 f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
                 hint="Nothing was inserted; run it again.",
             )
-        pieces = [read_staged(self.services.store, table, one) for one in parts]
+        pieces = [read_staged(self.services.store, table, part) for part in parts]
         return pa.concat_tables(pieces)
 
     def _stager(self, snapshot: Snapshot, joined: AddedParts | None = None) -> BlockStager:

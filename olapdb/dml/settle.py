@@ -54,7 +54,7 @@ def settle_cascade(
         kept = set(again.paths)
         discard([path for path in staged.paths if path not in kept])
         others = (one for one in again.joined if one.table_id in differing)
-        staged = replace(again, joined=tuple(replace(one, parts=OTHER_PARTS) for one in others))
+        staged = replace(again, joined=tuple(replace(other, parts=OTHER_PARTS) for other in others))
         if not differing:
             break
     return staged
@@ -96,4 +96,4 @@ def _same_rows(
 
 def _rows(parts: Iterable[AddPart]) -> int:
     """Return the number of rows of the added parts."""
-    return sum(one.part.rows for one in parts)
+    return sum(part.part.rows for part in parts)

@@ -127,9 +127,9 @@ class _Truncation:
         emptied = {v.id for table in self._emptied for v in self.snapshot.views_into(table.id)}
         self.draft.change(
             *(
-                one
-                for one in effects.changes
-                if not isinstance(one, Invalidate) or one.invalidation.view_id not in emptied
+                change
+                for change in effects.changes
+                if not isinstance(change, Invalidate) or change.invalidation.view_id not in emptied
             )
         )
         self.draft.require(*effects.requirements, origin.lease)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,11 @@ from olapdb.compute.ordering import equal_to_previous
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import collapsing, replacing, versioned_collapsing
 from olapdb.engine.summing import is_default, wrapping_sums
-from olapdb.engine.summing_maps import merge_map, nested_maps
 from olapdb.errors import InternalError
 from olapdb.functions import resolve_aggregate
 from olapdb.functions.aggregates.registry import parse_parameter
 from olapdb.functions.base import Groups
+from olapdb.lazy import lazy_modules
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
     AggregateFunction,
@@ -37,6 +38,11 @@ from olapdb.types import (
     is_nullable,
 )
 from olapdb.types.arrow_values import from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.engine import summing_maps
+else:
+    (summing_maps,) = lazy_modules("olapdb.engine", "summing_maps")
 
 Combine = Callable[[TableLayout, pa.Table, Groups], pa.Table]
 
@@ -75,7 +81,7 @@ def columns_to_combine(layout: TableLayout, names: Iterable[str]) -> frozenset[s
     needed = set(names) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
         needed |= {column.name for column in summed_columns(layout)}
-        for nested_map in nested_maps(layout):
+        for nested_map in summing_maps.nested_maps(layout):
             needed |= set(nested_map.names) if needed.intersection(nested_map.names) else set()
     elif table.engine.name != "CoalescingMergeTree":
         needed |= set(table.engine.arguments)
@@ -112,7 +118,7 @@ def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     """Combine the groups as SummingMergeTree does."""
     names = rows.column_names
     summed_names = {column.name for column in summed_columns(layout) if column.name in names}
-    maps = nested_maps(layout)
+    maps = summing_maps.nested_maps(layout)
     if groups.count == rows.num_rows and not maps:
         return rows if _has_states(layout) else _without_zero_rows(layout, rows, summed_names)
     read_maps = [candidate for candidate in maps if candidate.keys[0] in names]
@@ -122,7 +128,7 @@ def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
         for name in summed_names:
             columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
     for nested_map in read_maps:
-        columns.update(merge_map(nested_map, rows, groups))
+        columns.update(summing_maps.merge_map(nested_map, rows, groups))
     combined = pa.table([columns[name] for name in names], schema=rows.schema)
     if maps or _has_states(layout):
         return combined

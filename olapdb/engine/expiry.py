@@ -206,7 +206,7 @@ def _monotonic_column(expression: Expression) -> ColumnRef | None:
         ):
             return _monotonic_column(moved)
         case Call(arguments=arguments) if expression.function.monotonic:
-            moving = [one for one in arguments if not isinstance(one, Constant)]
+            moving = [argument for argument in arguments if not isinstance(argument, Constant)]
             return _monotonic_column(moving[0]) if len(moving) == 1 else None
         case _:
             return None

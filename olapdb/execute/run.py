@@ -258,7 +258,8 @@ def _operator(
 def _aggregated(
     node: nodes.Aggregate, context: ExecutionContext, run_child: RunNode, groups_max: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the groups of an aggregation; the first `groups_max` alone may come if that is not 0."""
+    """Yield the groups of an aggregation. If `groups_max` is not 0, yield that many of them at least;
+    the others may be left out."""
     extremes = known_extremes(node, context)
     if extremes is not None:
         return aggregate_batches(node, iter(()), context, extremes)

@@ -58,7 +58,7 @@ def small_plan(plan: nodes.Plan) -> SmallPlan | None:
     grouping sets over one scan, without subqueries."""
     steps: list[Step] = []
     node = plan.root
-    if any(True for one in walk_nodes(node) for _ in subqueries_of(one)):
+    if any(True for below in walk_nodes(node) for _ in subqueries_of(below)):
         return None
     while not isinstance(node, nodes.Scan):
         step = _step(node)

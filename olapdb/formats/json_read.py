@@ -364,8 +364,8 @@ def object_rows(source: Input, blocks: Iterator[pa.Array], first_row: int = 1) -
 
 
 def _object_rows(source: Input, texts: pa.Array, first_row: int) -> Iterator[Rows]:
-    """Yield the columns of a block of objects; several times if rows lack columns that they must
-    lack together."""
+    """Yield the columns of a block of JSON objects, in pieces: a column of
+    `source.absent_apart` is there in all rows of a piece, or missing in all of them."""
     index = index_of(texts, first_row)
     if source.structure is None:
         names, tokens = _members(index, index.root)

@@ -129,7 +129,7 @@ class VerticalWriter(Writer):
 
 
 def vertical(header: Header, batch: pa.RecordBatch, *, as_json: bool) -> str:
-    """Return rows as Vertical shows them; `as_json` as of `cells`."""
+    """Return rows in the format Vertical. `as_json` says how nested values are written, see `cells`."""
     # ClickHouse draws the line as long as the next row's title.
     return "\n".join(
         f"Row {row}:\n{'─' * len(f'Row {row + 1}:')}\n{lines}"

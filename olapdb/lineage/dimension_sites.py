@@ -203,7 +203,7 @@ def _is_row_wise(node: nodes.Node) -> bool:
         case nodes.Filter() | nodes.Project() | nodes.ArrayJoin() | nodes.Sort(limit=None):
             return _is_row_wise(node.children()[0])
         case nodes.Union(inputs=inputs):
-            return all(_is_row_wise(one) for one in inputs)
+            return all(_is_row_wise(input_node) for input_node in inputs)
         case _:
             return False
 
@@ -220,7 +220,7 @@ def _is_volatile(expression: expressions.Expression) -> bool:
 
 def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:
     """Return whether the plan below `node` scans one of the tables."""
-    return any(one.table.id in table_ids for one in all_scans(node))
+    return any(scan.table.id in table_ids for scan in all_scans(node))
 
 
 # --- restricting a plan to the matches ------------------------------------------------------------

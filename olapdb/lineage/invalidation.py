@@ -74,7 +74,7 @@ class StaleSlices:
             examples = self.keys.setdefault(partition, [])
             if len(examples) < KEY_EXAMPLES_MAX:
                 found = key_texts(target, distinct, KEY_EXAMPLES_MAX)
-                examples += [one for one in dict.fromkeys(found) if one not in examples]
+                examples += [text for text in dict.fromkeys(found) if text not in examples]
                 del examples[KEY_EXAMPLES_MAX:]
 
     def on_slice_rows(
@@ -205,9 +205,9 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
     if not isinstance(target, Table) or not target.engine.stores_rows:
         return None
     stale = {
-        one.target_partition
-        for one in snapshot.invalidations(view.id)
-        if one.cause != "VIEW FAILED"
+        invalidation.target_partition
+        for invalidation in snapshot.invalidations(view.id)
+        if invalidation.cause != "VIEW FAILED"
     }
     if None in stale:
         return None

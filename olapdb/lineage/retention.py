@@ -83,7 +83,7 @@ class FrozenKeys:
             return pa.repeat(pa.scalar(False), rows.num_rows)
         if None in boxes:
             return pa.repeat(pa.scalar(True), rows.num_rows)
-        keys = [_orderable(one) for one in layout.sorting_keys(rows)]
+        keys = [_orderable(key) for key in layout.sorting_keys(rows)]
         inside = pa.repeat(pa.scalar(False), rows.num_rows)
         for bounds in boxes:
             assert bounds is not None
@@ -194,7 +194,7 @@ class FrozenSlices(StaleSlices):
         self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, context), rows))
 
     def add_all(self, rows: int) -> None:
-        """Add all of the target, whose keys are then frozen as a whole."""
+        """Add the whole target, of `rows` rows: every key of it is then frozen."""
         super().add_all(rows)
         self.bounds.setdefault(None, []).append(None)
 
@@ -329,7 +329,9 @@ def is_lineage_unknown(view: MaterializedView, snapshot: Snapshot) -> bool:
     state of a dimension. Running the view does not show then which keys the source rows reached."""
     if view.unprovable and view.dimension_ids:
         return True
-    return any(one.cause in _OTHER_DEFINITIONS for one in snapshot.invalidations(view.id))
+    return any(
+        invalidation.cause in _OTHER_DEFINITIONS for invalidation in snapshot.invalidations(view.id)
+    )
 
 
 def frozen_verdict(
@@ -340,9 +342,9 @@ def frozen_verdict(
     It is "stale" if an invalidation is about the slice (VIEW FAILED apart), "proven" or "different"
     by its current check, else "covered".
     """
-    for one in snapshot.invalidations(view.id):
-        if one.cause != "VIEW FAILED" and (
-            partition is None or one.target_partition in (None, partition)
+    for invalidation in snapshot.invalidations(view.id):
+        if invalidation.cause != "VIEW FAILED" and (
+            partition is None or invalidation.target_partition in (None, partition)
         ):
             return "stale"
     if partition is None:

@@ -142,11 +142,11 @@ class RowRemoval:
         """Add `count` rows of the part; `rows` (stored columns) may be None if `reads_rows`
         is False. If these are all of its rows, the part is removed."""
         self._removed += count
-        for one in self._view_removals:
-            if part.id in one.seen and rows is not None:
-                self._slices(one, part.partition_id).add(self._context, rows)
-                one.parts.setdefault(part.partition_id, []).append(part)
-                one.rows[part.partition_id] = one.rows.get(part.partition_id, 0) + count
+        for removal in self._view_removals:
+            if part.id in removal.seen and rows is not None:
+                self._slices(removal, part.partition_id).add(self._context, rows)
+                removal.parts.setdefault(part.partition_id, []).append(part)
+                removal.rows[part.partition_id] = removal.rows.get(part.partition_id, 0) + count
         if self._target is not None:
             self._target.add(part, rows, count)
 
@@ -166,26 +166,28 @@ class RowRemoval:
                 hint=f"ALTER TABLE {name} REMOVE TTL, or MODIFY COLUMN … REMOVE TTL.",
             )
         self._removed += before.num_rows
-        for one in self._view_removals:
-            if part.id not in one.seen:
+        for removal in self._view_removals:
+            if part.id not in removal.seen:
                 continue
             if columns is not None and not columns & columns_read_by(
-                one.view, self._table, self._context
+                removal.view, self._table, self._context
             ):
                 continue
-            self._slices(one, part.partition_id).add(self._context, before, after)
-            one.parts.setdefault(part.partition_id, []).append(part)
-            one.rows[part.partition_id] = one.rows.get(part.partition_id, 0) + before.num_rows
+            self._slices(removal, part.partition_id).add(self._context, before, after)
+            removal.parts.setdefault(part.partition_id, []).append(part)
+            removal.rows[part.partition_id] = (
+                removal.rows.get(part.partition_id, 0) + before.num_rows
+            )
 
     def add_unread(self, part: Part) -> None:
         """Add all rows of a part that cannot be read: the ledger gives the slices that they
         reached, see `slices_naming`."""
         self._has_unread = True
         self._removed += part.rows
-        for one in self._view_removals:
-            if part.id in one.seen:
-                reached = slices_naming(one.view, part, self._snapshot)
-                self._slices(one, part.partition_id).add_partitions(reached, part.rows)
+        for removal in self._view_removals:
+            if part.id in removal.seen:
+                reached = slices_naming(removal.view, part, self._snapshot)
+                self._slices(removal, part.partition_id).add_partitions(reached, part.rows)
         if self._target is not None:
             self._target.add_unread(part)
 

@@ -209,9 +209,9 @@ class TargetRows:
         the only trace of rows that no part here names; the others are void once the whole slice is
         a gap."""
         return {
-            one.target_partition
-            for one in self.snapshot.invalidations(view.id)
-            if one.cause not in REMOVAL_CAUSES
+            invalidation.target_partition
+            for invalidation in self.snapshot.invalidations(view.id)
+            if invalidation.cause not in REMOVAL_CAUSES
         }
 
     def _is_removed(self, part: Part) -> bool:

@@ -278,7 +278,9 @@ class Table:
     @property
     def checks(self) -> tuple[tuple[str, str], ...]:
         """The constraints that rows are checked for: (name, condition)."""
-        return tuple(one for one in self.constraints if one[0] not in self.assumed)
+        return tuple(
+            constraint for constraint in self.constraints if constraint[0] not in self.assumed
+        )
 
     @property
     def granule_rows(self) -> int:

@@ -14,14 +14,14 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     if condition is None:
         return []
     if isinstance(condition, Call) and condition.name == "and":
-        return [one for argument in condition.arguments for one in conjuncts(argument)]
+        return [conjunct for argument in condition.arguments for conjunct in conjuncts(argument)]
     return [condition]
 
 
 def disjuncts(condition: Expression) -> list[Expression]:
     """Return the conditions of which one must hold: `a OR (b OR c)` gives a, b, c."""
     if isinstance(condition, Call) and condition.name == "or":
-        return [one for argument in condition.arguments for one in disjuncts(argument)]
+        return [disjunct for argument in condition.arguments for disjunct in disjuncts(argument)]
     return [condition]
 
 

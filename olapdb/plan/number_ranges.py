@@ -33,7 +33,11 @@ def allowed_ranges(condition: Expression, column: str) -> Ranges:
             every = [allowed_ranges(c, column) for c in conjuncts(condition)]
             return reduce(_intersection, every, ALL)
         case Call(name="or"):
-            return _union(one for c in disjuncts(condition) for one in allowed_ranges(c, column))
+            return _union(
+                allowed_range
+                for c in disjuncts(condition)
+                for allowed_range in allowed_ranges(c, column)
+            )
         case Call(name=name, arguments=(ColumnRef(name=left), Constant() as bound)) if (
             left == column and name in _MIRRORED
         ):
@@ -76,7 +80,9 @@ def _compared(name: str, bound: Constant) -> Ranges:
 def _union(ranges: Iterable[tuple[int, int]]) -> Ranges:
     """Return the ranges in rising order; those that touch are one, empty ones are left out."""
     joined: list[tuple[int, int]] = []
-    for first, last in sorted(one for one in ranges if one[0] <= one[1]):
+    for first, last in sorted(
+        block_range for block_range in ranges if block_range[0] <= block_range[1]
+    ):
         if joined and first <= joined[-1][1] + 1:
             joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
         else:

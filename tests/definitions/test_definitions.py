@@ -42,7 +42,7 @@ def test_definitions() -> None:
 
 
 @pytest.mark.timeout(600)
-def test_other_cuts() -> None:
+def test_rows_in_blocks_of_one_row_give_the_same_answers() -> None:
     """The same rows in blocks of one row give the same answers."""
     totals = Totals()
     for seed in range(0, DEFINITIONS, CUT_EVERY):

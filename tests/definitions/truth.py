@@ -76,9 +76,9 @@ def fingerprint(connection: Connection, seen: Mapping[str, Status]) -> object:
     """Return a value that is equal as long as no rows, definitions or verdicts changed."""
     snapshot = connection.database.services.catalog.snapshot()
     tables = tuple(
-        (one.id, one.version, tuple(part.id for part in snapshot.parts(one.id)))
-        for one in snapshot.objects("default")
-        if isinstance(one, Table)
+        (item.id, item.version, tuple(part.id for part in snapshot.parts(item.id)))
+        for item in snapshot.objects("default")
+        if isinstance(item, Table)
     )
     return tables, tuple((s.name, s.verdict) for s in seen.values())
 
@@ -143,10 +143,10 @@ def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tup
     found = []
     for writer in writers:
         for kept in snapshot.retained(writer.id):
-            for one in kept.slices:
-                if one.bounds is None:
+            for slice_ in kept.slices:
+                if slice_.bounds is None:
                     raise NotComparable
-                found.append((one.bounds.low, one.bounds.high))
+                found.append((slice_.bounds.low, slice_.bounds.high))
     return found
 
 
@@ -229,7 +229,7 @@ class Comparison:
         """Return " of Float32" if a table that the writers read has such columns, else "".
 
         Sums of Float32 depend on which values a merge has added up."""
-        read = (self.snapshot.by_id(one) for w in self.writers for one in w.references)
+        read = (self.snapshot.by_id(reference) for w in self.writers for reference in w.references)
         tables = (one for one in read if isinstance(one, Table))
         return (
             " of Float32"

@@ -104,7 +104,7 @@ def rebuild_case(template: Path, folder: Path, fault: Fault | None) -> Calls:
         assert _rows(connection) == wanted, f"{fault}"
         services = connection.database.services
         problems = check_database(services.catalog, services.store)
-        assert all("referred to by nothing" in one for one in problems), f"{fault}"
+        assert all("referred to by nothing" in problem for problem in problems), f"{fault}"
     return calls
 
 

@@ -109,11 +109,11 @@ def state(connection: Connection) -> dict[str, Any]:
     """Return the rows of each table, and the status of each view."""
     tables = dicts(connection, "SELECT name, engine FROM system.tables WHERE database = 'default'")
     rows: dict[str, Counter[tuple[Any, ...]]] = {}
-    for one in tables:
-        if one["engine"] != "MaterializedView":
-            final = "" if one["engine"] == "MergeTree" else " FINAL"
-            found = connection.execute(f"SELECT * FROM {one['name']}{final}").fetchall()
-            rows[one["name"]] = Counter(map(tuple, found))
+    for table in tables:
+        if table["engine"] != "MaterializedView":
+            final = "" if table["engine"] == "MergeTree" else " FINAL"
+            found = connection.execute(f"SELECT * FROM {table['name']}{final}").fetchall()
+            rows[table["name"]] = Counter(map(tuple, found))
     status = "SELECT name, attached, verdict, gap_rows, bypass_rows, definition_version FROM system.views"
     return {"rows": rows, "views": dicts(connection, status)}
 

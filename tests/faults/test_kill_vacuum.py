@@ -145,7 +145,9 @@ def test_killed_vacuum(stage: str, template: Path, tmp_path: Path) -> None:
             services = connection.database.services
             assert state(connection) == before
             problems = check_database(services.catalog, services.store)
-            assert [one for one in problems if "referred to by nothing" not in one] == []
+            assert [
+                problem for problem in problems if "referred to by nothing" not in problem
+            ] == []
             vacuum(services, lifetime_seconds=0)
             assert left(connection) == expected
             assert state(connection) == before

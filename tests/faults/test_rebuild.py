@@ -89,7 +89,7 @@ def test_tables_and_rows_come_back(folder: Path) -> None:
         assert connection.execute("SELECT count() FROM system.views").fetchall() == [(0,)]
         services = connection.database.services
         problems = list(check_database(services.catalog, services.store))
-        assert all("referred to by nothing" in one for one in problems), problems
+        assert all("referred to by nothing" in problem for problem in problems), problems
 
 
 @pytest.mark.parametrize("seconds_a_look", [1, 0, -1])
@@ -439,6 +439,6 @@ def test_a_replay_half_vacuumed_gives_way(replayed: Path) -> None:
     slices = json.loads(note.read_text())["slices"]
     assert len(slices) == 2
     assert len(slices[0]["new"]) == 3
-    for one in slices:
-        (replayed / one["new"][0]).unlink()
+    for slice_ in slices:
+        (replayed / slice_["new"][0]).unlink()
     assert rebuilt(replayed, SUMS) == before

@@ -108,4 +108,4 @@ def test_a_statement_that_stages_no_file_needs_no_lease(name: str, tmp_path: Pat
 
 def has_lease(commit: Commit) -> bool:
     """Return whether the commit requires a live lease."""
-    return any(isinstance(one, LeaseLive) for one in commit.requirements)
+    return any(isinstance(requirement, LeaseLive) for requirement in commit.requirements)

@@ -123,7 +123,7 @@ def test_merges_go_on_after_the_catalog_did_not_answer(
         scheduler.notify("t")
         assert scheduler.wait_idle(60)
     assert scheduler.running
-    assert {type(one.error) for one in scheduler.errors} == {OperationalError}
+    assert {type(error.error) for error in scheduler.errors} == {OperationalError}
 
 
 def test_a_folder_that_cannot_be_listed_is_no_empty_one(

@@ -77,7 +77,7 @@ class Disk:
             self.flushed.add(path)
             return
         there = {os.path.join(path, name) for name in os.listdir(path)}
-        self.entries -= {one for one in self.entries if os.path.dirname(one) == path} - there
+        self.entries -= {entry for entry in self.entries if os.path.dirname(entry) == path} - there
         self.entries |= there
         for one in [one for one in self.gone if os.path.dirname(one) == path]:
             del self.gone[one]

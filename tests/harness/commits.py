@@ -69,7 +69,7 @@ def make_part(table_id: str, index: int = 0, **more: object) -> Part:
 
 def create(catalog: Catalog, *objects: Table | MaterializedView) -> Committed:
     """Commit the objects to the catalog."""
-    return catalog.apply(Commit((), tuple(PutObject(one) for one in objects), "CREATE"))
+    return catalog.apply(Commit((), tuple(PutObject(item) for item in objects), "CREATE"))
 
 
 def create_all(catalog: Catalog) -> Committed:

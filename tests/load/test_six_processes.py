@@ -146,11 +146,11 @@ def figures(
 ) -> tuple[str, float]:
     """Return a summary in words, and a writer's longest wait in seconds."""
     took = sorted(
-        one
+        wait
         for role, texts in said.items()
         if role.startswith("writer")
         for text in texts
-        for one in waits(text, still)
+        for wait in waits(text, still)
     )
     rounds = {role: sum(t.count("round") for t in said[role]) for role in ("reader", "keeper")}
     kills = sum(text.count("killed ") for texts in said.values() for text in texts)

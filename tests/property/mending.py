@@ -317,7 +317,7 @@ class Run:
             self.said.append(statement)
         for step in self.case.steps:
             self._step(step)
-        views = [one["id"] for one in self._views()]
+        views = [view["id"] for view in self._views()]
         self.chance.shuffle(views)
         for view_id in views:
             self._settle(view_id)
@@ -402,7 +402,7 @@ class Run:
         """Settle all views in rounds until no view has a mend left; mending one may unsettle
         another."""
         for _ in range(ROUNDS_MAX):
-            left = [one["id"] for one in self._views() if not settled(one)]
+            left = [view["id"] for view in self._views() if not settled(view)]
             if not left:
                 return
             for view_id in left:

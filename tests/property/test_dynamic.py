@@ -61,12 +61,12 @@ def _same(left: object, right: object) -> bool:
 
 @given(st.lists(_OBJECTS, max_size=6))
 def test_objects_come_out_as_they_went_in(objects: list[dict[str, object]]) -> None:
-    texts = pa.array([json.dumps(one) for one in objects], pa.string())
+    texts = pa.array([json.dumps(item) for item in objects], pa.string())
     column = objects_of_texts(texts, Json(), Environment())
     column.validate(full=True)
-    assert all(map(_same, [_bare(one) for one in objects], python_values(column, Json(), None)))
+    assert all(map(_same, [_bare(item) for item in objects], python_values(column, Json(), None)))
     written = plain_texts(column, "UTC")
-    assert all(map(_same, [_bare(one) for one in objects], map(json.loads, written.to_pylist())))
+    assert all(map(_same, [_bare(item) for item in objects], map(json.loads, written.to_pylist())))
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,9 @@ def test_kept_rows_are_those_of_the_set(drawn: tuple[pa.Array, pa.Array], kept: 
 
 @pytest.mark.parametrize("compiled", [True, False])
 @given(drawn=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20))
-def test_members_of_pairs(compiled: bool, drawn: list[tuple[int, int]]) -> None:
+def test_a_lookup_finds_exactly_the_pairs_that_it_holds(
+    compiled: bool, drawn: list[tuple[int, int]]
+) -> None:
     """Pairs are found by the bits of each number first, whichever of the two drops more rows."""
     columns = [pa.array(numbers, pa.int32()) for numbers in zip(*drawn, strict=True)]
     pairs = [(first, second) for first in (*range(-1, 8), None) for second in (*range(-1, 8), None)]

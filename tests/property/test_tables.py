@@ -81,10 +81,10 @@ class Tables(RuleBasedStateMachine):
     def taking(self, number: int) -> tuple[str, str] | None:
         """Return a table and another one that may take its partitions, or None."""
         pairs = [
-            (one, other)
-            for one in sorted(self.tables)
+            (table, other)
+            for table in sorted(self.tables)
             for other in sorted(self.tables)
-            if one != other and self.tables[other].may_take(self.tables[one])
+            if table != other and self.tables[other].may_take(self.tables[table])
         ]
         return pairs[number % len(pairs)] if pairs else None
 

@@ -96,4 +96,4 @@ def test_extreme_texts(function: str, data: st.DataObject) -> None:
         states.append(aggregate.state([values], Groups(np.array(codes, np.int64), count)))
         with without_kernels():
             states.append(aggregate.state([values], Groups(np.array(codes, np.int64), count)))
-    assert all(one.equals(states[0]) for one in states)
+    assert all(state.equals(states[0]) for state in states)

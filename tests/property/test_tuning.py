@@ -26,8 +26,8 @@ def test_answers_do_not_depend_on_sizes(
 ) -> None:
     with patch.multiple(tuning, **values):
         warehouse = Warehouse("files", tmp_path)
-        records = [one for one in read_records(path) if "files" not in one.skipped]
-        differences = [text for one in records if (text := difference(one, warehouse))]
+        records = [listed for listed in read_records(path) if "files" not in listed.skipped]
+        differences = [text for record in records if (text := difference(record, warehouse))]
         warehouse.close()
     assert not differences, f"{len(differences)} differ:\n" + "\n\n".join(differences[:5])
 

@@ -195,11 +195,11 @@ def _change(world: World, change: Change, new: list[int]) -> World:
             )
             return world._replace(catalog=c._replace(invalid=left))
         case "RecordCheck":
-            checks = {one for one in c.checks if one[:2] != f[:2]}
+            checks = {check for check in c.checks if check[:2] != f[:2]}
             return world._replace(catalog=c._replace(checks=frozenset(checks | {f})))
         case "ForgetCheck":
             return world._replace(
-                catalog=c._replace(checks=frozenset(one for one in c.checks if one[:2] != f))
+                catalog=c._replace(checks=frozenset(check for check in c.checks if check[:2] != f))
             )
         case "RecordToken":
             return world._replace(catalog=c._replace(tokens=c.tokens | {f[0]}))
@@ -229,7 +229,7 @@ def _drop_view(world: World, view: View) -> World:
         views=views,
         coverage=frozenset(r for r in c.coverage if r[0] != view.id),
         invalid=frozenset(i for i in c.invalid if i[0] != view.id),
-        checks=frozenset(one for one in c.checks if one[0] != view.id),
+        checks=frozenset(check for check in c.checks if check[0] != view.id),
     )
     rows = {
         (p.table, atom)

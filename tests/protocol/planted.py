@@ -75,7 +75,7 @@ def lost(
         ]
         return replace(commit, requirements=tuple(kept))
 
-    names = ", ".join(f"`{one.__name__}`" for one in types)
+    names = ", ".join(f"`{data_type.__name__}`" for data_type in types)
     return Fault(guard, f"{kind or 'no commit'} does not require {names}", edit, patches or {})
 
 
@@ -101,7 +101,7 @@ def rewritten(
     def edit(commit: Commit, snapshot: Snapshot) -> Commit:
         if kind not in ("", commit.kind):
             return commit
-        made = [new for one in commit.changes for new in rewrite(one, snapshot)]
+        made = [new for change in commit.changes for new in rewrite(change, snapshot)]
         return replace(commit, changes=tuple(made))
 
     return Fault(guard, words, edit)
@@ -116,11 +116,13 @@ def both(guard: str, words: str, *faults: Fault) -> Fault:
     """Combine several faults."""
 
     def edit(commit: Commit, snapshot: Snapshot) -> Commit:
-        for one in faults:
-            commit = one.edit(commit, snapshot) if one.edit is not None else commit
+        for fault in faults:
+            commit = fault.edit(commit, snapshot) if fault.edit is not None else commit
         return commit
 
-    return Fault(guard, words, edit, {n: new for one in faults for n, new in one.patches.items()})
+    return Fault(
+        guard, words, edit, {n: new for fault in faults for n, new in fault.patches.items()}
+    )
 
 
 # --- predicates of requirements and changes, and rewritten changes -------------------------------
@@ -210,16 +212,16 @@ def _first_writer_only(self: Any, views: Sequence[Any]) -> Any:
 
 def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
     """Reduce an INSERT's commit to its own table."""
-    blocks = [one.block for one in commit.changes if isinstance(one, c.AddBlock)]
+    blocks = [change.block for change in commit.changes if isinstance(change, c.AddBlock)]
     if commit.kind != "INSERT" or not blocks:
         return commit
     own = blocks[0].table_id
     kept = [
-        one
-        for one in commit.changes
-        if not isinstance(one, c.AddCoverage)
-        and (not isinstance(one, c.AddBlock) or one.block.table_id == own)
-        and (not isinstance(one, c.AddPart) or one.part.table_id == own)
+        change
+        for change in commit.changes
+        if not isinstance(change, c.AddCoverage)
+        and (not isinstance(change, c.AddBlock) or change.block.table_id == own)
+        and (not isinstance(change, c.AddPart) or change.part.table_id == own)
     ]
     return replace(commit, changes=tuple(kept))
 

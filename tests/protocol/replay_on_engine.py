@@ -189,7 +189,7 @@ class Performance:
         """Note the new blocks that an attached view must cover. Exempt are blocks of a replay,
         which may be its gap, and blocks of a target whose coverage was removed."""
         snapshot = self._checker.database.services.catalog.snapshot()
-        gone = {one.view_id for one in commit.changes if isinstance(one, RemoveCoverage)}
+        gone = {change.view_id for change in commit.changes if isinstance(change, RemoveCoverage)}
         self.owed = {one for one in self.owed if one[0] not in gone}
         if commit.kind != "REPLAY":
             self.owed |= {
@@ -407,9 +407,9 @@ def _stale(
 ) -> bool:
     named = _partition_ids(snapshot, target, slice_)
     return any(
-        one.target_partition is None or one.target_partition in named
+        invalidation.target_partition is None or invalidation.target_partition in named
         for view in views
-        for one in snapshot.invalidations(view.id)
+        for invalidation in snapshot.invalidations(view.id)
     )
 
 
@@ -418,11 +418,11 @@ def _proven(
 ) -> bool:
     named = _partition_ids(snapshot, target, slice_)
     return any(
-        one.verdict == "equal"
-        and one.target_partition in named
-        and check_is_current(one, view, snapshot)
+        check.verdict == "equal"
+        and check.target_partition in named
+        and check_is_current(check, view, snapshot)
         for view in views
-        for one in snapshot.checks(view.id)
+        for check in snapshot.checks(view.id)
     )
 
 

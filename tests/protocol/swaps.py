@@ -64,7 +64,7 @@ class Swap(NamedTuple):
         if not self.steps_back:
             draft.require("10.no_gap", "NoGap", new.id)
             draft.require("10.nothing_stale", "NothingStale", new.id)
-        if any(not self._may_hold(turn, one) for one in draft.requirements):
+        if any(not self._may_hold(turn, requirement) for requirement in draft.requirements):
             return "refuses it", turn.done(turn.world)
         draft.change("PutView", new._replace(name=NAME))
         draft.change("PutView", old._replace(name=BESIDE))

@@ -77,7 +77,7 @@ def test_each_guard_is_needed(guard: str) -> None:
 
 
 @pytest.mark.parametrize("guard", SHORTCUTS)
-def test_shortcuts_are_not_needed(guard: str) -> None:
+def test_without_a_shortcut_the_protocol_still_holds(guard: str) -> None:
     for scenario in together(2):
         outcome = explore(scenario, Protocol(frozenset({guard})))
         assert outcome.found is None, told(scenario, outcome)

@@ -132,7 +132,7 @@ def test_13_revoke_first(connection: Connection, fault: bool) -> None:
     leases = catalog.leases
 
     def said_to_be_dead() -> Any:
-        return tuple(replace(one, state="revoked") for one in leases())
+        return tuple(replace(lease, state="revoked") for lease in leases())
 
     def come_by() -> None:
         with maybe(fault, catalog, "leases", said_to_be_dead):

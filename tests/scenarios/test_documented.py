@@ -86,6 +86,19 @@ def test_every_block_of_the_page_of_deliveries_runs() -> None:
         assert connection.execute("SELECT count() FROM orders").fetchone() == (2,)
 
 
+def test_the_refreshed_view_of_the_page_of_views_is_created() -> None:
+    (block,) = blocks_of(DOCS / "views.md", "sql")
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE flights (origin String, dest String) ENGINE = MergeTree ORDER BY origin"
+        )
+        connection.execute("INSERT INTO flights VALUES ('AAA', 'BBB'), ('AAA', 'BBB')")
+        connection.execute(block)
+        connection.execute("SYSTEM WAIT VIEW top_routes")
+        rows = connection.execute("SELECT * FROM top_routes").fetchall()
+    assert rows == [("AAA-BBB", 2)]
+
+
 def test_a_view_has_the_methods_that_its_page_calls() -> None:
     """Each call of the block in docs/views.md fits the parameters of the method."""
     (block,) = blocks_of(DOCS / "views.md", "python")

@@ -427,7 +427,7 @@ class Model:
     def truncate(self, table: str) -> None:
         """Delete all rows and delivery records; in a target the coverage too."""
         self.pieces[table].clear()
-        self.tokens = {one for one in self.tokens if one.split()[0] != table}
+        self.tokens = {token for token in self.tokens if token.split()[0] != table}
         self.positions = {k: at for k, at in self.positions.items() if k[0] != table}
         if table == "e":
             self.keys.clear()

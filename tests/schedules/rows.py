@@ -409,7 +409,7 @@ class Truncate(Operation):
 
     def after(self, model: Model, answer: Answer) -> Model:
         """Check the answer: a Null table can be truncated only where it has delivery records."""
-        delivered = any(one.split()[0] == self.table for one in model.tokens) or any(
+        delivered = any(token.split()[0] == self.table for token in model.tokens) or any(
             table == self.table for table, _ in model.positions
         )
         stores = TABLES[self.table].stores

@@ -129,7 +129,7 @@ class Schedule:
             self.warehouse.said.append(text)
             self.warehouse.connection.execute(text)
         snapshot = self.warehouse.connection.database.services.catalog.snapshot()
-        self.models[0].ids = {one.name: one.id for one in snapshot.objects("default")}
+        self.models[0].ids = {item.name: item.id for item in snapshot.objects("default")}
 
     def take(self, step: Step) -> None:
         """Run a step; raise Failed where the engine's state then fits no model."""

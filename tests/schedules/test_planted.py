@@ -19,7 +19,7 @@ NOTICED = ("2.coverage_opens", "3.coverage_with_rows", "4.stale", "8.contributio
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guard", NOTICED)
-def test_a_schedule_notices(guard: str) -> None:
+def test_some_schedule_fails_without_this_guard(guard: str) -> None:
     for seed in range(SEEDS_MAX):
         try:
             run_seed(seed, FAULTS[guard])

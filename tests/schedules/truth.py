@@ -58,9 +58,9 @@ def observe(connection: Connection, before: Observation | None = None) -> Observ
     parts differ from `before`."""
     snapshot = connection.database.services.catalog.snapshot()
     parts = {
-        one.name: (one.id, one.version, *(part.id for part in snapshot.parts(one.id)))
-        for one in snapshot.objects("default")
-        if isinstance(one, Table)
+        item.name: (item.id, item.version, *(part.id for part in snapshot.parts(item.id)))
+        for item in snapshot.objects("default")
+        if isinstance(item, Table)
     }
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, now in parts.items():
@@ -81,9 +81,9 @@ def observe(connection: Connection, before: Observation | None = None) -> Observ
     return Observation(
         parts=parts,
         columns={
-            one.name: [column.name for column in one.columns]
-            for one in snapshot.objects("default")
-            if isinstance(one, Table)
+            item.name: [column.name for column in item.columns]
+            for item in snapshot.objects("default")
+            if isinstance(item, Table)
         },
         rows=rows,
         status={one["name"]: one for one in dicts(connection, VIEWS_STATUS)},
@@ -92,12 +92,12 @@ def observe(connection: Connection, before: Observation | None = None) -> Observ
         },
         keys=(sum(o["keys_held"] for o in delivered), sum(o["rows_dropped"] for o in delivered)),
         retained={
-            one.name: {
+            item.name: {
                 (r.side, r.partition): (r.rows, {s.partition: _box(s) for s in r.slices})
-                for r in snapshot.retained(one.id)
+                for r in snapshot.retained(item.id)
             }
-            for one in snapshot.objects("default")
-            if isinstance(one, MaterializedView)
+            for item in snapshot.objects("default")
+            if isinstance(item, MaterializedView)
         },
         coverage={
             (one["view"], one["partition_id"], one["status"]): one["rows"]
@@ -135,7 +135,7 @@ def settled(model: Model, connection: Connection) -> list[Model]:
         return [model]
     found = [model.copy()]
     snapshot = connection.database.services.catalog.snapshot()
-    by_name = {one.name: one for one in snapshot.objects("default")}
+    by_name = {item.name: item for item in snapshot.objects("default")}
     for key, pieces in model.unsettled.items():
         view = by_name.get(key)
         if key not in model.views or not isinstance(view, MaterializedView):

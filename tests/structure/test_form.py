@@ -147,7 +147,7 @@ ONE_HOME = {
     r"cast\(\"?Snapshot\b": set[str](),
     r"isinstance\([^)]*Sqlite": set[str](),
     r"int\(str\(\w*\.?settings": set[str](),
-    r"268_402_944": {"config/session.py"},
+    r"268_402_944": {"config/write_settings.py"},
     r"statement\[:": {"commit/origin.py"},
 }
 """What had been written several times and had drifted, and the files that may have it now."""

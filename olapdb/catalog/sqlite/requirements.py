@@ -158,35 +158,35 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
         case required.SeenUpTo(view_id, block):
             seen = current.coverage(view_id)
             ranges = (*seen.everywhere, *(r for own in seen.by_partition.values() for r in own))
-            return all(one.last <= block for one in ranges)
+            return all(block_range.last <= block for block_range in ranges)
         case required.PartsWithinRanges(table_id, partition_id, blocks):
             return all(
-                one.contains(part) or not one.overlaps(part)
+                merged.contains(part) or not merged.overlaps(part)
                 for part in current.ranges_in(table_id, partition_id)
-                for one in blocks
+                for merged in blocks
             )
         case required.ViewIs(view_id, version):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and view.version == version
         case required.RevisionIs(object_id, revision):
-            found = schema.by_id.get(object_id)
-            return found is not None and found.revision == revision
+            item = schema.by_id.get(object_id)
+            return item is not None and item.revision == revision
         case required.NoDependents(object_id, but):
             return not any(
-                isinstance(one, MaterializedView | RefreshableView)
-                and one.id not in but
-                and one.needs(object_id)
-                for one in schema.by_id.values()
+                isinstance(item, MaterializedView | RefreshableView)
+                and item.id not in but
+                and item.needs(object_id)
+                for item in schema.by_id.values()
             )
         case required.NoViewSince(commit):
             return all(
-                isinstance(one, Table) or one.revision <= commit for one in schema.by_id.values()
+                isinstance(item, Table) or item.revision <= commit for item in schema.by_id.values()
             )
         case required.VersionsAre(view_id, versions):
             beside = {
-                one.id
-                for one in schema.by_id.values()
-                if isinstance(one, MaterializedView) and one.stands_beside == view_id
+                item.id
+                for item in schema.by_id.values()
+                if isinstance(item, MaterializedView) and item.stands_beside == view_id
             }
             return beside == set(versions)
         case required.NoGap(view_id):
@@ -218,10 +218,10 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
             return _parts_of_partition_are(current, requirement)
         case required.NotCovered(view_id, partition_id, blocks):
             seen = current.coverage_in(view_id, partition_id)
-            return not any(seen.touches(partition_id, one) for one in blocks)
+            return not any(seen.touches(partition_id, block_range) for block_range in blocks)
         case required.Covered(view_id, partition_id, blocks):
             seen = current.coverage_in(view_id, partition_id)
-            return all(seen.touches(partition_id, one) for one in blocks)
+            return all(seen.touches(partition_id, block_range) for block_range in blocks)
         case required.CoverageCommon():
             return _coverage_common(current, requirement)
         case required.OffsetIs():

@@ -38,7 +38,7 @@ def decode_retained(body: str) -> Retained:
         RetainedSlice(
             partition,
             rows,
-            None if bounds is None else KeyBounds(*(tuple(one) for one in bounds)),
+            None if bounds is None else KeyBounds(*(tuple(bound) for bound in bounds)),
             verdict,
         )
         for partition, rows, verdict, bounds in facts["slices"]

@@ -243,7 +243,8 @@ class _Computed:
         """The values, and the flags that `flags` made of them; None before its first call."""
 
     def replace(self, values: pa.Array) -> None:
-        """Take the values of all codes in place of those of some, unless another thread did."""
+        """Set the values of all codes, which replace those computed for some of them. Does nothing if
+        another thread has set them."""
         if self.known.has_all:
             return
         positions = np.full(len(self.texts) + 1, -1, np.int32)

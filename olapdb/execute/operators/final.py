@@ -36,7 +36,7 @@ def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
     # The order of a block's rows in several partitions is lost; any fixed order will do.
     parts = sorted(live_parts(node, context), key=lambda p: (p.block_range, p.partition_id))
     selection = Selector(node, before, layout, context).select(parts)
-    context.count_partitions({one.part.partition_id for one in selection.parts})
+    context.count_partitions({part.part.partition_id for part in selection.parts})
     context.count_selection(
         node,
         (len(parts), len(selection.parts)),

@@ -158,7 +158,7 @@ class RowFilter:
         if self._has_many_rows:
             alternatives = self._alternatives.get(id(condition))
             if alternatives is not None:
-                masks = [one._by_ranges(rows, None) for one in alternatives]
+                masks = [alternative._by_ranges(rows, None) for alternative in alternatives]
                 return reduce(pc.or_, [mask for mask in masks if mask is not None])
         context = self._context
         if is_compact(rows):
@@ -188,15 +188,15 @@ def _within(
     """Return a mask of the rows of `before` (None: all) whose values lie in all ranges, and of the columns in `sets` in
     their set; None if a column with a range has no kernel, as a dictionary."""
     kept = selection.kept_rows(before, batch.num_rows)
-    for one in ranges:
-        column = batch.column(one.column)
-        bounds = bounds_as_stored(one, column.type)
-        if bounds is None and not one.outside:
+    for block_range in ranges:
+        column = batch.column(block_range.column)
+        bounds = bounds_as_stored(block_range, column.type)
+        if bounds is None and not block_range.outside:
             kept.fill(0)
             break
         if bounds is None:  # all values lie outside
             kept &= selection.kept_rows(column.is_valid(), batch.num_rows)
-        elif selection.keep_between(column, *bounds, kept, outside=one.outside) is None:
+        elif selection.keep_between(column, *bounds, kept, outside=block_range.outside) is None:
             return None
     for name, members in sets:
         members.keep(batch.column(name), kept)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext, LargeSet, MemoryAccount
-from olapdb.compute.dictionary_rows import DictionaryRows
 from olapdb.compute.hash_table import Lookup
 from olapdb.compute.row_buffer import RowBuffer
 from olapdb.compute.spill.budget import SpillBudget
 from olapdb.errors import IncorrectResultOfScalarSubquery
-from olapdb.execute.operators.dictionaries import DICTIONARY, dictionary_rows
 from olapdb.execute.operators.row_limits import check_bytes, check_rows, has_limit
 from olapdb.functions import default_value
 from olapdb.lazy import lazy_modules
@@ -25,8 +23,12 @@ from olapdb.plan.tree import all_expressions, expressions_of
 from olapdb.types import DataType, is_nullable
 
 if TYPE_CHECKING:
+    from olapdb.compute import dictionary_rows
+    from olapdb.execute.operators import dictionaries
     from olapdb.execute.spill import large_sets
 else:
+    (dictionary_rows,) = lazy_modules("olapdb.compute", "dictionary_rows")
+    (dictionaries,) = lazy_modules("olapdb.execute.operators", "dictionaries")
     (large_sets,) = lazy_modules("olapdb.execute.spill", "large_sets")
 
 RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
@@ -52,7 +54,7 @@ def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: Run
                 case InSubquery(plan=plan, number=number):
                     answers[number] = _set(plan, context, run_node)
                 case DictionaryCall(plan=plan, shape=shape, number=number):
-                    answers[number] = dictionary_rows(
+                    answers[number] = dictionaries.dictionary_rows(
                         plan, shape, context, partial(_buffered, plan, context, run_node)
                     )
 
@@ -69,8 +71,10 @@ def forget_answers(
             answer = context.subqueries.pop(expression.number, None)
             if isinstance(answer, Lookup):
                 context.memory.add(-answer.nbytes, "the set of an IN")
-            elif isinstance(answer, DictionaryRows):
-                context.memory.add(-answer.nbytes, DICTIONARY)
+            elif isinstance(expression, DictionaryCall) and isinstance(
+                answer, dictionary_rows.DictionaryRows
+            ):
+                context.memory.add(-answer.nbytes, dictionaries.DICTIONARY)
 
 
 def with_large_sets_joined(root: nodes.Node, context: ExecutionContext) -> nodes.Node:

@@ -122,8 +122,8 @@ class TextCondition:
         return pc.fill_null(pc.cast(answers, pa.bool_()), False)
 
     def _alternatives(self, condition: Expression) -> Sequence[np.ndarray] | None:
-        """Return the granules of each text that makes the condition true; None if it tells
-        nothing."""
+        """Return masks of granules: the condition is true only in granules of one of them. None if it
+        has no form that the index answers."""
         match condition:
             case Call(name="equals", arguments=(left, right)):
                 column, constant = (left, right) if isinstance(left, ColumnRef) else (right, left)
@@ -342,7 +342,7 @@ def _texts(expression: Expression) -> list[bytes] | None:
     if not expression.value.is_valid:
         return None
     texts = [_bytes(one) for one in _binary(expression.value.values).to_pylist()]
-    known = [one for one in texts if one is not None]
+    known = [text for text in texts if text is not None]
     return known if len(known) == len(texts) else None
 
 

@@ -190,9 +190,9 @@ def _fill(*, reverse: bool) -> ListKernel:
     which it is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        """Replace elements of the first array.
+        """Replace each element whose condition is false by its neighbour, see `_fill`.
 
-        Its first (last) element stays even if the condition is false.
+        The first (last) element of an array has none, and stays.
         """
         _, elements = columns.elements_of(arrays[0])
         keep, positions = true_elements(mapped), np.arange(len(elements))

@@ -110,8 +110,8 @@ def _resolver(numbering: Numbering) -> scalar.Resolver:
             result = Array(result)
 
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            """Number the elements of the deepest arrays; the elements of others stand for all that
-            are within them."""
+            """Number the elements of the deepest arrays. An element of a shallower array is repeated
+            for each element below it."""
             chosen = [arrays[place] for place in wanted.places]
             offsets, elements = _levels(name, chosen, wanted.depths)
             parents = [columns.parents_of(own) for own in offsets]

@@ -100,7 +100,8 @@ def _by_kind(found: Iterable[TypedRows], count: int, zone: str | None) -> list[o
 
 
 def _dicts(array: pa.Array, zone: str | None) -> list[dict[str, object]]:
-    """Return values of JSON as dicts. A path that lies below a value keeps its points."""
+    """Return values of JSON as dicts. A path below another path that has a value
+    is one key, with its dots."""
     entries = entries_of(array)
     values = _by_kind(kinds(entries.types, entries.values), len(entries.rows), zone)
     found: list[dict[str, object]] = [{} for _ in range(len(array))]

@@ -135,7 +135,8 @@ class Inference:
         return columns.replaced_rows(texts, rows, paths.keys_of(self.index, tokens[rows]))
 
     def array_types(self, tokens: np.ndarray) -> tuple[np.ndarray, list[types.DataType]]:
-        """Return of each array, which are in order, the place of its type in a list, and the list.
+        """Return the distinct types of arrays, and for each array the position of its type among them.
+        `tokens` are in the order of the text.
 
         Raises IncorrectData for arrays that nest too deep."""
         offsets, members = paths.members_of(self.index, tokens)
@@ -145,7 +146,8 @@ class Inference:
     def _common(
         self, offsets: np.ndarray, members: np.ndarray, depth: int
     ) -> tuple[np.ndarray, list[types.DataType]]:
-        """Return of each list of tokens the place of the type that they have in common, and the types."""
+        """Return the distinct common types of lists of tokens, and for each list the position of its type
+        among them."""
         count = len(offsets) - 1
         owners = columns.parents_of(offsets)
         masks = np.zeros(count, np.int64)

@@ -73,7 +73,9 @@ def _no_regions(name: str, arguments: Sequence[Argument]) -> DatabaseError:
 
 
 def _no_list(name: str, arguments: Sequence[Argument]) -> DatabaseError:
-    """Return the error of a function that reads a list of suffixes; raise IllegalTypeOfArgument."""
+    """Return the error that the list of domain suffixes which a call names does not exist.
+
+    Raises IllegalTypeOfArgument for arguments that are no texts."""
     texts = (String, FixedString)
     scalar.require(name, [plain(a.type) for a in arguments], texts, "a String")
     wanted = scalar.constant_text(name, arguments, 1, "the name of a list")

@@ -98,7 +98,8 @@ def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel
 
 
 def _joined_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    """Return the type of bitAnd, bitOr and bitXor: of two FixedStrings of one length that one."""
+    """Return the type of bitAnd, bitOr and bitXor: that of the arguments if both are FixedStrings of one
+    length, else as `bit_rule` says."""
     if isinstance(types[0], FixedString) and types[0] == types[1]:
         return types[0]
     return bit_rule(name, types, arguments)

@@ -119,4 +119,6 @@ def _by_openssl(name: str, value: bytes) -> bytes:
     try:
         return hashlib.new(name, value, usedforsecurity=False).digest()
     except ValueError as error:
-        raise UnsupportedMethod(f"This Python's OpenSSL has no {name}.") from error
+        raise UnsupportedMethod(
+            f"This Python's OpenSSL has no {name}.", hint="Use another digest, as SHA256."
+        ) from error

@@ -107,7 +107,7 @@ def sphere_plane(points: Sequence[Pair]) -> Plane:
         return dot(east, way) / height, dot(north, way) / height
 
     def back(place: Pair) -> Pair:
-        """Return the longitude and latitude of a place."""
+        """Return a point of the plane as longitude and latitude."""
         x, y, z = (u + place[0] * e + place[1] * n for u, e, n in zip(up, east, north, strict=True))
         return math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y)))
 

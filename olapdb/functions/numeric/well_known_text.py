@@ -189,7 +189,8 @@ def _number_texts(numbers: pa.Array) -> pa.Array:
 
 
 def _closed(offsets: np.ndarray, points: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """Return the points of rings with the first one behind those whose last is another."""
+    """Close rings: return offsets and points with the first point repeated at the end of each ring
+    that does not end in it."""
     sizes = np.diff(offsets)
     filled = np.flatnonzero(sizes)
     first, last = offsets[:-1][filled], offsets[1:][filled] - 1

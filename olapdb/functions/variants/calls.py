@@ -183,7 +183,8 @@ def widened(column: Column, source: DataType, target: DataType, environment: Env
 
 
 def widening(source: DataType, target: DataType) -> ScalarCall:
-    """Return the call that makes values of a type those of a Variant with it."""
+    """Return the call that converts values of type `source` to the Variant `target`, of which it is an
+    alternative."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Return the values as those of the Variant."""

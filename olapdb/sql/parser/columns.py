@@ -104,62 +104,75 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
         nested = _parse_nested(cursor)
     elif cursor.is_name() and cursor.key not in _AFTER_NAME:
         data_type = type_names.parse_data_type(cursor)
-    nullable = cursor.take("NULL")
-    if not nullable and cursor.take("NOT"):
-        cursor.expect("NULL")
-    kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
-    default: nodes.Expression | None = None
-    comment = ""
-    codec: tuple[nodes.Expression, ...] = ()
-    ttl: nodes.Expression | None = None
-    column_statistics: tuple[str, ...] = ()
-    settings: tuple[nodes.Setting, ...] = ()
-    is_primary = False
-    while cursor.key not in (",", ")", ""):
-        if not kind and (default_kind := cursor.take_one_of(*_DEFAULT_KINDS)):
-            kind = default_kind
-            if kind != "EPHEMERAL" or not (cursor.ended or cursor.key in _AFTER_EPHEMERAL):
-                default = expressions.parse_expression(cursor)
-        elif cursor.take("NULL"):
-            nullable = True
-        elif cursor.take("NOT", "NULL"):
-            nullable = False
-        elif cursor.take("COMMENT"):
-            comment = clauses.parse_comment(cursor)
-        elif cursor.take("CODEC", "("):
-            codec = operands.parse_list_until(cursor, ")")
-        elif cursor.take("TTL"):
-            ttl = expressions.parse_expression(cursor)
-        elif cursor.take("STATISTICS"):
-            column_statistics = statistics.parse_column_statistics(cursor)
-        elif cursor.take("SETTINGS", "("):
-            settings = clauses.parse_settings(cursor)
-            cursor.expect(")")
-        elif cursor.take("PRIMARY", "KEY"):
-            is_primary = True
-        else:
-            _refuse_column_clause(cursor)
-            break
-    if nested and (nullable or default is not None):
+    options = _parse_options(cursor)
+    if nested and (options.nullable or options.default is not None):
         raise cursor.refused(
             "NULL or a default of a whole Nested", f"Name each column: `{name}.{nested[0][0]}` …"
         )
-    if nullable and data_type is not None:
+    if options.nullable and data_type is not None:
         data_type = make_nullable(data_type)
     column = nodes.ColumnDefinition(
         name,
         data_type,
-        kind,
-        default,
-        codec,
-        ttl,
-        comment,
+        options.default_kind,
+        options.default,
+        options.codec,
+        options.ttl,
+        options.comment,
         nested,
-        column_statistics,
-        settings=settings,
+        options.statistics,
+        settings=options.settings,
         position=position,
     )
-    return column, is_primary
+    return column, options.is_primary
+
+
+@dataclass
+class _ColumnOptions:
+    """What stands behind the name and type of a column."""
+
+    nullable: bool = False
+    default_kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
+    default: nodes.Expression | None = None
+    comment: str = ""
+    codec: tuple[nodes.Expression, ...] = ()
+    ttl: nodes.Expression | None = None
+    statistics: tuple[str, ...] = ()
+    settings: tuple[nodes.Setting, ...] = ()
+    is_primary: bool = False
+
+
+def _parse_options(cursor: TokenCursor) -> _ColumnOptions:
+    """Parse NULL, a default, COMMENT, CODEC, TTL, … of a column, in any order."""
+    options = _ColumnOptions(nullable=cursor.take("NULL"))
+    if not options.nullable and cursor.take("NOT"):
+        cursor.expect("NULL")
+    while cursor.key not in (",", ")", ""):
+        if not options.default_kind and (kind := cursor.take_one_of(*_DEFAULT_KINDS)):
+            options.default_kind = kind
+            if kind != "EPHEMERAL" or not (cursor.ended or cursor.key in _AFTER_EPHEMERAL):
+                options.default = expressions.parse_expression(cursor)
+        elif cursor.take("NULL"):
+            options.nullable = True
+        elif cursor.take("NOT", "NULL"):
+            options.nullable = False
+        elif cursor.take("COMMENT"):
+            options.comment = clauses.parse_comment(cursor)
+        elif cursor.take("CODEC", "("):
+            options.codec = operands.parse_list_until(cursor, ")")
+        elif cursor.take("TTL"):
+            options.ttl = expressions.parse_expression(cursor)
+        elif cursor.take("STATISTICS"):
+            options.statistics = statistics.parse_column_statistics(cursor)
+        elif cursor.take("SETTINGS", "("):
+            options.settings = clauses.parse_settings(cursor)
+            cursor.expect(")")
+        elif cursor.take("PRIMARY", "KEY"):
+            options.is_primary = True
+        else:
+            _refuse_column_clause(cursor)
+            break
+    return options
 
 
 def _parse_nested(cursor: TokenCursor) -> tuple[tuple[str, DataType], ...]:

@@ -10,23 +10,21 @@ keeps the names and types that older parts have for a column (see `olapdb.model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field, replace
 from typing import TypeVar
 
 from olapdb import errors
-from olapdb.bind.syntax import rewrite
 from olapdb.engine.expiry import rule_expressions, ttl_rules
 from olapdb.engine.layout import TableLayout
-from olapdb.ingest.deduplication_key import renamed_key
 from olapdb.model.columns import next_column_id
 from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.records import dataclass
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.literals import quote_name
-from olapdb.sql.parser import parse_expression
 from olapdb.statements.ddl.column_checks import column_names_in, constraint_from
+from olapdb.statements.ddl.column_renames import with_column_renamed
 from olapdb.statements.ddl.enum_elements import with_enum_elements
 from olapdb.statements.ddl.statistics import with_settings, with_statistics
 from olapdb.statements.ddl.ttl import column_ttl_text
@@ -34,7 +32,6 @@ from olapdb.storage.column_statistics import bounds_hold
 from olapdb.types import Array, DataType, Enum, is_nullable, make_nullable, plain
 
 Action = TypeVar("Action", bound=nodes.AlterAction)
-TreeT = TypeVar("TreeT", bound=nodes.Node)
 
 
 @dataclass
@@ -165,6 +162,15 @@ class ColumnsDraft:
         if column is None:
             return
         self._refuse_key(column, "RENAME", action)
+        self._refuse_new_name(action)
+        old_table = self.table
+        self.table = with_column_renamed(old_table, action.name, action.new_name)
+        self.renamed.append((action.name, action.new_name))
+        self.renames.append((old_table, self.table))
+
+    def _refuse_new_name(self, action: nodes.RenameColumn) -> None:
+        """Raise an error if the table has a column of the new name, or if the same ALTER gave the
+        column its present name."""
         if self.table.column(action.new_name) is not None:
             raise errors.DuplicateColumn(
                 f"Cannot rename {action.name} to {action.new_name}: {self._where} has such a column.",
@@ -176,57 +182,6 @@ class ColumnsDraft:
                 hint="Rename it at once.",
                 position=action.position,
             )
-
-        def text(expression: str) -> str:
-            """Return the expression with the column renamed."""
-            return rename_column_in(expression, self.table, action.name, action.new_name)
-
-        columns = tuple(
-            replace(
-                existing,
-                name=action.new_name if existing.id == column.id else existing.name,
-                default=text(existing.default) if existing.default else "",
-                ttl=text(existing.ttl) if existing.ttl else "",
-            )
-            for existing in self.table.columns
-        )
-        constraints = tuple((name, text(condition)) for name, condition in self.table.constraints)
-        indexes = tuple(
-            replace(
-                index,
-                expression=text(index.expression),
-                preprocessor=text(index.preprocessor) if index.preprocessor else "",
-                definition=index.definition.replace(
-                    f"preprocessor = {index.preprocessor}",
-                    f"preprocessor = {text(index.preprocessor)}",
-                )
-                if index.preprocessor
-                else index.definition,
-                columns=tuple(
-                    sorted(
-                        action.new_name if existing == action.name else existing
-                        for existing in index.columns
-                    )
-                ),
-            )
-            for index in self.table.indexes
-        )
-        settings = renamed_key(self.table.settings, action.name, action.new_name)
-        ttl = ", ".join(
-            to_sql(_renamed_rule(rule, self.table, action.name, action.new_name))
-            for rule in ttl_rules(self.table)
-        )
-        old_table = self.table
-        self.table = replace(
-            old_table,
-            columns=columns,
-            constraints=constraints,
-            indexes=indexes,
-            settings=settings,
-            ttl=ttl,
-        )
-        self.renamed.append((action.name, action.new_name))
-        self.renames.append((old_table, self.table))
 
     def _check_structure(self, action: nodes.RenameColumn) -> None:
         """Raise an error for renaming a whole nested structure, and for moving an array into or out
@@ -472,49 +427,6 @@ def nested_columns(table: Table, name: str) -> tuple[str, ...]:
         for column in table.columns
         if column.name.startswith(f"{name}.") and isinstance(column.type, Array)
     )
-
-
-def rename_column_in(text: str, table: Table, old: str, new: str) -> str:
-    """Return the text of an expression with column `old` called `new`; the text itself if it does
-    not read the column."""
-    parsed = parse_expression(text)
-    renamed = _with_column_renamed(parsed, table, old, new)
-    return text if renamed == parsed else to_sql(renamed)
-
-
-def _renamed_rule(rule: nodes.TtlItem, table: Table, old: str, new: str) -> nodes.TtlItem:
-    """Return the rule with column `old` called `new`."""
-    rule = _with_column_renamed(rule, table, old, new)
-    values = tuple((new if name == old else name, value) for name, value in rule.assignments)
-    return replace(rule, assignments=values)
-
-
-def _with_column_renamed(tree: TreeT, table: Table, old: str, new: str) -> TreeT:
-    """Return the tree with column `old` called `new`, also where the table's name qualifies it.
-    Lambda arguments of the same name stay."""
-    qualifiers = ((), (table.name,), (table.database, table.name))
-
-    def change(hidden: frozenset[str]) -> Callable[[nodes.Node], nodes.Node | None]:
-        """Return the function that rewrites a node below lambdas with the arguments `hidden`."""
-
-        def one(node: nodes.Node) -> nodes.Node | None:
-            """Return the node renamed, itself to keep it, None to rewrite its children."""
-            match node:
-                case nodes.Identifier(parts=(*qualifier, name)) if (
-                    name == old and tuple(qualifier) in qualifiers
-                ):
-                    if not qualifier and name in hidden:
-                        return node
-                    return replace(node, parts=(*qualifier, new))
-                case nodes.Lambda(arguments=arguments, body=body):
-                    rewrite_node = change(hidden | set(arguments))
-                    return replace(node, body=rewrite(body, rewrite_node))
-                case _:
-                    return None
-
-        return one
-
-    return rewrite(tree, change(frozenset()))
 
 
 def _same_key_order(old: DataType, new: DataType) -> bool:

@@ -31,7 +31,9 @@ def detach_object(
     object of its name is detached."""
     if statement.kind == "VIEW" and isinstance(item, Table):
         raise IncorrectQuery(
-            f"Table {item.database}.{item.name} is not a View.", position=statement.name.position
+            f"Table {item.database}.{item.name} is not a View.",
+            hint="DETACH TABLE detaches it.",
+            position=statement.name.position,
         )
     if not isinstance(item, Table | View):
         raise NotSupportedError(

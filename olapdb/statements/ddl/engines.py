@@ -420,7 +420,10 @@ def _check_join(table: Table) -> None:
     """Raise NoSuchColumn for a key of a Join table that is no stored column."""
     for name in table.engine.arguments[2:]:
         if _stored_column(table, name) is None:
-            raise errors.NoSuchColumn(f"Key column ({name}) does not exist in table declaration.")
+            raise errors.NoSuchColumn(
+                f"Key column ({name}) does not exist in table declaration.",
+                hint=f"Stored columns are {', '.join(c.name for c in table.columns if c.stored)}.",
+            )
 
 
 def _check_summing(table: Table) -> None:

@@ -59,26 +59,6 @@ def build_table(
     storage = statement.storage
     engine = engine_of(storage, like, context.settings.text("default_table_engine"))
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
-    changes: dict[str, SettingValue | None] = {
-        setting.name: setting.value
-        for setting in storage.settings
-        if engine.name not in ("Set", "Join")  # theirs say what holds anyway
-    }
-    is_memory = engine.name == "Memory"
-    settings = like.settings if like else ()
-    if storage.settings:
-        settings = table_settings(changes, memory=is_memory)
-        if dict(settings).get("storage_policy", _ONLY_POLICY) != _ONLY_POLICY:
-            raise UnknownPolicy(
-                f"Unknown storage policy {dict(settings)['storage_policy']}.",
-                hint="There is one, default: a warehouse is one folder, on one disk.",
-            )
-    if not engine.is_merge_tree and not is_memory:
-        settings = tuple(
-            setting
-            for setting in settings
-            if engine.name == "Null" and is_deduplication(setting[0])
-        )
     table = Table(
         id=str(uuid.uuid4()),
         database=database,
@@ -88,7 +68,7 @@ def build_table(
         sorting_key=sorting_key,
         primary_key=primary_key,
         partition_key=partition_key,
-        settings=settings,
+        settings=_settings(storage, like, engine),
         comment=statement.comment or (like.comment if like else ""),
         created_ms=context.services.clock_ms(),
         constraints=_constraints(statement, like),
@@ -105,6 +85,34 @@ def build_table(
         table = replace(table, indexes=like.indexes, projections=like.projections)
         check_projections_of_engine(table)
     return table
+
+
+def _settings(
+    storage: nodes.StorageClause, like: Table | None, engine: Engine
+) -> tuple[tuple[str, SettingValue], ...]:
+    """Return the settings that the table keeps: those of the statement, else those of `like`.
+
+    Engines without a MergeTree's parts keep none, but for those of deduplication in Null. Raises
+    UnknownPolicy."""
+    is_memory = engine.name == "Memory"
+    settings = like.settings if like else ()
+    if storage.settings:
+        changes: dict[str, SettingValue | None] = {
+            setting.name: setting.value
+            for setting in storage.settings
+            if engine.name not in ("Set", "Join")  # theirs say what holds anyway
+        }
+        settings = table_settings(changes, memory=is_memory)
+        if dict(settings).get("storage_policy", _ONLY_POLICY) != _ONLY_POLICY:
+            raise UnknownPolicy(
+                f"Unknown storage policy {dict(settings)['storage_policy']}.",
+                hint="There is one, default: a warehouse is one folder, on one disk.",
+            )
+    if engine.is_merge_tree or is_memory:
+        return settings
+    if engine.name != "Null":
+        return ()
+    return tuple(setting for setting in settings if is_deduplication(setting[0]))
 
 
 def _ttl(
@@ -261,7 +269,9 @@ def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tupl
 def _assumed(statement: nodes.CreateTable, like: Table | None) -> tuple[str, ...]:
     """Return the names of the constraints of `_constraints` that are ASSUME."""
     if statement.constraints or like is None or statement.columns:
-        return tuple(one.name for one in statement.constraints if one.kind == "ASSUME")
+        return tuple(
+            constraint.name for constraint in statement.constraints if constraint.kind == "ASSUME"
+        )
     return like.assumed
 
 

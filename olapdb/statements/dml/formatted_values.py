@@ -65,7 +65,7 @@ def _blocks(
         yield from make_blocks(
             table,
             InsertedData(
-                (_batch(one) for one in rows),
+                (_batch(row) for row in rows),
                 names,
                 kinds,
                 context.settings.boolean("input_format_null_as_default"),

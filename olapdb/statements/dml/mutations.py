@@ -146,6 +146,7 @@ def _clear_steps(
         raise errors.AlterOfColumnIsForbidden(
             f"Cannot CLEAR column {column.name} of {table.database}.{table.name}: it is part of its"
             " key.",
+            hint="Its values decide where rows lie. DELETE the rows, or INSERT them anew.",
             position=action.position,
         )
     partition = _partition(action.partition, table, context, snapshot)

@@ -14,7 +14,7 @@ from olapdb.bind.projection import ROWS_MAX
 from olapdb.bind.qualify import qualify
 from olapdb.bind.user_functions import calls_of_users
 from olapdb.config import Settings
-from olapdb.config.session import SYNTAX_LIMITS
+from olapdb.config.limits import SYNTAX_LIMITS
 from olapdb.engine.layout import shared_layout
 from olapdb.errors import TooManyColumns, TooManyRowsOrBytes
 from olapdb.execute import ExecutionContext, estimator_of, run

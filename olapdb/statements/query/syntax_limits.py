@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from olapdb.config import Settings
-from olapdb.config.session import SYNTAX_LIMITS
+from olapdb.config.limits import SYNTAX_LIMITS
 from olapdb.errors import BadArguments, SyntaxError, TooBigAst, TooDeepAst, TooDeepSubqueries
 from olapdb.sql import nodes
 from olapdb.sql.syntax_tree import SyntaxNode, measure, syntax_tree

@@ -218,7 +218,8 @@ def _inner_pairs(
 
 
 def _have_one_form(source: types.Tuple, target: types.Tuple) -> bool:
-    """Return whether each element has a partner: by place, or by name where both have other names."""
+    """Return whether each element of one tuple belongs to one of the other: by name if the conversion
+    goes by names, else by position."""
     if source.goes_by_name(target):
         return set(source.names) == set(target.names)
     return len(source.elements) == len(target.elements)

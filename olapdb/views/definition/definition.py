@@ -203,7 +203,8 @@ def columns_of_plan(plan: Plan) -> tuple[Column, ...]:
 
 
 def _without_settings(query: nodes.Query) -> nodes.Query:
-    """Return the query without SETTINGS, frozen apart, and FORMAT, which a view ignores."""
+    """Return the query without SETTINGS, which the view keeps beside its query, and without FORMAT,
+    which it ignores."""
     if isinstance(query, nodes.Select | nodes.SetOperation):
         return replace(query, settings=(), format=None)
     return query

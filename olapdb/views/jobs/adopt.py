@@ -289,8 +289,10 @@ class _Adoption:
             partitions_read = {part.partition_id for part in covered_parts(view, self.snapshot)}
             if view.id == self.view.id:
                 partitions_read.update(one.partition for one in gap)
-            for one in self.job.read_requirements(self.snapshot, view, sorted(partitions_read)):
-                requirements[one] = None
+            for requirement in self.job.read_requirements(
+                self.snapshot, view, sorted(partitions_read)
+            ):
+                requirements[requirement] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
                 requirements[requirement] = None
         for gap_slice in gap:

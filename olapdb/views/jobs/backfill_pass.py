@@ -129,7 +129,7 @@ class BackfillPass:
         for index, chunk in self.pending.items():
             if index in remaining:
                 continue
-            covered = all(coverage.covers(chunk.partition, one) for one in chunk.blocks)
+            covered = all(coverage.covers(chunk.partition, block) for block in chunk.blocks)
             joined = not covered and any(
                 one.partition == chunk.partition and _overlap(one, chunk)
                 for one in remaining.values()

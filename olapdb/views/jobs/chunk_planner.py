@@ -103,7 +103,7 @@ def replan(
     for one in sorted((*pending, *held), key=lambda chunk: chunk.index):
         chunks_by_partition.setdefault(one.partition, []).append(one)
     held_numbers = {one.index for one in held}
-    slices = {one.partition: one for one in gap_slices(view, snapshot)}
+    slices = {gap_slice.partition: gap_slice for gap_slice in gap_slices(view, snapshot)}
     replanned: list[Chunk] = []
     for partition, chunks in chunks_by_partition.items():
         parts = slices[partition].parts if partition in slices else ()

@@ -15,7 +15,7 @@ replaces, so the commit adds the block to their coverage and marks their slices 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal
@@ -239,12 +239,7 @@ class ReplayAttempt:
             views, self.snapshot, target, removed, now.parts(target.id), new_changes
         )
         changes += new_changes
-        changes += [RaiseDataVersion(target.id, partition) for partition in sorted(replaced_parts)]
-        if Settings.of(self.job.settings).boolean("discard_retained"):
-            changes += release_changes(views, self.slices, self.snapshot)
-        else:
-            changes += stale_frozen_changes(views, self.slices, self.snapshot)
-        changes += self._cleared(views, sorted(replaced_parts))
+        changes += self._slice_changes(views, target, sorted(replaced_parts))
         draft = CommitDraft(requirements, changes)
         with Pin(self.job.services, now.number):
             downstream_draft, source_change = downstream_effects(
@@ -272,10 +267,22 @@ class ReplayAttempt:
             for partition, parts in sorted(replayed_parts.items())
         )
 
+    def _slice_changes(
+        self, views: list[MaterializedView], target: Table, partitions: Sequence[str]
+    ) -> list[Change]:
+        """Return what the swap changes about slices: data versions of the replaced partitions,
+        retained slices, and invalidations."""
+        changes: list[Change] = [RaiseDataVersion(target.id, name) for name in partitions]
+        if Settings.of(self.job.settings).boolean("discard_retained"):
+            changes += release_changes(views, self.slices, self.snapshot)
+        else:
+            changes += stale_frozen_changes(views, self.slices, self.snapshot)
+        changes += self._cleared(views, partitions)
+        return changes
+
     def _refuse_unknown(self, old: Mapping[str, list[Part]], added: Iterable[AddPart]) -> None:
-        """Raise BadArguments if the statement names one partition of which nobody knows: the target
-        has no rows of it, and had none that a commit removed, none is stale, and the source makes
-        none."""
+        """Raise BadArguments if the statement names one partition that does not exist: the target
+        has no rows of it and never had, it is not stale, and the source makes no rows of it."""
         if not self.explicit or self.slices is None:
             return
         target = self.view.target_id

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from olapdb.commit.draft import CommitDraft, publish
@@ -208,27 +209,9 @@ class RebuildRequest:
         old_target = target_of(snapshot, view)
         name = f".inner_id.{view_id}" if view.inner else version_name(old_target.name, generation)
 
-        def target(plan: Plan) -> Table:
-            """Return the candidate's target table for the plan, with the request's engine and keys.
-
-            Raises UnknownIdentifier if a key names a column that the query does not make.
-            """
-            environment = Environment(zone=self.services.zone, database=self.database)
-            engine = self.engine or old_target.engine.name
-            columns: tuple[Column, ...] = ()
-            if not self.declares_columns:
-                columns = columns_for(view, old_target, engine, plan, environment)
-            try:
-                return self.build_target(old_target, columns, name)
-            except UnknownIdentifier as error:
-                raise UnknownIdentifier(
-                    f"REBUILD VIEW {view_name(view)}: the keys of the new target name a column that"
-                    f" the new query does not make. {error.message}",
-                    hint="What is not given is as in the old target: SYSTEM REBUILD VIEW"
-                    f" {view_name(view)} PARTITION BY … ORDER BY (…) AS SELECT … gives it.",
-                ) from error
-
-        definition = self._defined(snapshot, view, target)
+        definition = self._defined(
+            snapshot, view, partial(self._new_target, view, old_target, name)
+        )
         refuse_unprovable(snapshot, view, definition)
         read_view_id, read_query = self._read_by(snapshot, old_target, definition.target)
         candidate = definition.applied_to(
@@ -269,6 +252,29 @@ class RebuildRequest:
         row = RebuildRow("start", view_name(candidate), target_name, "", 0, "attached", commit)
         return row, view_id
 
+    def _new_target(
+        self, view: MaterializedView, old_target: Table, name: str, plan: Plan
+    ) -> Table:
+        """Return the candidate's target table `name` for the plan, with the request's engine and
+        keys.
+
+        Raises UnknownIdentifier if a key names a column that the query does not make.
+        """
+        environment = Environment(zone=self.services.zone, database=self.database)
+        engine = self.engine or old_target.engine.name
+        columns: tuple[Column, ...] = ()
+        if not self.declares_columns:
+            columns = columns_for(view, old_target, engine, plan, environment)
+        try:
+            return self.build_target(old_target, columns, name)
+        except UnknownIdentifier as error:
+            raise UnknownIdentifier(
+                f"REBUILD VIEW {view_name(view)}: the keys of the new target name a column that"
+                f" the new query does not make. {error.message}",
+                hint="What is not given is as in the old target: SYSTEM REBUILD VIEW"
+                f" {view_name(view)} PARTITION BY … ORDER BY (…) AS SELECT … gives it.",
+            ) from error
+
     def _read_by(self, snapshot: Snapshot, old_target: Table, new_target: Table) -> tuple[str, str]:
         """Return the id and the new query of the plain view of REPLACE VIEW; ("", "") without it.
         Raises the errors of `Reading.resolved`."""
@@ -291,7 +297,8 @@ def _shape(table: Table) -> tuple[object, ...]:
 
 
 def _declared(table: Table) -> tuple[object, ...]:
-    """Return what a column list and the clauses behind it say of a target, its keys apart."""
+    """Return what a REBUILD may change of a target besides its engine and keys: columns, constraints,
+    TTL, settings and sampling key."""
     columns = [
         (column.name, column.type, column.default_kind, column.default) for column in table.columns
     ]

@@ -114,7 +114,7 @@ def steps(spark: SparkSession, connection: Connection, early: DataFrame) -> dict
     found["verdicts"] = sorted({str(row[11]) for row in verdicts})
     found["problems"] = check_database(services.catalog, services.store)
     markers = services.store.list("data/markers/")
-    found["markers"] = len([one for one in markers if not one.path.endswith(".tmp")])
+    found["markers"] = len([marker for marker in markers if not marker.path.endswith(".tmp")])
     return found
 
 

@@ -61,7 +61,7 @@ def path_without_java(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_settings_of_a_new_session(spark: SparkSession) -> None:
+def test_a_new_session_has_our_master_utc_and_arrow_settings(spark: SparkSession) -> None:
     assert spark.sparkContext.master == "local[2,4]"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MICROS"
@@ -80,7 +80,7 @@ def test_an_active_session_is_reused_and_a_runtime_setting_applied(spark: SparkS
 def test_every_thread_gets_the_one_session(spark: SparkSession) -> None:
     with ThreadPoolExecutor(3) as pool:
         sessions = list(pool.map(lambda _: spark_session(), range(6)))
-    assert all(one.sparkContext is spark.sparkContext for one in sessions)
+    assert all(session.sparkContext is spark.sparkContext for session in sessions)
 
 
 def test_a_setting_that_cannot_change_any_more_is_refused(spark: SparkSession) -> None:

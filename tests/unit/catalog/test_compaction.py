@@ -87,7 +87,7 @@ def test_what_is_asked_of_blocks_does_not_change(catalog: SqliteCatalog, clock: 
     before = catalog.snapshot()
     blocks = before.blocks("s")
     spans = [BlockRange(1, 40), BlockRange(7, 19), BlockRange(40, 40), BlockRange(41, 50)]
-    known = [before.block_span("s", one) for one in spans]
+    known = [before.block_span("s", span) for span in spans]
     clock.ms += HOUR
     catalog.purge_history(clock.ms - 1, commits_max=5)
     assert rows_of(catalog, "blocks") == 2, "the newest block of s and of t"
@@ -96,7 +96,7 @@ def test_what_is_asked_of_blocks_does_not_change(catalog: SqliteCatalog, clock: 
     assert after.number == before.number
     assert after.next_block(make_table("s")) == 41
     for (count, ms), (known_count, known_ms) in zip(
-        (after.block_span("s", one) for one in spans), known, strict=True
+        (after.block_span("s", span) for span in spans), known, strict=True
     ):
         assert count == known_count
         assert known_ms - compaction.SPAN_MS_MIN <= ms <= known_ms

@@ -206,15 +206,18 @@ def test_leases_of_dead_processes_are_revoked(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True)
     theirs = done.stdout.strip()
-    assert {one.id: one.state for one in catalog.leases()} == {ours: "live", theirs: "live"}
+    assert {lease.id: lease.state for lease in catalog.leases()} == {ours: "live", theirs: "live"}
     assert catalog.revoke_dead_leases() == (theirs,)
-    assert {one.id: one.state for one in catalog.leases()} == {ours: "live", theirs: "revoked"}
+    assert {lease.id: lease.state for lease in catalog.leases()} == {
+        ours: "live",
+        theirs: "revoked",
+    }
     with pytest.raises(Aborted, match="lease"):
         catalog.apply(Commit((LeaseLive(theirs),), (), "LATE"))
     with pytest.raises(Aborted):  # the lease is checked before any other requirement
         catalog.apply(Commit((SchemaIs("t", 7), LeaseLive(theirs)), (), "LATE"))
     catalog.purge_leases([ours, theirs])
-    assert [one.id for one in catalog.leases()] == [ours], "a live lease is not forgotten"
+    assert [lease.id for lease in catalog.leases()] == [ours], "a live lease is not forgotten"
     catalog.close()
 
 
@@ -276,7 +279,7 @@ def test_a_fork_amid_a_commit_can_write(tmp_path: Path) -> None:
         child.join(60)
         child.kill()
         assert child.exitcode == 0
-        table = next(one for one in catalog.snapshot().objects() if one.name == "s")
+        table = next(item for item in catalog.snapshot().objects() if item.name == "s")
         assert len(catalog.snapshot().parts(table.id)) == 2
 
 

@@ -54,7 +54,7 @@ def test_a_profile_alone_has_no_dispatch() -> None:
         ("no sql", "no sql"),
     ],
 )
-def test_settings_of_a_query(sql: str, expected: str) -> None:
+def test_settings_are_added_to_a_query_that_lacks_them(sql: str, expected: str) -> None:
     assert with_settings(sql, NULLS) == expected
 
 

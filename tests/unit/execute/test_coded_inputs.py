@@ -51,7 +51,7 @@ def test_shared_arguments(
     with monkeypatch.context() as patched:
         patched.setattr(coded_inputs, "evaluate_array", counted)
         shared = connection.execute(query).fetchall()
-    computed = [one for one in calls if not isinstance(one, coded_inputs.ColumnRef)]
+    computed = [call for call in calls if not isinstance(call, coded_inputs.ColumnRef)]
     assert len(computed) <= evaluated_max
     monkeypatch.setattr(coded_inputs, "_may_be_shared", lambda _: False)
     assert connection.execute(query).fetchall() == shared

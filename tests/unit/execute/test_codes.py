@@ -80,7 +80,8 @@ def test_whole_numbers_that_lie_near_to_each_other(kind: str, data: st.DataObjec
     storage = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
     temporal = pa.types.is_temporal(arrow)
     arrays = [
-        pa.array(one, storage).view(arrow) if temporal else pa.array(one, arrow) for one in columns
+        pa.array(column, storage).view(arrow) if temporal else pa.array(column, arrow)
+        for column in columns
     ]
     found = factorise(arrays, rows)
     expected = python_codes(list(zip(*columns, strict=True)))

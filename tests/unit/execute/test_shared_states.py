@@ -57,7 +57,10 @@ def test_a_state_for_each_expression(
     states: int,
     tail: str,
 ) -> None:
-    apart = [connection.execute(f"SELECT {one} FROM t {tail}").fetchall() for one in aggregates]
+    apart = [
+        connection.execute(f"SELECT {aggregate} FROM t {tail}").fetchall()
+        for aggregate in aggregates
+    ]
     made: list[int] = []
     for kind in (Quantiles, ExactQuantiles):
 

@@ -240,10 +240,10 @@ def test_many_threads_deliver_the_same_keys(tmp_path: Path) -> None:
                 total[number] += done + done.duplicates_dropped
 
         threads = [threading.Thread(target=deliver, args=(i,)) for i in range(4)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert total == [500] * 4
         check(connection, list(range(310)))
         assert rows(connection, "SELECT keys_held, rows_dropped FROM system.deduplication") == [

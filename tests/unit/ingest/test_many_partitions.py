@@ -48,7 +48,7 @@ def parts_of(engine: str, key: str, rows: list[tuple[int, ...]]) -> list[tuple[o
         ids = [part.partition_id for part in snapshot.parts(table.id) if part.rows]
         bounds = [sorted(part.bounds.items()) for part in snapshot.parts(table.id) if part.rows]
         found = [
-            tuple(connection.execute(f"SELECT * FROM t WHERE p = {one}").fetchall()) for one in ids
+            tuple(connection.execute(f"SELECT * FROM t WHERE p = {id_}").fetchall()) for id_ in ids
         ]
         return [*zip(ids, bounds, found, strict=True)]
 

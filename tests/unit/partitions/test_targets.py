@@ -448,9 +448,9 @@ def test_a_part_that_keeps_rows_names_no_block_of_a_gap(
     ):
         connection.execute(statement)
     problems = dicts(connection, "SYSTEM RECONCILE VIEW v3 METADATA")
-    assert [one for one in problems if one["problems"]] == []
+    assert [problem for problem in problems if problem["problems"]] == []
     gaps = dicts(connection, "SELECT * FROM system.view_coverage WHERE view = 'v3'")
-    assert {one["partition_id"]: one["status"] for one in gaps} == {
+    assert {gap["partition_id"]: gap["status"] for gap in gaps} == {
         "1": "covered",
         "2": "gap",
         "3": "gap",
@@ -460,6 +460,6 @@ def test_a_part_that_keeps_rows_names_no_block_of_a_gap(
     assert {one["verdict"] for one in dicts(connection, "SYSTEM RECONCILE VIEW v3")} == {"equal"}
     connection.execute("DELETE FROM t3 WHERE p = 2")
     problems = dicts(connection, "SYSTEM RECONCILE VIEW v3 METADATA")
-    assert [one for one in problems if one["problems"]] == []
+    assert [problem for problem in problems if problem["problems"]] == []
     connection.execute("SYSTEM BACKFILL VIEW v3")
     assert rows(connection, "SELECT sum(n) FROM t3") == [(10,)]

@@ -62,8 +62,8 @@ def reflected(item: object) -> Iterator[object]:
             yield from reflected(one)
     elif is_dataclass(item) and type(item).__module__.startswith("olapdb.plan"):
         yield item
-        for one in fields(item):
-            yield from reflected(getattr(item, one.name))
+        for field in fields(item):
+            yield from reflected(getattr(item, field.name))
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -86,7 +86,7 @@ def test_nothing_is_left_out(query: str) -> None:
             else ()
         )
     }
-    walked = {id(one) for one in all_expressions(root)}
+    walked = {id(part) for part in all_expressions(root)}
     assert {id(node) for node in all_nodes(root)} == ids(nodes.Node)
     assert {id(scan) for scan in all_scans(root)} == ids(nodes.Scan)
     assert {id(call) for call in all_aggregate_calls(root)} == ids(expressions.AggregateCall)

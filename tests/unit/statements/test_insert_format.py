@@ -69,7 +69,9 @@ def test_each_format(statement: str, connection: olapdb.Connection) -> None:
     assert _rows(connection) == [_ROW]
 
 
-def test_values_that_are_missing_and_null(connection: olapdb.Connection) -> None:
+def test_a_missing_value_is_the_default_and_null_is_null_where_it_may_be(
+    connection: olapdb.Connection,
+) -> None:
     connection.execute(
         'INSERT INTO t FORMAT JSONEachRow {"a":1}{"a":2,"b":null}\n{"a":3,"b":"z","f":null}'
     )

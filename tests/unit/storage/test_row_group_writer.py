@@ -109,7 +109,7 @@ def test_each_kind_of_column_alone(name: str) -> None:
         {"data_page_size": 512, "sorting_columns": [pq.SortingColumn(0)]},
     ],
 )
-def test_every_option_of_the_writer(options: dict[str, object]) -> None:
+def test_threads_write_the_same_bytes_under_every_option(options: dict[str, object]) -> None:
     rows = pa.table(columns())
     given = {**OPTIONS, **options}
     assert written(rows, 1_000, given, threads=2)[0] == written(rows, 1_000, given, threads=0)[0]

@@ -199,7 +199,7 @@ def test_a_block_in_two_parts(filled: Connection) -> None:
 def test_a_part_that_grew(filled: Connection) -> None:
     part = parts_of(filled, "daily")[0]
     data = filled.session.snapshot().inline_rows(part)
-    less = tuple(replace(one, rows=1) for one in part.contributions)
+    less = tuple(replace(contribution, rows=1) for contribution in part.contributions)
     apply(
         filled,
         RemoveParts(part.table_id, (part.id,)),

@@ -199,7 +199,9 @@ def test_an_extreme_in_another_order(connection: Connection, data_type: str, val
         ("String", "at"),
     ],
 )
-def test_groups_that_would_be_one(connection: Connection, key: str, value: str) -> None:
+def test_a_key_type_that_joins_groups_is_refused(
+    connection: Connection, key: str, value: str
+) -> None:
     aggregating(connection, "SimpleAggregateFunction(sum, UInt64)", f"k {key}")
     with pytest.raises(ViewNotProvable, match="their groups would be one"):
         view(connection, f"SELECT {value} AS k, count() AS v FROM s GROUP BY {value}")

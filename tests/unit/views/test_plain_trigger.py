@@ -95,7 +95,7 @@ def test_both_ways_give_the_same(connection: Connection, name: str, rows: int) -
     assert short.equals(long)
     if view.unique:
         keys = short.select(["day", "kind"]).to_pylist()
-        assert len({tuple(one.values()) for one in keys}) == len(keys)
+        assert len({tuple(key.values()) for key in keys}) == len(keys)
 
 
 def test_sums_of_nothing_still_leave_no_row(connection: Connection) -> None:

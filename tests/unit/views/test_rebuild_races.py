@@ -256,7 +256,11 @@ def test_the_swap_without_a_requirement_does_harm(
 
     def careless(commit: Commit) -> Committed:
         if commit.kind == "REBUILD VIEW" and not kept:
-            left = tuple(one for one in commit.requirements if not isinstance(one, guards))
+            left = tuple(
+                requirement
+                for requirement in commit.requirements
+                if not isinstance(requirement, guards)
+            )
             commit = replace(commit, requirements=left)
         return apply(commit)
 
