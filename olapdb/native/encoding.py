@@ -91,6 +91,20 @@ def encode_texts(array: pa.Array, form: np.ndarray, out: np.ndarray) -> EncodedC
     return None if problem else _chunk(facts)
 
 
+def text_range(array: pa.Array) -> tuple[int, int]:
+    """Return the rows of the least and the greatest text, -1 without one."""
+    _, offsets, data = array.buffers()
+    ends = np.zeros(2, np.int64)
+    kernels().olapdb_text_range(
+        offsets.address + 4 * array.offset,
+        ends if data is None else data.address,
+        *validity_of(array),
+        len(array),
+        ends,
+    )
+    return int(ends[0]), int(ends[1])
+
+
 def text_bytes(array: pa.Array) -> int:
     """Return the bytes of the texts of an array that has rows."""
     ends = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)

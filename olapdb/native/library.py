@@ -129,6 +129,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         _INT,
         (*[_POINTER] * 3, *[_LONG] * 2, *[_POINTER] * 2, _LONG, _POINTER, _LONG, _POINTER),
     ),
+    "olapdb_text_range": (None, (*[_POINTER] * 3, *[_LONG] * 2, _POINTER)),
     "olapdb_partition_numbers": (None, (_POINTER, _LONG, _WORD, _INT, _INT, _POINTER)),
     "olapdb_partition_order": (None, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),

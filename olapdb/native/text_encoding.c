@@ -20,26 +20,6 @@ typedef struct {
 
 static inline int64_t text_bytes(const TextRows *rows, int64_t row) { return rows->offsets[row + 1] - rows->offsets[row]; }
 
-static inline uint64_t load_64(const uint8_t *at) {
-    uint64_t word;
-    memcpy(&word, at, 8);
-    return word;
-}
-
-static inline uint64_t load_32(const uint8_t *at) {
-    uint32_t word;
-    memcpy(&word, at, 4);
-    return word;
-}
-
-/* Return all bytes of a text of at most 8 as a number; no byte beyond it is read. */
-static inline uint64_t short_word(const uint8_t *text, int64_t size) {
-    if (size >= 8) return load_64(text);
-    if (size >= 4) return load_32(text) | load_32(text + size - 4) << 8 * (size - 4);
-    if (size == 0) return 0;
-    return text[0] | (uint64_t)text[size >> 1] << 8 * (size >> 1) | (uint64_t)text[size - 1] << 8 * (size - 1);
-}
-
 static ALWAYS_INLINE uint32_t hash_text(const uint8_t *text, int64_t size) {
     const uint64_t factor = 0x9E3779B97F4A7C15u;
     uint64_t hash = (uint64_t)size * factor;
@@ -49,6 +29,7 @@ static ALWAYS_INLINE uint32_t hash_text(const uint8_t *text, int64_t size) {
         hash ^= hash >> 32;
     }
     hash = (hash ^ (size > 8 ? load_64(text + size - 8) : short_word(text, size))) * factor;
+    hash = (hash ^ hash >> 32) * factor; /* the last bytes of texts differ, which are the upper ones here */
     return (uint32_t)(hash >> 32);
 }
 
@@ -77,31 +58,39 @@ static ALWAYS_INLINE int64_t code_of(Distinct *distinct, const TextRows *rows, i
     }
 }
 
-/* The first bytes of a text, so that numbers compare as the texts do, unless they are the same. */
-static inline uint64_t head_of(const uint8_t *text, int64_t size) {
-    return __builtin_bswap64(size >= 8 ? load_64(text) : short_word(text, size)); /* little endian */
+/* Eight bytes of a text, fewer at its end, so that numbers compare as the texts do, unless they are the same. */
+static inline uint64_t word_of(const uint8_t *text, int64_t size) {
+    return __builtin_bswap64(short_word(text, size)); /* little endian */
 }
 
-/* The rows of the least and the greatest text so far, and their first bytes. */
+/* The rows of the least and the greatest text so far. */
 typedef struct {
     int64_t least, greatest;
-    uint64_t low, high;
 } Extremes;
 
+/* Compare a text with both at once, from the first eight bytes on that are not the same in all three. */
 static ALWAYS_INLINE void compare_row(Extremes *ends, const TextRows *rows, int64_t row) {
-    const uint8_t *text = rows->data + rows->offsets[row];
-    int64_t size = text_bytes(rows, row);
-    uint64_t head = head_of(text, size);
-    if (ends->least < 0 || head < ends->low || (head == ends->low && compare_texts(text, size,
-            rows->data + rows->offsets[ends->least], text_bytes(rows, ends->least)) < 0)) {
+    const uint8_t *text = rows->data + rows->offsets[row], *low, *high;
+    int64_t size = text_bytes(rows, row), low_size, high_size, at = 0;
+    uint64_t word, low_word, high_word;
+    if (ends->least < 0) {
+        ends->least = ends->greatest = row;
+        return;
+    }
+    low = rows->data + rows->offsets[ends->least];
+    high = rows->data + rows->offsets[ends->greatest];
+    low_size = text_bytes(rows, ends->least);
+    high_size = text_bytes(rows, ends->greatest);
+    for (;; at += 8) {
+        word = word_of(text + at, size - at);
+        low_word = word_of(low + at, low_size - at);
+        high_word = word_of(high + at, high_size - at);
+        if (word != low_word || word != high_word || size - at < 8 || low_size - at < 8 || high_size - at < 8) break;
+    }
+    if (word < low_word || (word == low_word && compare_texts(text + at, size - at, low + at, low_size - at) < 0))
         ends->least = row;
-        ends->low = head;
-    }
-    if (ends->greatest < 0 || head > ends->high || (head == ends->high && compare_texts(text, size,
-            rows->data + rows->offsets[ends->greatest], text_bytes(rows, ends->greatest)) > 0)) {
+    if (word > high_word || (word == high_word && compare_texts(text + at, size - at, high + at, high_size - at) > 0))
         ends->greatest = row;
-        ends->high = head;
-    }
 }
 
 /* Append a text and before it its size. Up to `end` may be read of the data. */
@@ -140,7 +129,7 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
     int64_t most = form[2], slots = 64, bytes = offsets[rows] - offsets[0];
     int64_t body_bytes = 12 * rows + bytes + 64, coded = -1, present = 0;
     TextRows texts = {offsets, data};
-    Extremes ends = {-1, -1, 0, 0};
+    Extremes ends = {-1, -1};
     PageFacts told = {0};
     Workroom memory = {scratch, scratch + scratch_bytes};
     const uint8_t *end = data + offsets[rows];
@@ -199,4 +188,15 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
     told.greatest = ends.greatest;
     memcpy(facts, &told, sizeof told);
     return WRITTEN;
+}
+
+/* Find the rows of the least and the greatest text; -1 without one. */
+EXPORT void olapdb_text_range(const int32_t *offsets, const uint8_t *data, const uint8_t *validity, int64_t bit, int64_t rows,
+                              int64_t *range) {
+    TextRows texts = {offsets, data};
+    Extremes ends = {-1, -1};
+    for (int64_t row = 0; row < rows; row++)
+        if (is_valid(validity, bit, row)) compare_row(&ends, &texts, row);
+    range[0] = ends.least;
+    range[1] = ends.greatest;
 }
