@@ -6,15 +6,22 @@ Most texts differ in their first byte, so few rows remain to compare.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
 from olapdb.config import tuning
 from olapdb.functions.kernels.arrow_buffers import empty
 from olapdb.functions.kernels.columns import numpy_values
-from olapdb.native import encoding
+from olapdb.lazy import LazyModule
 from olapdb.native.library import library
 from olapdb.types.arrow_values import array_of, from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.native import encoding
+else:
+    encoding = LazyModule("olapdb.native.encoding")
 
 _SAMPLE_ROWS = 1_024
 _HEADS_MIN = 4

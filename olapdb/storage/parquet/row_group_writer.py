@@ -16,13 +16,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import accumulate
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.config import tuning
 from olapdb.errors import InternalError
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
 from olapdb.storage.checksum import checksum_of_parts
 from olapdb.storage.parquet.footer import (
@@ -35,8 +36,13 @@ from olapdb.storage.parquet.footer import (
     parse_footer,
     parse_offset_index,
 )
-from olapdb.storage.parquet.page_encoder import EncodedStretch, PageEncoder
 from olapdb.threads import ThreadPool, refuse_if_ending
+
+if TYPE_CHECKING:
+    from olapdb.storage.parquet import page_encoder
+    from olapdb.storage.parquet.page_encoder import EncodedStretch, PageEncoder
+else:
+    page_encoder = LazyModule("olapdb.storage.parquet.page_encoder")
 
 ROW_GROUPS_MAX = 32_767
 """The format numbers row groups with an I16."""
@@ -264,7 +270,7 @@ def parquet_writer(
     threads = min(threads, -(-rows // tuning.STRETCH_ROWS))
     encoder = None
     if rows >= tuning.ENCODED_ROWS_MIN:
-        encoder = PageEncoder.of(schema, options, row_group_size)
+        encoder = page_encoder.PageEncoder.of(schema, options, row_group_size)
     writer: OneThreadWriter | RowGroupsWriter
     if (threads > 1 or encoder is not None) and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
         writer = RowGroupsWriter(sink, schema, options, max(threads, 1), encoder=encoder)
@@ -304,7 +310,7 @@ def _split_file(file: pa.Buffer, memory: pa.Buffer) -> EncodedStretch:
         if number.field.endswith("index's offset")
     ]
     end = min(indexes, default=start)
-    return EncodedStretch(
+    return page_encoder.EncodedStretch(
         (file[len(_MAGIC) : end],),
         footer,
         tuple(_page_indexes(file, footer, _COLUMN_INDEX)),
