@@ -3,8 +3,7 @@
 They are Thrift structs in the compact protocol.  Only the numbers that depend on positions in the
 file are interpreted (offsets, lengths, counts); all other bytes are copied.  The fields:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift, the protocol:
-https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.  Delete this
-module with `row_group_writer`, when Arrow writes row groups in parallel (apache/arrow#50866).
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
 """
 
 from __future__ import annotations
