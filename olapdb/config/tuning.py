@@ -339,6 +339,9 @@ STRETCH_ROWS = 1 << 17
 """Rows that one thread encodes at a time: what a Parquet writer costs by itself is little of it. A file of 1,048,576 rows
 is divided among at most 8 threads; encoded by one thread it took 74 ms of processor time, by two up to 117 ms."""
 
+ENCODED_ROWS_MIN = 1_024
+"""Encode pages of parts of so many rows by kernels; of fewer rows what a file costs by itself is most of the time."""
+
 THREADED_MERGES_MIN = 8
 """Flush the files of a batch of at least so many merges in threads. It saves waiting for the disk, not processor time, and
 depends on the disk."""
@@ -397,6 +400,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "LISTED_VALUES_MAX": 0,
         "MONOTONIC_ROWS_MIN": _NEVER,
         "MIN_MAX_ROWS_MIN": _NEVER,
+        "ENCODED_ROWS_MIN": _NEVER,
         "SKETCH_ROWS_MIN": _NEVER,
         "SAMPLED_ROWS_MIN": _NEVER,
         "CALENDAR_ROWS_MIN": _NEVER,
@@ -475,6 +479,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "MONOTONIC_ROWS_MIN": 1,
         "MONOTONIC_ROWS_PER_VALUE_MIN": 1,
         "MIN_MAX_ROWS_MIN": 1,
+        "ENCODED_ROWS_MIN": 1,
         "SKETCH_ROWS_MIN": 1,
         "CALENDAR_ROWS_MIN": 0,
         "PARALLEL_COLUMNS_ROWS_MIN": 0,

@@ -30,12 +30,14 @@ def insert(
     token: str | None = None,
     offsets: OffsetRanges = (),
     snapshot: Snapshot | None = None,
+    owns_blocks: bool = False,
 ) -> InsertResult:
     """Insert blocks (see `block.make_blocks`) and all rows of their views: all or nothing.
 
     Blocks are drawn one by one and staged, so memory is bounded by a block and the views' buffers,
     plus about 50 bytes a row with `deduplicate_by`. Where `token` was committed before, or the
-    table already has `offsets`, nothing happens and `duplicate` is set.
+    table already has `offsets`, nothing happens and `duplicate` is set. `owns_blocks` says that no
+    caller may change the memory of the blocks, so that it need not be copied for the column cache.
 
     Raises OffsetHole if the offsets do not follow the table's, UnknownTable, TooManyParts, a
     view's error (naming the view), Aborted when the table was altered meanwhile, CommitConflict
@@ -46,7 +48,7 @@ def insert(
     delivery = Delivery.of(origin.services, table, token, offsets)
     if delivery.is_duplicate():
         return DUPLICATE
-    writer = InsertWriter(origin.of_kind("INSERT"), delivery)
+    writer = InsertWriter(origin.of_kind("INSERT"), delivery, owns_blocks=owns_blocks)
     with writer.pinned(snapshot, table.id):
         return writer.insert(table, blocks, snapshot)
 

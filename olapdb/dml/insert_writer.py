@@ -95,6 +95,8 @@ class InsertWriter:
     delivery: Delivery
     owns_files: bool = True
     """Whether this call staged the files, so that nothing else can refer to them."""
+    owns_blocks: bool = False
+    """Whether nothing but the engine has the memory of the blocks."""
 
     @property
     def services(self) -> Services:
@@ -352,7 +354,9 @@ class InsertWriter:
     def _stager(self, snapshot: Snapshot, joined: AddedParts | None = None) -> BlockStager:
         """Return a new block stager at the snapshot, with the rows of `joined` if there are any."""
         context = TriggerContext.of(self.origin, snapshot)
-        return BlockStager(context, self.services.lease_id, joined=joined)
+        return BlockStager(
+            context, self.services.lease_id, joined=joined, owns_blocks=self.owns_blocks
+        )
 
     def log(self, staged: StagedInsert, snapshot: Snapshot, *, committed: bool) -> None:
         """Record the executions of views, see `log_executions`."""

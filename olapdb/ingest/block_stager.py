@@ -246,6 +246,7 @@ class BlockStager(BlockWriter):
                 self.inline,
                 parallel=False,
                 earlier_writes=tuple(self._views),
+                owns_blocks=self.owns_blocks,
             )
             for view in views
         }

@@ -33,13 +33,15 @@ class BlockWriter:
     """Collects the parts of blocks, and the requirements of the commit that publishes them.
 
     With `inline` False no part is kept in the catalog (a cluster's tasks).  `swap` names a replay,
-    see `olapdb.storage.replay_manifest`.
+    see `olapdb.storage.replay_manifest`.  `owns_blocks` says that nothing but the engine has the memory of the blocks, so
+    that the column cache may keep it: rows of a query or of parts, not those of the caller.
     """
 
     context: TriggerContext
     lease_id: str
     inline: bool = True
     swap: str = ""
+    owns_blocks: bool = False
     _changes: list[Change] = field(default_factory=list)
     _requirements: dict[Requirement, None] = field(default_factory=dict)
     _next_index: dict[str, int] = field(default_factory=dict)
@@ -104,7 +106,7 @@ class BlockWriter:
                     swap=self.swap,
                     after=self.context.snapshot.next_block(table) - 1 if in_file else None,
                     derived=layout_of(table, self.context).derived(rows),
-                    owns_rows=in_file and has_own_memory(rows, block),
+                    owns_rows=in_file and (self.owns_blocks or has_own_memory(rows, block)),
                 ),
                 lease_id=self.lease_id,
                 threads=self._settings.threads,

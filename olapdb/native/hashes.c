@@ -52,12 +52,11 @@ EXPORT void olapdb_hash_texts(const uint8_t *data, const int32_t *offsets, const
             continue;
         }
         for (; position + 8 <= size; position += 8) {
-            memcpy(&word, text + position, 8);
+            word = load_64(text + position);
             sum += mix(word + position / 8 * POSITION + GOLDEN);
         }
         if (position < size) {
-            word = 0;
-            memcpy(&word, text + position, size - position);
+            word = short_word(text + position, (int64_t)(size - position));
             sum += mix(word + position / 8 * POSITION + GOLDEN);
         }
         hashes[row] = mix((sum ^ size) + GOLDEN);

@@ -72,6 +72,26 @@ static inline int compare_texts(const uint8_t *left, int64_t left_bytes, const u
     return left_bytes < right_bytes ? -1 : left_bytes > right_bytes;
 }
 
+static inline uint64_t load_64(const uint8_t *at) {
+    uint64_t word;
+    memcpy(&word, at, 8);
+    return word;
+}
+
+static inline uint64_t load_32(const uint8_t *at) {
+    uint32_t word;
+    memcpy(&word, at, 4);
+    return word;
+}
+
+/* Return all bytes of a text of at most 8 as a number; no byte beyond it is read. */
+static inline uint64_t short_word(const uint8_t *text, int64_t size) {
+    if (size >= 8) return load_64(text);
+    if (size >= 4) return load_32(text) | load_32(text + size - 4) << 8 * (size - 4);
+    if (size == 0) return 0;
+    return text[0] | (uint64_t)text[size >> 1] << 8 * (size >> 1) | (uint64_t)text[size - 1] << 8 * (size - 1);
+}
+
 /* Sort by the digits, of `bits` bits (at most 11), of the distances from `low`, the least significant first;
  * `span` is the largest distance. Return where the sorted words are: in `words` or in `others`. */
 static inline uint64_t *sorted_by_digits(uint64_t *words, int64_t count, uint64_t low, uint64_t span, int bits,

@@ -121,6 +121,15 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
         _INT,
         (*[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 2, _LONG, *[_POINTER] * 2),
     ),
+    "olapdb_encode_numbers": (
+        _INT,
+        (*_COLUMN, _LONG, *[_POINTER] * 2, _LONG, _POINTER, _LONG, _POINTER),
+    ),
+    "olapdb_encode_texts": (
+        _INT,
+        (*[_POINTER] * 3, *[_LONG] * 2, *[_POINTER] * 2, _LONG, _POINTER, _LONG, _POINTER),
+    ),
+    "olapdb_text_range": (None, (*[_POINTER] * 3, *[_LONG] * 2, _POINTER)),
     "olapdb_partition_numbers": (None, (_POINTER, _LONG, _WORD, _INT, _INT, _POINTER)),
     "olapdb_partition_order": (None, (_POINTER, _LONG, _LONG, _POINTER, _POINTER)),
     "olapdb_pack_order": (None, (*_COLUMN, _LONG, _WORD, _INT, _WORD, _WORD, _INT, _POINTER)),
@@ -149,7 +158,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 24
+ABI = 25
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

@@ -6,13 +6,22 @@ Most texts differ in their first byte, so few rows remain to compare.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
 from olapdb.config import tuning
 from olapdb.functions.kernels.arrow_buffers import empty
 from olapdb.functions.kernels.columns import numpy_values
+from olapdb.lazy import LazyModule
+from olapdb.native.library import library
 from olapdb.types.arrow_values import array_of, from_numpy
+
+if TYPE_CHECKING:
+    from olapdb.native import encoding
+else:
+    encoding = LazyModule("olapdb.native.encoding")
 
 _SAMPLE_ROWS = 1_024
 _HEADS_MIN = 4
@@ -40,9 +49,11 @@ def _candidates(array: pa.Array) -> pa.Array:
 
 
 def _text_candidates(array: pa.Array) -> pa.Array:
-    """Return few strings that contain the minimum and maximum: exactly two if all have one length
+    """Return few strings that contain the minimum and maximum: exactly two by a kernel, or if all have one length
     of 1, 2, 4 or 8 bytes, else those with extreme first bytes. Returns the whole array if the first
     bytes hardly differ."""
+    if library() is not None:
+        return array.take(array_of(list(encoding.text_range(array)), pa.int64()))
     rows = len(array)
     _, offset_buffer, byte_buffer = array.buffers()
     offsets = np.frombuffer(offset_buffer, np.int32, rows + 1, array.offset * 4)

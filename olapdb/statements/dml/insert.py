@@ -149,7 +149,9 @@ def insert_query(
     present = context.of_the_present()
     snapshot = present.snapshot()
     blocks = query_blocks(table, columns, query, context, snapshot, cuts=cuts)
-    return _commit(table, blocks, _token(present), _offsets(present), present, snapshot)
+    return _commit(
+        table, blocks, _token(present), _offsets(present), present, snapshot, owns_blocks=True
+    )
 
 
 def query_blocks(
@@ -302,10 +304,18 @@ def _commit(
     offsets: OffsetRanges,
     context: StatementContext,
     snapshot: Snapshot,
+    *,
+    owns_blocks: bool = False,
 ) -> InsertedRows:
     """Commit the blocks; add the outcome to the statement's statistics and return it."""
     result = insert(
-        context.origin("INSERT"), table.id, blocks, token=token, offsets=offsets, snapshot=snapshot
+        context.origin("INSERT"),
+        table.id,
+        blocks,
+        token=token,
+        offsets=offsets,
+        snapshot=snapshot,
+        owns_blocks=owns_blocks,
     )
     if table.is_bounded:
         drop_oldest(context.origin(), table.id, result.commit)

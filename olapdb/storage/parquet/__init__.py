@@ -1,1 +1,1 @@
-"""A parallel Parquet writer, until Arrow has one (apache/arrow#50866): then both modules go."""
+"""A Parquet writer that encodes row groups on several threads, by kernels or by Arrow's writer."""

@@ -3,8 +3,7 @@
 They are Thrift structs in the compact protocol.  Only the numbers that depend on positions in the
 file are interpreted (offsets, lengths, counts); all other bytes are copied.  The fields:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift, the protocol:
-https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.  Delete this
-module with `row_group_writer`, when Arrow writes row groups in parallel (apache/arrow#50866).
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ _CHUNK: Wanted = {
     6: "column index's offset",
     7: "column index's bytes",
 }
+_SIZES: Wanted = {3: {6: "whole", 7: "stored"}}
 _ROW_GROUP: Wanted = {1: _CHUNK, 5: "data offset", 7: "ordinal"}
 _OFFSET_INDEX: Wanted = {1: {1: "data offset"}}
 _ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
@@ -95,16 +95,51 @@ def footer_bytes(footer: Footer) -> bytes:
     return b"".join(
         (
             footer.before_rows,
-            _integer(footer.rows),
+            integer(footer.rows),
             footer.before_row_groups,
-            _list_header(len(footer.row_groups)),
+            list_header(len(footer.row_groups)),
             *(encode(template) for template in footer.row_groups),
             footer.before_key_values,
-            _list_header(len(footer.key_values)),
+            list_header(len(footer.key_values)),
             *footer.key_values,
             footer.after,
         )
     )
+
+
+def parse_chunks(data: bytes) -> list[list[tuple[Template, int, int, int]]]:
+    """Parse the columns of each row group of a FileMetaData: the column's template, its bytes in the file and without
+    compression, and where its pages begin."""
+    cursor = _Cursor(data)
+    row_groups = []
+    for field, kind in cursor.fields():
+        if field == _ROW_GROUPS:
+            row_groups = [_row_group_chunks(cursor) for _ in range(cursor.list_size())]
+        else:
+            cursor.skip(kind)
+    return row_groups
+
+
+def _row_group_chunks(cursor: _Cursor) -> list[tuple[Template, int, int, int]]:
+    """Parse the columns of the row group at the cursor, as `parse_chunks` gives them."""
+    chunks: list[tuple[Template, int, int, int]] = []
+    for field, kind in cursor.fields():
+        if field != 1:
+            cursor.skip(kind)
+            continue
+        for _ in range(cursor.list_size()):
+            start = cursor.at
+            template = _template(cursor, _CHUNK)
+            end, cursor.at = cursor.at, start
+            sizes = {n.field: n.value for n in _template(cursor, _SIZES) if isinstance(n, Number)}
+            assert cursor.at == end
+            offsets = [
+                item.value
+                for item in template
+                if isinstance(item, Number) and item.field == "data offset" and item.value
+            ]
+            chunks.append((template, sizes["stored"], sizes["whole"], min(offsets)))
+    return chunks
 
 
 def parse_offset_index(data: bytes) -> Template:
@@ -114,22 +149,14 @@ def parse_offset_index(data: bytes) -> Template:
 
 def encode(template: Template) -> bytes:
     """Return the bytes of the struct that the template describes."""
-    return b"".join(item if isinstance(item, bytes) else _integer(item.value) for item in template)
+    return b"".join(item if isinstance(item, bytes) else integer(item.value) for item in template)
 
 
 def key_value(key: bytes, value: bytes) -> bytes:
     """Encode one key-value pair of a footer."""
     header = 1 << 4 | BINARY  # the next field, a binary
     return b"".join(
-        (
-            bytes([header]),
-            _varint(len(key)),
-            key,
-            bytes([header]),
-            _varint(len(value)),
-            value,
-            b"\0",
-        )
+        (bytes([header]), varint(len(key)), key, bytes([header]), varint(len(value)), value, b"\0")
     )
 
 
@@ -251,7 +278,7 @@ class _Cursor:
             self.skip(kind)
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """Encode a non-negative integer with variable length (ULEB128)."""
     encoded = bytearray()
     while value > 127:
@@ -261,13 +288,13 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _integer(value: int) -> bytes:
+def integer(value: int) -> bytes:
     """Encode a signed integer: zigzag, then variable length."""
-    return _varint(value << 1 if value >= 0 else (-value << 1) - 1)
+    return varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
-def _list_header(size: int) -> bytes:
+def list_header(size: int) -> bytes:
     """Encode the header of a list of `size` structs."""
     if size < _LONG_LIST:
         return bytes([size << 4 | STRUCT])
-    return bytes([_LONG_LIST << 4 | STRUCT]) + _varint(size)
+    return bytes([_LONG_LIST << 4 | STRUCT]) + varint(size)

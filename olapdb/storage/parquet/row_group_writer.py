@@ -1,11 +1,10 @@
-"""Write Parquet on several cores: the same bytes that `pq.ParquetWriter` makes on one.
+"""Write Parquet on several cores.
 
-    rows -> stretches of row groups -> each encoded by its own writer, in memory
+    rows -> stretches of row groups -> each encoded in memory, by kernels (`page_encoder`) or a `pq.ParquetWriter`
          -> their pages appended one after the other, then one footer with shifted offsets
 
 pyarrow encodes the columns of a file on one thread (apache/arrow#50866), which is most of the time
-of a large INSERT, of a merge and of a backfill.  Delete this module and `footer` when a release of
-Arrow writes row groups in parallel.
+of a large INSERT, of a merge and of a backfill.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import accumulate
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.config import tuning
 from olapdb.errors import InternalError
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
 from olapdb.storage.checksum import checksum_of_parts
 from olapdb.storage.parquet.footer import (
@@ -37,6 +37,12 @@ from olapdb.storage.parquet.footer import (
     parse_offset_index,
 )
 from olapdb.threads import ThreadPool, refuse_if_ending
+
+if TYPE_CHECKING:
+    from olapdb.storage.parquet import page_encoder
+    from olapdb.storage.parquet.page_encoder import EncodedStretch, PageEncoder
+else:
+    page_encoder = LazyModule("olapdb.storage.parquet.page_encoder")
 
 ROW_GROUPS_MAX = 32_767
 """The format numbers row groups with an I16."""
@@ -111,8 +117,10 @@ class RowGroupsWriter:
         options: Mapping[str, object],
         threads: int,
         stretch_rows: int = tuning.STRETCH_ROWS,
+        encoder: PageEncoder | None = None,
     ) -> None:
         self._stretch_rows = stretch_rows
+        self._encoder = encoder
         self._sink = sink
         self._crc = 0
         self._tail = b""
@@ -131,8 +139,12 @@ class RowGroupsWriter:
         step = max(1, self._stretch_rows // row_group_size) * row_group_size
         stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
         self.write(_MAGIC)
+        if rows.num_rows <= step:
+            self._append(self._encode(rows, row_group_size))
+            self._memory.clear()
+            return
         with ThreadPool(self._threads, "olapdb-parquet") as pool:
-            waiting: deque[Future[_RowGroupFile]] = deque()
+            waiting: deque[Future[EncodedStretch]] = deque()
             try:
                 for stretch in stretches:
                     refuse_if_ending()
@@ -197,9 +209,13 @@ class RowGroupsWriter:
     def abandon(self) -> None:
         """Do nothing: no file handle or encoder stays open."""
 
-    def _encode(self, rows: pa.Table, row_group_size: int) -> _RowGroupFile:
-        """Encode rows as a Parquet file in memory. Runs in a thread of the pool."""
+    def _encode(self, rows: pa.Table, row_group_size: int) -> EncodedStretch:
+        """Encode rows as row groups in memory. Runs in a thread of the pool."""
         memory = self._memory_for(rows)
+        if self._encoder is not None:
+            encoded = self._encoder.encode(rows, row_group_size, memory)
+            if encoded is not None:
+                return encoded
         fixed = pa.FixedSizeBufferWriter(memory)
         try:
             self._encode_to(fixed, rows, row_group_size)
@@ -224,15 +240,16 @@ class RowGroupsWriter:
             return pa.allocate_buffer(wanted)
         return memory if memory.size >= wanted else pa.allocate_buffer(wanted)
 
-    def _append(self, stretch: _RowGroupFile) -> None:
+    def _append(self, stretch: EncodedStretch) -> None:
         """Append a stretch's pages to the file. Keep its footer and page indexes, with offsets
         moved to the pages' new place."""
-        shift = self.write(stretch.pages) - len(_MAGIC)
+        places = [self.write(pages) for pages in stretch.pages]
+        shift = places[0] - len(_MAGIC)
         self._memory.append(stretch.memory)
         self._written.append(_Written(stretch.footer, shift))
-        self._column_indexes += stretch.indexes(_COLUMN_INDEX)
+        self._column_indexes += stretch.column_indexes
         self._offset_indexes += (
-            _shifted_offset_index(index, shift) for index in stretch.indexes(_OFFSET_INDEX)
+            _shifted_offset_index(index, shift) for index in stretch.offset_indexes
         )
 
 
@@ -251,9 +268,12 @@ def parquet_writer(
     The caller calls its `close` last in the `with`. An error inside the `with` abandons the file.
     """
     threads = min(threads, -(-rows // tuning.STRETCH_ROWS))
+    encoder = None
+    if rows >= tuning.ENCODED_ROWS_MIN:
+        encoder = page_encoder.PageEncoder.of(schema, options, row_group_size)
     writer: OneThreadWriter | RowGroupsWriter
-    if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
-        writer = RowGroupsWriter(sink, schema, options, threads)
+    if (threads > 1 or encoder is not None) and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
+        writer = RowGroupsWriter(sink, schema, options, max(threads, 1), encoder=encoder)
     else:
         writer = OneThreadWriter(sink, schema, options)
     try:
@@ -269,29 +289,6 @@ _COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
 
 
 @dataclass(frozen=True, slots=True)
-class _RowGroupFile:
-    """A Parquet file in memory: its pages, its page indexes (which begin at byte `end`), its footer, and
-    memory for another file once the pages are written."""
-
-    pages: pa.Buffer
-    page_indexes: bytes
-    end: int
-    footer: Footer
-    memory: pa.Buffer
-
-    def indexes(self, kind: str) -> Iterator[bytes]:
-        """Yield the page indexes of one kind (_COLUMN_INDEX or _OFFSET_INDEX) of all columns, row
-        group by row group."""
-        for template in self.footer.row_groups:
-            start = 0
-            for number in _numbers(template):
-                if number.field == f"{kind}'s offset":
-                    start = number.value - self.end
-                elif number.field == f"{kind}'s bytes":
-                    yield self.page_indexes[start : start + number.value]
-
-
-@dataclass(frozen=True, slots=True)
 class _Written:
     """The footer of a stretch whose pages were appended to the file, moved by `shift` bytes."""
 
@@ -299,7 +296,7 @@ class _Written:
     shift: int
 
 
-def _split_file(file: pa.Buffer, memory: pa.Buffer) -> _RowGroupFile:
+def _split_file(file: pa.Buffer, memory: pa.Buffer) -> EncodedStretch:
     """Split a Parquet file, which may lie in `memory`, into its pages, its page indexes and its parsed
     footer."""
     footer_end = file.size - len(_MAGIC) - _LENGTH_BYTES
@@ -313,7 +310,25 @@ def _split_file(file: pa.Buffer, memory: pa.Buffer) -> _RowGroupFile:
         if number.field.endswith("index's offset")
     ]
     end = min(indexes, default=start)
-    return _RowGroupFile(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer, memory)
+    return page_encoder.EncodedStretch(
+        (file[len(_MAGIC) : end],),
+        footer,
+        tuple(_page_indexes(file, footer, _COLUMN_INDEX)),
+        tuple(_page_indexes(file, footer, _OFFSET_INDEX)),
+        memory,
+    )
+
+
+def _page_indexes(file: pa.Buffer, footer: Footer, kind: str) -> Iterator[bytes]:
+    """Yield the page indexes of one kind (_COLUMN_INDEX or _OFFSET_INDEX) of all columns of a file, row group
+    by row group."""
+    for template in footer.row_groups:
+        start = 0
+        for number in _numbers(template):
+            if number.field == f"{kind}'s offset":
+                start = number.value
+            elif number.field == f"{kind}'s bytes":
+                yield file[start : start + number.value].to_pybytes()
 
 
 def _encoded(text: str | bytes) -> bytes:

@@ -251,7 +251,7 @@ class _ChunkBuffer:
 
     def __init__(self, task: ChunkTask, context: TriggerContext, bound: BoundView) -> None:
         self._task, self._context, self._bound = task, context, bound
-        self._stager = BlockStager(context, task.lease_id, swap=task.swap)
+        self._stager = BlockStager(context, task.lease_id, swap=task.swap, owns_blocks=True)
         self._buffer: list[pa.Table] = []
         self._buffered_rows = 0
         self._combine_at = BLOCK_ROWS_MAX

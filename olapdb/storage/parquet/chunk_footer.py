@@ -1,0 +1,205 @@
+"""Encode what a Parquet footer and the page indexes say of the pages that kernels encoded.
+
+They are Thrift structs in the compact protocol, with the numbers that depend on positions in the file left
+replaceable, as `footer.parse_footer` gives them for files of Arrow's writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from olapdb.records import dataclass
+from olapdb.storage.parquet.footer import (
+    BINARY,
+    FALSE,
+    I32,
+    I64,
+    STRUCT,
+    TRUE,
+    Number,
+    Template,
+    integer,
+    list_header,
+    varint,
+)
+
+PLAIN, RLE, RLE_DICTIONARY = 0, 3, 8
+DATA_PAGE, DICTIONARY_PAGE = 0, 2
+_ASCENDING = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFacts:
+    """A column of a row group, in one data page: where it begins, its bytes, with and without compression, and those of the
+    dictionary's page before it (0: there is none). `physical` and `codec` are Parquet's numbers. `least` and `greatest`
+    are values as Parquet stores them, None where they are unknown."""
+
+    path: bytes
+    physical: int
+    codec: int
+    rows: int
+    offset: int
+    stored_bytes: int
+    dictionary_bytes: int
+    page_bytes: int
+    encoding: int
+    nulls: int
+    least: bytes | None
+    greatest: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFooter:
+    """What a footer says of a column of a row group, with its page indexes (`column_index` None: there is none)."""
+
+    template: Template
+    column_index: bytes | None
+    offset_index: bytes
+    stored_bytes: int
+    page_bytes: int
+    offset: int
+
+
+def chunk_footer(facts: ChunkFacts) -> ChunkFooter:
+    """Return what the footer and the page indexes say of a column of a row group."""
+    data_offset = facts.offset + facts.dictionary_bytes
+    column_index = _column_index(facts)
+    template: Template = [
+        b"\x26",
+        Number("data offset", 0),  # deprecated, as Arrow writes it
+        _field(1, STRUCT) + _column_start(facts) + b"\x26",
+        Number("data offset", data_offset),
+    ]
+    if facts.dictionary_bytes:
+        template += [b"\x26", Number("data offset", facts.offset)]
+    template += [
+        _field(1 if facts.dictionary_bytes else 3, STRUCT)
+        + _statistics(facts)
+        + _page_counts(facts),
+        Number("offset index's offset", 0),
+        _field(1, I32),
+        Number("offset index's bytes", 0),
+    ]
+    if column_index is not None:
+        template += [
+            _field(1, I64),
+            Number("column index's offset", 0),
+            _field(1, I32),
+            Number("column index's bytes", 0),
+        ]
+    template.append(b"\0")
+    return ChunkFooter(
+        template,
+        column_index,
+        _offset_index(data_offset, facts.stored_bytes - facts.dictionary_bytes),
+        facts.stored_bytes,
+        facts.page_bytes,
+        facts.offset,
+    )
+
+
+def row_group_template(
+    chunks: Sequence[ChunkFooter], rows: int, sorting: Sequence[tuple[int, bool]]
+) -> Template:
+    """Return a row group of these columns. `sorting` has the leaf columns of the sorting key, and whether each descends."""
+    template: Template = [_field(1, _LIST) + list_header(len(chunks))]
+    for chunk in chunks:
+        template += chunk.template
+    ends = _field(1, I64) + integer(sum(chunk.page_bytes for chunk in chunks))
+    ends += _field(1, I64) + integer(rows)
+    if sorting:
+        ends += _field(1, _LIST) + list_header(len(sorting))
+        for leaf, descends in sorting:
+            flags = _field(1, TRUE if descends else FALSE) + _field(1, FALSE)
+            ends += _field(1, I32) + integer(leaf) + flags + b"\0"
+    template += [
+        ends + _field(1 if sorting else 2, I64),
+        Number("data offset", min((chunk.offset for chunk in chunks), default=0)),
+        _field(1, I64) + integer(sum(chunk.stored_bytes for chunk in chunks)) + b"\0",
+    ]
+    return template
+
+
+_LIST = 9
+
+
+def _field(step: int, kind: int) -> bytes:
+    """Encode the header of the field whose id is `step` above the last one."""
+    return bytes([step << 4 | kind])
+
+
+def _list(kind: int, size: int) -> bytes:
+    """Encode the header of a list of fewer than 15 elements."""
+    return bytes([size << 4 | kind])
+
+
+def _binary(value: bytes) -> bytes:
+    """Encode bytes behind their number."""
+    return varint(len(value)) + value
+
+
+def _column_start(facts: ChunkFacts) -> bytes:
+    """Encode the metadata of a column up to the sizes of its pages."""
+    encodings = [facts.encoding, RLE]
+    if facts.dictionary_bytes:
+        encodings.append(PLAIN)
+    return b"".join(
+        (
+            _field(1, I32) + integer(facts.physical),
+            _field(1, _LIST) + _list(I32, len(encodings)) + b"".join(map(integer, encodings)),
+            _field(1, _LIST) + _list(BINARY, 1) + _binary(facts.path),
+            _field(1, I32) + integer(facts.codec),
+            _field(1, I64) + integer(facts.rows),
+            _field(1, I64) + integer(facts.page_bytes),
+            _field(1, I64) + integer(facts.stored_bytes),
+        )
+    )
+
+
+def _statistics(facts: ChunkFacts) -> bytes:
+    """Encode the least and the greatest value, and the number of NULLs."""
+    encoded = _field(3, I64) + integer(facts.nulls)
+    if facts.least is not None and facts.greatest is not None:
+        encoded += (
+            _field(2, BINARY) + _binary(facts.greatest) + _field(1, BINARY) + _binary(facts.least)
+        )
+        encoded += _field(1, TRUE) + _field(1, TRUE)  # both are values of the column
+    return encoded + b"\0"
+
+
+def _page_counts(facts: ChunkFacts) -> bytes:
+    """Encode how many pages there are of each kind, the end of the metadata, and the next field's header."""
+    pages = [(DATA_PAGE, facts.encoding)]
+    if facts.dictionary_bytes:
+        pages.insert(0, (DICTIONARY_PAGE, PLAIN))
+    encoded = _field(1, _LIST) + list_header(len(pages))
+    for kind, encoding in pages:
+        encoded += _field(1, I32) + integer(kind) + _field(1, I32) + integer(encoding)
+        encoded += _field(1, I32) + integer(1) + b"\0"
+    return encoded + b"\0" + _field(1, I64)
+
+
+def _column_index(facts: ChunkFacts) -> bytes | None:
+    """Encode the least and greatest value of the only page; None where they are unknown."""
+    is_null = facts.nulls == facts.rows
+    if facts.least is None or facts.greatest is None:
+        if not is_null:
+            return None
+        least = greatest = b""
+    else:
+        least, greatest = facts.least, facts.greatest
+    return b"".join(
+        (
+            _field(1, _LIST) + _list(TRUE, 1) + bytes([TRUE if is_null else FALSE]),
+            _field(1, _LIST) + _list(BINARY, 1) + _binary(least),
+            _field(1, _LIST) + _list(BINARY, 1) + _binary(greatest),
+            _field(1, I32) + integer(_ASCENDING),
+            _field(1, _LIST) + _list(I64, 1) + integer(facts.nulls) + b"\0",
+        )
+    )
+
+
+def _offset_index(offset: int, stored_bytes: int) -> bytes:
+    """Encode where the only data page is."""
+    place = _field(1, I64) + integer(offset) + _field(1, I32) + integer(stored_bytes)
+    return _field(1, _LIST) + list_header(1) + place + _field(1, I64) + integer(0) + b"\0\0"
