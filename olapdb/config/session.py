@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from olapdb.config.absent_settings import OF_WHAT_IS_REFUSED, ONE_WAY
 from olapdb.config.definition import SettingDefinition, known_settings
 from olapdb.config.fixed_settings import FIXED_AT_DEFAULT
 from olapdb.config.formats import FORMAT_SETTINGS
@@ -819,6 +820,18 @@ _KNOWN = (
     *(
         SettingDefinition(name, default, "Accepted; it means nothing in process.", neutral=True)
         for name, default in known_settings(SERVER_SETTINGS)
+    ),
+    *(
+        SettingDefinition(
+            name, default, "Accepted; what it is about is refused by its own name.", neutral=True
+        )
+        for name, default in known_settings(OF_WHAT_IS_REFUSED)
+    ),
+    *(
+        SettingDefinition(
+            name, default, "Accepted; olapdb has one way, with the same rows.", neutral=True
+        )
+        for name, default in known_settings(ONE_WAY)
     ),
     *(
         SettingDefinition(

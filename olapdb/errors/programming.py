@@ -441,6 +441,10 @@ class UnsupportedMethod(NotSupportedError, name="NOT_IMPLEMENTED", code=48):
     """A valid statement that this kind of table does not support."""
 
 
+class UnsupportedInProcess(NotSupportedError, name="UNSUPPORTED_METHOD", code=1):
+    """A statement about the server that there is not."""
+
+
 class RecursiveFunction(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
     """A call of a function that users made, whose body leads back to it."""
 
