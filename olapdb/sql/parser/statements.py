@@ -30,12 +30,9 @@ else:
 ExplainKind = Literal[
     "PLAN", "ANALYZE", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
 ]
-_REFUSED_EXPLAINS = {
-    "QUERY TREE": "It shows the tree of ClickHouse's own analyzer. EXPLAIN shows the bound plan.",
-    "TABLE OVERRIDE": "There are no tables of other servers.",
-    "CURRENT TRANSACTION": "Each statement is one atomic commit.",
-}
+_REFUSED_EXPLAINS = {"TABLE OVERRIDE": "There are no tables of other servers."}
 """What EXPLAIN does not take, with what to use instead."""
+AnyKind = Literal[ExplainKind, "QUERY TREE"]
 _EXPLAIN_KINDS: tuple[ExplainKind, ...] = get_args(ExplainKind)
 _REFUSED = {
     "BACKUP": "SYSTEM BACKUP TO 'folder' copies an open warehouse.",
@@ -142,7 +139,13 @@ def parse_explain(cursor: TokenCursor) -> nodes.Explain:
     for words, instead in _REFUSED_EXPLAINS.items():
         if cursor.sees(*words.split()):
             raise cursor.refused(f"EXPLAIN {words}", instead)
-    kind = cursor.take_one_of(*_EXPLAIN_KINDS) or "PLAN"
+    if cursor.take("CURRENT", "TRANSACTION"):
+        return nodes.Explain(
+            "CURRENT TRANSACTION", nodes.TableName("TRANSACTION"), position=position
+        )
+    kind: AnyKind = cursor.take_one_of(*_EXPLAIN_KINDS) or "PLAN"
+    if cursor.take("QUERY", "TREE"):
+        kind = "QUERY TREE"
     settings: tuple[nodes.Setting, ...] = ()
     if cursor.token.kind == "word" and cursor.key_after(1) == "=":
         settings = clauses.parse_settings(cursor)
