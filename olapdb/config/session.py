@@ -12,6 +12,7 @@ from olapdb.config.fixed_settings import FIXED_AT_DEFAULT
 from olapdb.config.formats import FORMAT_SETTINGS
 from olapdb.config.neutral import NEUTRAL_SETTINGS
 from olapdb.config.server_settings import SERVER_SETTINGS
+from olapdb.errors import SupportIsDisabled
 from olapdb.lazy import LazyModule
 from olapdb.types import known_zone_or_none
 
@@ -462,6 +463,18 @@ _DEFINED = (
         "group_by_use_nulls",
         False,
         "Keys that are not in a row's grouping set are NULL instead of their type's default.",
+    ),
+    SettingDefinition(
+        "dialect",
+        "clickhouse",
+        "The language of statements: ClickHouse's SQL alone.",
+        only=("clickhouse",),
+        refused_as=SupportIsDisabled,
+    ),
+    SettingDefinition(
+        "allow_ddl",
+        True,
+        "Statements may define and change databases, tables and views; false cannot be taken back.",
     ),
     SettingDefinition(
         "use_with_fill_by_sorting_prefix",
