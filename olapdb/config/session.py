@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from olapdb.config.absent_settings import OF_WHAT_IS_REFUSED, ONE_WAY
 from olapdb.config.definition import SettingDefinition, known_settings
-from olapdb.config.fixed_settings import FIXED_AT_DEFAULT
+from olapdb.config.fixed_settings import FIXED_AT_DEFAULT, OF_WHAT_IS_REFUSED, ONE_WAY
 from olapdb.config.formats import FORMAT_SETTINGS
 from olapdb.config.neutral import NEUTRAL_SETTINGS
 from olapdb.config.server_settings import SERVER_SETTINGS
