@@ -398,7 +398,7 @@ def _parse_alter_column(cursor: TokenCursor, _: Position) -> nodes.ModifyColumn 
     if cursor.key_after(1) != "TYPE":
         cursor.move_to(start)
         return _parse_modify_column(cursor)
-    column, _ = columns.parse_column(cursor, before_type="TYPE")
+    column = columns.parse_column(cursor, before_type="TYPE")[0]
     first, after = _parse_place(cursor)
     return nodes.ModifyColumn(column, if_exists, None, first, after, position=position)
 
