@@ -36,7 +36,8 @@ from olapdb.errors import (
     IllegalPrewhere,
     IllegalTypeOfArgument,
     NotSupportedError,
-    UnknownIdentifier,
+    SyntaxError,
+    UnexpectedExpression,
 )
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
@@ -332,9 +333,15 @@ class _SelectBinder:
         clause = self.select.order_by
         if isinstance(clause, sql.OrderByAll):
             if not self.queries.scope.settings["enable_order_by_all"]:
-                raise UnknownIdentifier(
-                    "Unknown expression identifier all.",
-                    hint="SET enable_order_by_all = 1: then ORDER BY ALL means every column.",
+                key = order_key(
+                    self.binder.bind(sql.Identifier(("all",), position=clause.position))
+                )
+                yield Order(key, clause.descending, bool(clause.nulls_first), clause.position)
+                return
+            if any(shown.name.lower() == "all" for shown in items):
+                raise UnexpectedExpression(
+                    "Cannot use ORDER BY ALL to sort a column with name 'all'.",
+                    hint="SET enable_order_by_all = 0: then ORDER BY all means that column.",
                     position=clause.position,
                 )
             for shown in items:
@@ -362,11 +369,13 @@ class _SelectBinder:
     def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
         """Return the keys of LIMIT BY, or of DISTINCT ON (…), which is LIMIT 1 BY …
 
-        [] without either, NotSupportedError for both."""
+        [] without either, SyntaxError for both."""
         select = self.select
         if select.distinct_on and select.limit_by is not None:
-            raise NotSupportedError(
-                "DISTINCT ON and LIMIT BY cannot be used together.", position=select.position
+            raise SyntaxError(
+                "DISTINCT ON and LIMIT BY cannot be used together.",
+                hint="DISTINCT ON (a) is LIMIT 1 BY a: write one of them, or a subquery.",
+                position=select.position,
             )
         nodes = select.limit_by.by if select.limit_by is not None else select.distinct_on
         if nodes == "ALL":

@@ -12,6 +12,7 @@ from olapdb.errors import (
     BadArguments,
     CannotParseBoolSetting,
     CannotParseSetting,
+    Error,
     NotSupportedError,
     ProgrammingError,
     SettingOutOfRange,
@@ -34,6 +35,8 @@ class SettingDefinition:
     below: float | None = None
     only: tuple[SettingValue, ...] | None = None
     neutral: bool = False
+    refused_as: type[Error] = NotSupportedError
+    """The error for a value that `only` lacks."""
     check: Callable[[str], object] | None = None
     """Raise an error for a text that the setting cannot have."""
 
@@ -59,7 +62,7 @@ class SettingDefinition:
             raise BadArguments(f"Setting {self.name} is less than {self.below:g}, not {parsed}.")
         if self.only is not None and parsed not in self.only:
             choices = ", ".join(repr(v) for v in self.only)
-            raise NotSupportedError(
+            raise self.refused_as(
                 f"Setting {self.name} = {parsed!r} is not supported; olapdb has {choices}.",
                 hint=self.description,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from olapdb.config.definition import SettingDefinition, SettingValue
 from olapdb.config.neutral_ways import WAYS
+from olapdb.errors import SettingConstraintViolation
 
 _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("mutations_sync", 2),
@@ -118,7 +119,6 @@ _OBSOLETE: tuple[tuple[str, SettingValue], ...] = (
     ("allow_deprecated_snowflake_conversion_functions", False),
     ("allow_experimental_ai_functions", False),
     ("allow_experimental_alias_table_engine", False),
-    ("allow_experimental_analyzer", True),
     ("allow_experimental_annoy_index", False),
     ("allow_experimental_bfloat16_type", True),
     ("allow_experimental_bigint_types", True),
@@ -150,7 +150,6 @@ _OBSOLETE: tuple[tuple[str, SettingValue], ...] = (
     ("default_database_engine", "Atomic"),
     ("describe_extend_object_types", False),
     ("drain_timeout", 3),
-    ("enable_analyzer", True),
     ("enable_debug_queries", False),
     ("enable_deflate_qpl_codec", False),
     ("enable_dynamic_type", True),
@@ -222,4 +221,15 @@ NEUTRAL_SETTINGS = (
         _PERMISSIONS, "Accepted; olapdb permits this without it, or refuses it whatever it says."
     ),
     *_definitions(_OBSOLETE, "Accepted; ClickHouse gives it no meaning either."),
+    *(
+        SettingDefinition(
+            name,
+            True,
+            "Queries are analyzed in one way, as ClickHouse's analyzer does; it cannot be disabled.",
+            only=(True,),
+            neutral=True,
+            refused_as=SettingConstraintViolation,
+        )
+        for name in ("allow_experimental_analyzer", "enable_analyzer")
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olapdb.config.definition import SettingDefinition
+from olapdb.errors import SupportIsDisabled
 from olapdb.lazy import LazyModule
 from olapdb.types import known_zone_or_none
 
@@ -20,6 +21,18 @@ def _check_version(text: str) -> None:
 
 
 QUERY_DEFINITIONS = (
+    SettingDefinition(
+        "dialect",
+        "clickhouse",
+        "The language of statements: ClickHouse's SQL alone.",
+        only=("clickhouse",),
+        refused_as=SupportIsDisabled,
+    ),
+    SettingDefinition(
+        "allow_ddl",
+        True,
+        "Statements may define and change databases, tables and views; false cannot be taken back.",
+    ),
     SettingDefinition(
         "join_use_nulls", False, "Rows without a partner get NULL, not default values."
     ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from olapdb.config.definition import SettingDefinition, known_settings
-from olapdb.config.fixed_settings import FIXED_AT_DEFAULT
+from olapdb.config.fixed_settings import FIXED_AT_DEFAULT, OF_WHAT_IS_REFUSED, ONE_WAY
 from olapdb.config.formats import FORMAT_SETTINGS
 from olapdb.config.function_settings import FUNCTION_DEFINITIONS
 from olapdb.config.limits import LIMIT_DEFINITIONS
@@ -35,6 +35,18 @@ _KNOWN = (
     *(
         SettingDefinition(name, default, "Accepted; it means nothing in process.", neutral=True)
         for name, default in known_settings(SERVER_SETTINGS)
+    ),
+    *(
+        SettingDefinition(
+            name, default, "Accepted; what it is about is refused by its own name.", neutral=True
+        )
+        for name, default in known_settings(OF_WHAT_IS_REFUSED)
+    ),
+    *(
+        SettingDefinition(
+            name, default, "Accepted; olapdb has one way, with the same rows.", neutral=True
+        )
+        for name, default in known_settings(ONE_WAY)
     ),
     *(
         SettingDefinition(

@@ -13,7 +13,13 @@ from olapdb.config.definition import SettingDefinition, SettingValue
 from olapdb.config.formats import AT_CONNECT_ONLY
 from olapdb.config.session import SESSION_SETTINGS
 from olapdb.config.table import MEMORY_SETTINGS, TABLE_SETTINGS
-from olapdb.errors import NotSupportedError, ReadOnly, ReadonlySetting, UnknownSetting
+from olapdb.errors import (
+    NotSupportedError,
+    QueryIsProhibited,
+    ReadOnly,
+    ReadonlySetting,
+    UnknownSetting,
+)
 from olapdb.lazy import LazyModule
 from olapdb.threads import cores
 
@@ -80,6 +86,11 @@ class Settings(Mapping[str, SettingValue]):
                     f"A statement cannot change the setting {name}.",
                     hint=f"olapdb.connect(…, settings={{'{name}': …}}) sets it.",
                 )
+        if not self["allow_ddl"] and lookup("allow_ddl").parse(changes.get("allow_ddl", False)):
+            raise QueryIsProhibited(
+                "Cannot modify 'allow_ddl' setting when DDL queries are prohibited.",
+                hint="Another connection need not have allow_ddl = 0.",
+            )
         level = self.integer("readonly")
         for name, value in changes.items() if level else ():
             if (level == 1 or name == "readonly") and lookup(name).parse(value) != self[name]:

@@ -12,6 +12,11 @@ from olapdb.model.schema import Table
 from olapdb.records import dataclass
 
 
+def is_part_name(text: str) -> bool:
+    """Return whether a text has the form of a part's name, `partition_first_last_level`."""
+    return re.fullmatch(r"[^/]+(_[0-9]+){3,4}", text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class NamedParts:
     """The parts that a command names: a partition by its id, a part by its name, or (neither
@@ -34,8 +39,7 @@ class NamedParts:
                         f"{name} has no detached part {self.part}.",
                         hint="system.detached_parts lists them.",
                     )
-                named = re.fullmatch(r"[^/]+(_[0-9]+){3,4}", self.part)
-                kind = NoSuchDataPart if named else BadDataPartName
+                kind = NoSuchDataPart if is_part_name(self.part) else BadDataPartName
                 raise kind(
                     f"{name} has no part {self.part}.",
                     hint="system.parts lists them; a merge may have joined it with others.",

@@ -441,6 +441,18 @@ class UnsupportedMethod(NotSupportedError, name="NOT_IMPLEMENTED", code=48):
     """A valid statement that this kind of table does not support."""
 
 
+class NamedCollectionDoesNotExist(ProgrammingError, name="NAMED_COLLECTION_DOESNT_EXIST", code=669):
+    """A named collection that is altered or dropped: there are none."""
+
+
+class UnexpectedExpression(ProgrammingError, name="UNEXPECTED_EXPRESSION", code=183):
+    """ORDER BY ALL beside a column of the name `all`."""
+
+
+class UnsupportedInProcess(NotSupportedError, name="UNSUPPORTED_METHOD", code=1):
+    """A statement about the server that there is not."""
+
+
 class RecursiveFunction(ProgrammingError, name="UNSUPPORTED_METHOD", code=1):
     """A call of a function that users made, whose body leads back to it."""
 

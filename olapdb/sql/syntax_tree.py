@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from olapdb.errors import NotSupportedError
-from olapdb.records import dataclass
+from olapdb.lazy import LazyModule
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.syntax_literals import literal_label
+from olapdb.sql.syntax_nodes import SyntaxNode, list_of, name_parts, table_names, titled
 
-
-@dataclass(frozen=True, slots=True)
-class SyntaxNode:
-    """A node of the tree: its label, and the nodes below it."""
-
-    label: str
-    children: tuple[SyntaxNode, ...] = ()
+if TYPE_CHECKING:
+    from olapdb.sql import definition_tree
+else:
+    definition_tree = LazyModule("olapdb.sql.definition_tree")
 
 
 def tree_lines(root: SyntaxNode) -> Iterator[str]:
@@ -48,26 +47,42 @@ def syntax_tree(statement: nodes.Node) -> SyntaxNode:
             return query_tree(statement)
         case nodes.Insert(function=None, replacing=None):
             names = [SyntaxNode(f"Identifier {name}") for name in statement.columns or ()]
-            columns = [_list(names)] if names else []
+            columns = [list_of(names)] if names else []
             query = [query_tree(statement.query)] if statement.query is not None else []
-            return SyntaxNode("InsertQuery  ", (*_table(statement.table), *columns, *query))
+            return SyntaxNode("InsertQuery  ", (*table_names(statement.table), *columns, *query))
+        case nodes.Drop(kind="DATABASE", names=[name]):
+            return SyntaxNode(f"DropQuery {name.name} ", table_names(name))
         case nodes.Drop(names=[name]):
             return _of_table("DropQuery", name)
         case nodes.Truncate():
             return _of_table("TruncateQuery", statement.table)
         case nodes.Delete(where=nodes.Expression() as condition):
-            below = (expression_tree(condition), *_table(statement.table))
-            return SyntaxNode(_titled("DeleteQuery", statement.table), below)
+            below = (expression_tree(condition), *table_names(statement.table))
+            return SyntaxNode(titled("DeleteQuery", statement.table), below)
         case nodes.Use():
             database = SyntaxNode(f"Identifier {statement.database}")
             return SyntaxNode(f"UseQuery {statement.database}", (database,))
         case nodes.SetSettings():
             return SyntaxNode("Set")
+        case nodes.Optimize() if (tree := definition_tree.optimize_tree(statement)) is not None:
+            return tree
+        case nodes.Update() if (tree := definition_tree.update_tree(statement)) is not None:
+            return tree
+        case nodes.Alter() if (tree := definition_tree.alter_tree(statement)) is not None:
+            return tree
+        case nodes.CreateTable():
+            return definition_tree.create_table_tree(statement)
+        case nodes.CreateMaterializedView(columns=(), refresh=None):
+            return definition_tree.create_materialized_view_tree(statement)
+        case nodes.CreateDatabase():
+            return definition_tree.create_database_tree(statement)
         case nodes.CreateView(columns=(), temporary=False):
-            below = (*_table(statement.name), query_tree(statement.query))
-            return SyntaxNode(f"CreateQuery {' '.join(_parts(statement.name))}", below)
+            below = (*table_names(statement.name), query_tree(statement.query))
+            return SyntaxNode(f"CreateQuery {' '.join(name_parts(statement.name))}", below)
         case nodes.Rename():
-            pairs = [part for pair in statement.pairs for name in pair for part in _table(name)]
+            pairs = [
+                part for pair in statement.pairs for name in pair for part in table_names(name)
+            ]
             return SyntaxNode("Rename", tuple(pairs))
         case nodes.Explain() if isinstance(statement.statement, nodes.Query):
             word = "EXPLAIN" if statement.kind == "PLAN" else f"EXPLAIN {statement.kind}"
@@ -76,29 +91,14 @@ def syntax_tree(statement: nodes.Node) -> SyntaxNode:
         case _:
             raise NotSupportedError(
                 f"EXPLAIN AST of {type(statement).__name__} is not supported.",
-                hint="It takes SELECT, INSERT, DELETE, DROP, TRUNCATE, RENAME, CREATE VIEW, USE and SET.",
+                hint="It takes SELECT, INSERT, DELETE, UPDATE, DROP, TRUNCATE, RENAME, CREATE TABLE, VIEW and DATABASE, ALTER TABLE, OPTIMIZE, USE and SET.",
                 position=statement.position,
             )
 
 
 def _of_table(kind: str, name: nodes.TableName) -> SyntaxNode:
     """Return the node of a statement about one table."""
-    return SyntaxNode(_titled(kind, name), _table(name))
-
-
-def _titled(kind: str, name: nodes.TableName) -> str:
-    """Return `DropQuery db t`; the place of a database that was not written is empty."""
-    return f"{kind} {name.database or ''} {name.name}"
-
-
-def _parts(name: nodes.TableName) -> tuple[str, ...]:
-    """Return the parts of a table's name as they were written."""
-    return (name.database, name.name) if name.database else (name.name,)
-
-
-def _table(name: nodes.TableName) -> tuple[SyntaxNode, ...]:
-    """Return an identifier for each part of a table's name."""
-    return tuple(SyntaxNode(f"Identifier {part}") for part in _parts(name))
+    return SyntaxNode(titled(kind, name), table_names(name))
 
 
 # --- queries
@@ -108,7 +108,7 @@ def query_tree(query: nodes.Query) -> SyntaxNode:
     """Return the tree of a query: the list of its SELECTs, FORMAT and SETTINGS behind it."""
     branches = [_branch(branch) for branch in _branches(query)]
     output = getattr(query, "format", None)
-    below = [_list(branches)]
+    below = [list_of(branches)]
     if output is not None:
         below.append(SyntaxNode(f"Identifier {output}"))
     if isinstance(query, nodes.SetOperation) and query.settings:
@@ -128,33 +128,33 @@ def _branches(query: nodes.Query) -> list[nodes.Query]:
 def _branch(query: nodes.Query) -> SyntaxNode:
     """Return the node of a branch: of a SELECT, or of EXCEPT and INTERSECT."""
     if isinstance(query, nodes.Select):
-        return _select(query)
+        return select_tree(query)
     assert isinstance(query, nodes.SetOperation)
     if query.operator == "UNION":
         return query_tree(query)
     return SyntaxNode("SelectIntersectExceptQuery", (query_tree(query.left), _branch(query.right)))
 
 
-def _select(query: nodes.Select) -> SyntaxNode:
+def select_tree(query: nodes.Select) -> SyntaxNode:
     """Return the node of one SELECT, its clauses in ClickHouse's order."""
     below: list[SyntaxNode] = []
     if query.with_items:
-        below.append(_list([_with_item(item) for item in query.with_items]))
-    below.append(_expressions(query.columns))
+        below.append(list_of([_with_item(item) for item in query.with_items]))
+    below.append(expressions(query.columns))
     if query.source is not None:
         below.append(SyntaxNode("TablesInSelectQuery", tuple(_tables(query.source))))
     below += _optional(query.prewhere, query.where)
     if isinstance(query.group_by, tuple):
         sets = query.grouping == "SETS"
         below.append(
-            _list([_grouping_set(e) for e in query.group_by])
+            list_of([_grouping_set(e) for e in query.group_by])
             if sets
-            else _expressions(query.group_by)
+            else expressions(query.group_by)
         )
     below += _optional(query.having)
     if query.windows:
         below.append(
-            _list([SyntaxNode("WindowListElement", (_window(w),)) for _, w in query.windows])
+            list_of([SyntaxNode("WindowListElement", (_window(w),)) for _, w in query.windows])
         )
     below += _optional(query.qualify)
     if query.order_by:
@@ -164,24 +164,24 @@ def _select(query: nodes.Select) -> SyntaxNode:
     if query.settings:
         below.append(SyntaxNode("Set"))
     if query.interpolate is not None:
-        below.append(_list([_interpolated(*item) for item in query.interpolate]))
+        below.append(list_of([_interpolated(*item) for item in query.interpolate]))
     return SyntaxNode("SelectQuery", tuple(below))
 
 
 def _grouping_set(element: nodes.Expression) -> SyntaxNode:
     """Return the list of one grouping set."""
     whole = element.elements if isinstance(element, nodes.TupleLiteral) else (element,)
-    return _expressions(whole)
+    return expressions(whole)
 
 
 def _limit_by(query: nodes.Select) -> list[SyntaxNode]:
     """Return the nodes of LIMIT BY and of DISTINCT ON, which is `LIMIT 1 BY`."""
     if query.distinct_on:
-        return [SyntaxNode("Literal UInt64_1"), _expressions(query.distinct_on)]
+        return [SyntaxNode("Literal UInt64_1"), expressions(query.distinct_on)]
     if query.limit_by is None:
         return []
     by = query.limit_by.by
-    lists = [_expressions(by)] if isinstance(by, tuple) else []
+    lists = [expressions(by)] if isinstance(by, tuple) else []
     return [*_optional(query.limit_by.offset, query.limit_by.count), *lists]
 
 
@@ -202,8 +202,8 @@ def _with_item(item: nodes.WithItem) -> SyntaxNode:
 def _order_by(items: tuple[nodes.OrderItem, ...] | nodes.OrderByAll) -> SyntaxNode:
     """Return the list of ORDER BY; ALL is an identifier."""
     if isinstance(items, nodes.OrderByAll):
-        return _list([SyntaxNode("OrderByElement", (SyntaxNode("Identifier all"),))])
-    return _list([_order_item(item) for item in items])
+        return list_of([SyntaxNode("OrderByElement", (SyntaxNode("Identifier all"),))])
+    return list_of([_order_item(item) for item in items])
 
 
 def _order_item(item: nodes.OrderItem) -> SyntaxNode:
@@ -224,14 +224,14 @@ def _tables(relation: nodes.Relation) -> Iterator[SyntaxNode]:
             yield from _tables(relation.left)
             on: list[SyntaxNode] = _optional(relation.on)
             if relation.using:
-                on.append(_list([SyntaxNode(f"Identifier {name}") for name in relation.using]))
+                on.append(list_of([SyntaxNode(f"Identifier {name}") for name in relation.using]))
             right = next(_tables(relation.right)).children[0]
             yield SyntaxNode(
                 "TablesInSelectQueryElement", (right, SyntaxNode("TableJoin", tuple(on)))
             )
         case nodes.ArrayJoin():
             yield from _tables(relation.source)
-            arrays = SyntaxNode("ArrayJoin", (_expressions(relation.arrays),))
+            arrays = SyntaxNode("ArrayJoin", (expressions(relation.arrays),))
             yield SyntaxNode("TablesInSelectQueryElement", (arrays,))
         case _:
             table = SyntaxNode("TableExpression", tuple(_table_expression(relation)))
@@ -279,18 +279,18 @@ def expression_tree(node: nodes.Expression) -> SyntaxNode:
             return _function(node)
         case nodes.Cast():
             written = SyntaxNode(f"Literal {literal_label(node.written or str(node.type), '')}")
-            return _called("CAST", (expression_tree(node.expression), written))
+            return called("CAST", (expression_tree(node.expression), written))
         case nodes.IntervalLiteral():
             return _call(f"toInterval{node.unit}", (node.expression,))
         case nodes.Lambda():
             names = [SyntaxNode(f"Identifier {name}") for name in node.arguments]
-            return _called("lambda", (_called("tuple", names), expression_tree(node.body)))
+            return called("lambda", (called("tuple", names), expression_tree(node.body)))
         case nodes.Subquery():
             return SyntaxNode("Subquery", (query_tree(node.query),))
         case nodes.Exists():
             return _call("exists", (nodes.Subquery(node.query),))
         case nodes.In():
-            return _call(node.function, (node.left, _without_list(node.right)))
+            return _call(node.function, (node.left, _withoutlist_of(node.right)))
         case nodes.Parameter():
             return SyntaxNode(f"QueryParameter {node.name}:{node.type}")
         case nodes.Star():
@@ -301,7 +301,7 @@ def expression_tree(node: nodes.Expression) -> SyntaxNode:
             )
 
 
-def _without_list(node: nodes.Expression) -> nodes.Expression:
+def _withoutlist_of(node: nodes.Expression) -> nodes.Expression:
     """Return the value in `x IN (1)`, whose parentheses are no tuple."""
     is_one = isinstance(node, nodes.TupleLiteral) and len(node.elements) == 1
     return node.elements[0] if isinstance(node, nodes.TupleLiteral) and is_one else node
@@ -327,9 +327,9 @@ def _function(node: nodes.Function) -> SyntaxNode:
         name += "Distinct"
     if node.filter is not None:
         name, arguments = f"{name}If", (*arguments, node.filter)
-    below = [_expressions(arguments)]
+    below = [expressions(arguments)]
     if node.parameters:
-        below.append(_expressions(node.parameters))
+        below.append(expressions(node.parameters))
     if isinstance(node.over, nodes.WindowSpec):
         below.append(_window(node.over))
     return SyntaxNode(f"Function {name}", tuple(below))
@@ -339,7 +339,7 @@ def _window(window: nodes.WindowSpec) -> SyntaxNode:
     """Return the node of a window: PARTITION BY, ORDER BY, the numbers of its frame."""
     below: list[SyntaxNode] = []
     if window.partition_by:
-        below.append(_expressions(window.partition_by))
+        below.append(expressions(window.partition_by))
     if window.order_by:
         below.append(_order_by(window.order_by))
     for bound in (window.frame_start, window.frame_end):
@@ -382,22 +382,17 @@ def _named(node: SyntaxNode, alias: str | None) -> SyntaxNode:
 
 def _call(name: str, arguments: Sequence[nodes.Expression]) -> SyntaxNode:
     """Return the node of a call of expressions."""
-    return _called(name, [expression_tree(argument) for argument in arguments])
+    return called(name, [expression_tree(argument) for argument in arguments])
 
 
-def _called(name: str, arguments: Sequence[SyntaxNode]) -> SyntaxNode:
+def called(name: str, arguments: Sequence[SyntaxNode]) -> SyntaxNode:
     """Return the node of a call of trees."""
-    return SyntaxNode(f"Function {name}", (_list(arguments),))
+    return SyntaxNode(f"Function {name}", (list_of(arguments),))
 
 
-def _expressions(expressions: Sequence[nodes.Expression]) -> SyntaxNode:
+def expressions(expressions: Sequence[nodes.Expression]) -> SyntaxNode:
     """Return the list of some expressions."""
-    return _list([expression_tree(expression) for expression in expressions])
-
-
-def _list(children: Sequence[SyntaxNode]) -> SyntaxNode:
-    """Return an ExpressionList."""
-    return SyntaxNode("ExpressionList", tuple(children))
+    return list_of([expression_tree(expression) for expression in expressions])
 
 
 def _optional(*expressions: nodes.Expression | None) -> list[SyntaxNode]:

@@ -91,6 +91,26 @@ def test_a_limit_fails_in_every_mode(mode: str) -> None:
         assert len(connection.execute(query).fetchall()) == 100
 
 
+def test_a_session_without_ddl_defines_and_removes_nothing() -> None:
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE t (a UInt8) ENGINE = MergeTree ORDER BY a")
+        connection.execute("SET allow_ddl = 0")
+        for statement in (
+            "CREATE TABLE u (a UInt8) ENGINE = Memory",
+            "ALTER TABLE t ADD COLUMN b UInt8",
+            "RENAME TABLE t TO u",
+            "TRUNCATE TABLE t",
+            "DELETE FROM t WHERE 1",
+            "DROP TABLE t",
+            "SET allow_ddl = 1",
+        ):
+            with pytest.raises(olapdb.Error) as refused:
+                connection.execute(statement)
+            assert refused.value.name == "QUERY_IS_PROHIBITED", statement
+        connection.execute("INSERT INTO t VALUES (1)")
+        assert connection.execute("SELECT count() FROM t").fetchall() == [(1,)]
+
+
 def test_default_unsets_a_setting() -> None:
     with olapdb.connect() as connection:
         query = "SELECT changed, value FROM system.settings WHERE name = 'max_block_size'"

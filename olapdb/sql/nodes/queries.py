@@ -187,6 +187,8 @@ class Explain(Statement):
         "DEPENDENCIES",
         "PROVENANCE",
         "VIEW",
+        "QUERY TREE",
+        "CURRENT TRANSACTION",
     ]
     statement: Statement | TableName
     settings: tuple[Setting, ...] = ()

@@ -18,11 +18,11 @@ from olapdb.sql.parser import (
     create,
     data,
     expressions,
+    named_collections,
     queries,
     refresh,
     statistics,
     storage,
-    type_names,
 )
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import element_end
@@ -46,12 +46,14 @@ def _parse_alter_database(cursor: TokenCursor, position: Position) -> nodes.Alte
     return nodes.AlterDatabase(name, clauses.parse_comment(cursor), position=position)
 
 
-def parse_alter(cursor: TokenCursor) -> nodes.Alter | nodes.AlterDatabase:
-    """Parse `ALTER TABLE t action, … [SETTINGS …]`, or ALTER DATABASE."""
+def parse_alter(cursor: TokenCursor) -> nodes.Statement:
+    """Parse `ALTER TABLE t action, … [SETTINGS …]`, ALTER DATABASE, or ALTER NAMED COLLECTION."""
     position = cursor.position()
     cursor.expect("ALTER")
     if cursor.take("DATABASE"):
         return _parse_alter_database(cursor, position)
+    if cursor.take("NAMED", "COLLECTION"):
+        return named_collections.parse_named_collection(cursor, position)
     temporary = cursor.take("TEMPORARY")
     if not cursor.take_one_of("TABLE", "VIEW"):
         raise cursor.refused(
@@ -386,7 +388,7 @@ def _parse_enum_element(cursor: TokenCursor) -> tuple[str, int | None]:
 
 
 def _parse_alter_column(cursor: TokenCursor, _: Position) -> nodes.ModifyColumn | None:
-    """Parse `COLUMN c TYPE T`, or what MODIFY COLUMN takes, behind ALTER.
+    """Parse `COLUMN c TYPE T …`, or what MODIFY COLUMN takes, behind ALTER.
 
     None if `_parse_modify_column` returns None."""
     cursor.expect("COLUMN")
@@ -396,9 +398,7 @@ def _parse_alter_column(cursor: TokenCursor, _: Position) -> nodes.ModifyColumn 
     if cursor.key_after(1) != "TYPE":
         cursor.move_to(start)
         return _parse_modify_column(cursor)
-    name = cursor.dotted_name("a column")
-    cursor.expect("TYPE")
-    column = nodes.ColumnDefinition(name, type_names.parse_data_type(cursor), position=position)
+    column = columns.parse_column(cursor, before_type="TYPE")[0]
     first, after = _parse_place(cursor)
     return nodes.ModifyColumn(column, if_exists, None, first, after, position=position)
 

@@ -94,10 +94,13 @@ def _parse_element(
 # --- columns
 
 
-def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
-    """Parse a column; return it and whether PRIMARY KEY was behind it."""
+def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.ColumnDefinition, bool]:
+    """Parse a column; return it and whether PRIMARY KEY was behind it. `before_type` is a word that
+    stands between its name and its type."""
     position = cursor.position()
     name = cursor.dotted_name("a column")
+    if before_type:
+        cursor.expect(before_type)
     data_type: DataType | None = None
     nested: tuple[tuple[str, DataType], ...] = ()
     if cursor.token.text == "Nested" and cursor.key_after(1) == "(":

@@ -47,7 +47,11 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
         )
     if cursor.take_one_of("DATABASE", "SCHEMA"):
         if or_replace:
-            raise cursor.refused("CREATE OR REPLACE DATABASE", "Drop it first.")
+            raise SyntaxError(
+                "CREATE OR REPLACE DATABASE is no statement.",
+                hint="Drop it first.",
+                position=cursor.position(),
+            )
         return _parse_database(cursor, position)
     if cursor.take("VIEW"):
         return _parse_view(cursor, or_replace, position)

@@ -29,7 +29,7 @@ MUST_QUOTE = (
     RESERVED_OPERANDS
     | NOT_AN_ALIAS
     | LITERAL_WORDS
-    | words("CASE INTERVAL DATE TIMESTAMP EXISTS COLUMNS DISTINCT TABLE TOP VALUES")
+    | words("CASE INTERVAL EXISTS COLUMNS DISTINCT TABLE TOP VALUES")
 )
 """Names that the formatter puts in backquotes, so that its text parses to the same tree."""
 

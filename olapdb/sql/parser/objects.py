@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from olapdb.sql import nodes
-from olapdb.sql.parser import alter, clauses, functions
+from olapdb.sql.parser import alter, clauses, functions, named_collections
 from olapdb.sql.parser.cursor import TokenCursor
 
 ObjectKind = Literal["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
@@ -33,6 +33,8 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
     position = cursor.position(cursor.advance())
     if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
         return functions.parse_drop_function(cursor, position)
+    if cursor.take("NAMED", "COLLECTION"):
+        return named_collections.parse_named_collection(cursor, position)
     temporary = cursor.take("TEMPORARY")
     if temporary and cursor.key not in ("TABLE", "VIEW"):
         raise cursor.expected("TABLE or VIEW")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeGuard, get_args
 
-from olapdb.errors import NotSupportedError, SyntaxError
+from olapdb.errors import Error, NotSupportedError, SyntaxError, UnknownIdentifier
 from olapdb.lazy import lazy_modules
 from olapdb.sql import nodes
 from olapdb.sql.parser import access, clauses, outfile, queries
@@ -30,12 +30,9 @@ else:
 ExplainKind = Literal[
     "PLAN", "ANALYZE", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
 ]
-_REFUSED_EXPLAINS = {
-    "QUERY TREE": "It shows the tree of ClickHouse's own analyzer. EXPLAIN shows the bound plan.",
-    "TABLE OVERRIDE": "There are no tables of other servers.",
-    "CURRENT TRANSACTION": "Each statement is one atomic commit.",
-}
+_REFUSED_EXPLAINS = {"TABLE OVERRIDE": "There are no tables of other servers."}
 """What EXPLAIN does not take, with what to use instead."""
+AnyKind = Literal[ExplainKind, "QUERY TREE"]
 _EXPLAIN_KINDS: tuple[ExplainKind, ...] = get_args(ExplainKind)
 _REFUSED = {
     "BACKUP": "SYSTEM BACKUP TO 'folder' copies an open warehouse.",
@@ -53,14 +50,33 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     key = cursor.key
     if key in ("SELECT", "WITH", "FROM") or query_follows(cursor):
         return _parse_query_or_insert(cursor)
-    parse = _parser_of(key)
+    start, parse = cursor.at, _parser_of(key)
     if parse is not None:
-        return _parse_output(cursor, parse(cursor))
+        try:
+            return _parse_output(cursor, parse(cursor))
+        except (SyntaxError, NotSupportedError) as error:
+            _refuse_bare_words(cursor, start, error)
+            raise
     if key in _REFUSED:
-        raise NotSupportedError(
+        refused = NotSupportedError(
             f"The statement {key} is not supported.", hint=_REFUSED[key], position=cursor.position()
         )
+        _refuse_bare_words(cursor, start, refused)
+        raise refused
     return _parse_expressions(cursor)
+
+
+def _refuse_bare_words(cursor: TokenCursor, start: int, error: Error) -> None:
+    """Raise UnknownIdentifier if the statement from token number `start` on is one or two words, as
+    `SHOW x`: ClickHouse reads it as `SELECT SHOW AS x`. `error` says what the statement lacks."""
+    words = [token for token in cursor.tokens[start:] if token.text and token.text != ";"]
+    if len(words) > 2 or any(token.kind not in ("word", "name") for token in words):
+        return
+    raise UnknownIdentifier(
+        f"Unknown expression identifier {words[0].text}.",
+        hint=f"It is no whole statement: {error.message}",
+        position=cursor.position(words[0]),
+    ) from error
 
 
 def _parse_expressions(cursor: TokenCursor) -> nodes.Query:
@@ -142,7 +158,13 @@ def parse_explain(cursor: TokenCursor) -> nodes.Explain:
     for words, instead in _REFUSED_EXPLAINS.items():
         if cursor.sees(*words.split()):
             raise cursor.refused(f"EXPLAIN {words}", instead)
-    kind = cursor.take_one_of(*_EXPLAIN_KINDS) or "PLAN"
+    if cursor.take("CURRENT", "TRANSACTION"):
+        return nodes.Explain(
+            "CURRENT TRANSACTION", nodes.TableName("TRANSACTION"), position=position
+        )
+    kind: AnyKind = cursor.take_one_of(*_EXPLAIN_KINDS) or "PLAN"
+    if cursor.take("QUERY", "TREE"):
+        kind = "QUERY TREE"
     settings: tuple[nodes.Setting, ...] = ()
     if cursor.token.kind == "word" and cursor.key_after(1) == "=":
         settings = clauses.parse_settings(cursor)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Literal, get_args
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import (
+    BadArguments,
+    Error,
+    NotSupportedError,
+    Position,
+    SupportIsDisabled,
+    SyntaxError,
+    UnknownDisk,
+    UnsupportedInProcess,
+)
 from olapdb.records import dataclass
 from olapdb.sql.nodes import (
     Expression,
@@ -16,6 +25,7 @@ from olapdb.sql.nodes import (
     StorageClause,
     System,
     SystemView,
+    TableName,
 )
 from olapdb.sql.nodes.administration import ViewAction
 from olapdb.sql.parser import clauses, columns, expressions, queries, storage
@@ -78,7 +88,7 @@ _BACKGROUND = (
 
 _COMMANDS: dict[
     tuple[str, ...],
-    Literal["", "table", "optional table", "names", "argument", "argument on table"],
+    Literal["", "table", "optional table", "names", "argument", "argument on table", "replica"],
 ] = {
     ("QUARANTINE", "PART"): "argument on table",
     ("BACKUP", "TO"): "argument",
@@ -101,79 +111,87 @@ _COMMANDS: dict[
     ("WAIT", "VIEW"): "table",
     ("STOP", "VIEWS"): "",
     ("START", "VIEWS"): "",
-    ("RELOAD", "CONFIG"): "",
     ("RELOAD", "DICTIONARIES"): "",
     ("RELOAD", "DICTIONARY"): "table",
     ("RELOAD", "FUNCTIONS"): "",
     ("RELOAD", "USERS"): "",
+    ("RELOAD", "FUNCTION"): "argument",
+    ("RELOAD", "EMBEDDED", "DICTIONARIES"): "",
     ("RELOAD", "ASYNCHRONOUS", "METRICS"): "",
     ("UNLOAD", "DICTIONARIES"): "",
     ("UNLOAD", "DICTIONARY"): "table",
     ("LOAD", "PRIMARY", "KEY"): "optional table",
     ("UNLOAD", "PRIMARY", "KEY"): "optional table",
     ("PREWARM", "MARK", "CACHE"): "table",
+    ("PREWARM", "PRIMARY", "INDEX", "CACHE"): "table",
+    ("DROP", "REPLICA"): "replica",
+    ("DROP", "DATABASE", "REPLICA"): "replica",
     ("SYNC", "FILE", "CACHE"): "",
     ("JEMALLOC", "PURGE"): "",
-    ("UNFREEZE", "WITH", "NAME"): "argument",
-    ("ENABLE", "FAILPOINT"): "argument",
-    ("DISABLE", "FAILPOINT"): "argument",
-    ("WAIT", "FAILPOINT"): "argument",
-    ("SHUTDOWN",): "",
-    ("KILL",): "",
 }
-_ABSENT = (
-    "DROP REPLICA",
-    "DROP DATABASE REPLICA",
-    "DROP CATALOG REPLICA",
-    "DROP DISK METADATA CACHE",
-    "CLEAR DISK METADATA CACHE",
-    "DROP DISTRIBUTED CACHE",
-    "CLEAR DISTRIBUTED CACHE",
-    "DROP MODEL",
-    "PREWARM PRIMARY INDEX CACHE",
-    "SYNC FILESYSTEM CACHE",
-    "SYNC TRANSACTION LOG",
-    "SYNC MERGES",
-    "RESTORE DATABASE REPLICA",
-    "RESTART DISK",
-    "RELOAD DISK",
-    "RELOAD MODEL",
-    "RELOAD MODELS",
-    "RELOAD EMBEDDED DICTIONARIES",
-    "RELOAD FUNCTION",
-    "SUSPEND",
-    "STOP LISTEN",
-    "START LISTEN",
-    "STOP THREAD FUZZER",
-    "START THREAD FUZZER",
-    "STOP REPLICATED VIEW",
-    "START REPLICATED VIEW",
-    "STOP REPLICATED DDL QUERIES",
-    "START REPLICATED DDL QUERIES",
-    "STOP REDUCE BLOCKING PARTS",
-    "START REDUCE BLOCKING PARTS",
-    "STOP VIRTUAL PARTS UPDATE",
-    "START VIRTUAL PARTS UPDATE",
-    "STOP ALL",
-    "START ALL",
-    "PAUSE",
-    "UNLOCK SNAPSHOT",
-    "TEST VIEW",
-    "WAIT BLOBS",
-    "SCHEDULE MERGE",
-    "JEMALLOC",
-    "INSTRUMENT",
-    "FLUSH OBJECT STORAGE QUEUE",
-    "NOTIFY FAILPOINT",
-    "REPLICA READY",
-    "REPLICA UNREADY",
-    "RESET COVERAGE",
-    "ENABLE",
-    "DISABLE",
-    "CANCEL ALL",
-    "REFRESH ALL",
-)
-"""ClickHouse's commands that olapdb refuses by name."""
+_ABSENT: dict[str, type[Error]] = {
+    **dict.fromkeys(
+        (
+            "DROP CATALOG REPLICA",
+            "DROP DISTRIBUTED CACHE",
+            "CLEAR DISTRIBUTED CACHE",
+            "STOP REPLICATED DDL QUERIES",
+            "START REPLICATED DDL QUERIES",
+            "STOP REPLICATED VIEW",
+            "START REPLICATED VIEW",
+            "STOP REDUCE BLOCKING PARTS",
+            "START REDUCE BLOCKING PARTS",
+            "STOP VIRTUAL PARTS UPDATE",
+            "START VIRTUAL PARTS UPDATE",
+            "RESTORE DATABASE REPLICA",
+            "UNLOCK SNAPSHOT",
+            "TEST VIEW",
+            "SCHEDULE MERGE",
+            "SYNC MERGES",
+            "ENABLE FAILPOINT",
+            "DISABLE FAILPOINT",
+            "NOTIFY FAILPOINT",
+            "WAIT FAILPOINT",
+        ),
+        BadArguments,
+    ),
+    **dict.fromkeys(
+        ("JEMALLOC", "REPLICA READY", "REPLICA UNREADY", "UNFREEZE"), SupportIsDisabled
+    ),
+    **dict.fromkeys(
+        ("RESTART DISK", "RELOAD DISK", "DROP DISK METADATA CACHE", "CLEAR DISK METADATA CACHE"),
+        UnknownDisk,
+    ),
+    **dict.fromkeys(("DROP MODEL", "RELOAD MODEL", "RELOAD MODELS", "INSTRUMENT"), SyntaxError),
+    "RELOAD CONFIG": UnsupportedInProcess,
+    **dict.fromkeys(
+        (
+            "SYNC FILESYSTEM CACHE",
+            "SYNC TRANSACTION LOG",
+            "SUSPEND",
+            "STOP LISTEN",
+            "START LISTEN",
+            "STOP THREAD FUZZER",
+            "START THREAD FUZZER",
+            "STOP ALL",
+            "START ALL",
+            "PAUSE",
+            "WAIT BLOBS",
+            "FLUSH OBJECT STORAGE QUEUE",
+            "RESET COVERAGE",
+            "SET COVERAGE",
+            "ENABLE",
+            "DISABLE",
+            "CANCEL ALL",
+            "REFRESH ALL",
+            "SHUTDOWN",
+            "KILL",
+        ),
+        NotSupportedError,
+    ),
+}
+"""ClickHouse's commands about servers, replicas and disks that olapdb refuses by name, with the
+error that ClickHouse in process gives."""
 
 _SYNC_MODES = ("STRICT", "LIGHTWEIGHT", "PULL")
 
@@ -210,13 +228,14 @@ def parse_system(cursor: TokenCursor) -> SystemView | System:
     for keys, takes in _COMMANDS.items():
         if cursor.take(*keys):
             return _parse_command(cursor, " ".join(keys), takes, start)
-    written = cursor.source.text[cursor.token.start :].split()[:3]
-    if not any(cursor.sees(*absent.split()) for absent in _ABSENT):
-        raise cursor.expected("a command of SYSTEM")
-    raise cursor.refused(
-        f"SYSTEM {' '.join(written)}",
-        "For views there are SYSTEM BACKFILL, REPLAY, RECONCILE and ADOPT VIEW.",
-    )
+    for absent, kind in _ABSENT.items():
+        if cursor.sees(*absent.split()):
+            raise kind(
+                f"SYSTEM {absent} is not supported: there is no server, replica or disk to act on.",
+                hint="For views there are SYSTEM BACKFILL, REPLAY, RECONCILE and ADOPT VIEW.",
+                position=cursor.position(),
+            )
+    raise cursor.expected("a command of SYSTEM")
 
 
 def _parse_cache(cursor: TokenCursor, start: int) -> System | None:
@@ -249,6 +268,8 @@ def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) ->
         quoted = cursor.token.kind == "string"
         argument = cursor.string() if quoted else cursor.identifier()
         return System(command, None, argument, position=position)
+    if takes == "replica":
+        return _parse_dropped_replica(cursor, command, position)
     if takes == "argument on table":
         argument = cursor.string()
         cursor.expect("ON")
@@ -258,6 +279,23 @@ def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) ->
         mode = cursor.take_one_of(*_SYNC_MODES) if command.startswith("SYNC") else ""
         return System(command, table, mode or None, position=position)
     return System(command, position=position)
+
+
+def _parse_dropped_replica(cursor: TokenCursor, command: str, position: Position) -> System:
+    """Parse what follows SYSTEM DROP [DATABASE] REPLICA: `'name' [FROM SHARD 's'] [FROM TABLE t |
+    DATABASE d]`. The database is the System's table, by its name alone."""
+    replica = cursor.string()
+    if cursor.take("FROM", "SHARD"):
+        cursor.string()
+    table: TableName | None = None
+    if cursor.take("FROM", "TABLE"):
+        table = cursor.table_name()
+    elif cursor.take("FROM", "DATABASE"):
+        database = TableName(cursor.identifier())
+        table = database if "DATABASE" in command else None
+    elif cursor.sees("FROM", "ZKPATH"):
+        raise cursor.refused(f"SYSTEM {command} FROM ZKPATH", "There is no ZooKeeper.")
+    return System(command, table, replica, position=position)
 
 
 # --- views

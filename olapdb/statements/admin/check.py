@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from olapdb.errors import NoSuchDataPart, NotSupportedError, QueryWasCancelled
+from olapdb.dml.part_selection import is_part_name
+from olapdb.errors import BadDataPartName, NoSuchDataPart, NotSupportedError, QueryWasCancelled
 from olapdb.maintenance.check import part_problems
 from olapdb.maintenance.damaged_parts import damage_of, record_check
 from olapdb.model.part import Part
@@ -73,7 +74,7 @@ def _selected_parts(
     statement: nodes.CheckTable, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> list[Part]:
     """Return the parts that PARTITION or PART selects, all without a clause. Raise NoSuchDataPart
-    for a part that the table lacks."""
+    for a part that the table lacks, BadDataPartName for what is no name of a part."""
     parts = list(snapshot.parts(table.id))
     reference = statement.partition
     if reference is None or reference.kind == "ALL":
@@ -83,7 +84,9 @@ def _selected_parts(
         return [part for part in parts if part.partition_id == partition]
     named_parts = [part for part in parts if reference.id in (part.name, part.id)]
     if not named_parts:
-        raise NoSuchDataPart(
+        known = is_part_name(reference.id or "")
+        kind = NoSuchDataPart if known else BadDataPartName
+        raise kind(
             f"{table.database}.{table.name} has no part {reference.id}.",
             hint="system.parts lists those there are.",
             position=reference.position,

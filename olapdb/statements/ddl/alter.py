@@ -277,6 +277,12 @@ def _apply_actions(
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
             case nodes.ModifySampleBy(expression=expression):
+                if expression is None and not draft.table.sampling_key:
+                    raise errors.BadArguments(
+                        "The table has no SAMPLE BY to remove.",
+                        hint="SHOW CREATE TABLE shows its clauses.",
+                        position=action.position,
+                    )
                 key = "" if expression is None else to_sql(expression)
                 draft.table = replace(draft.table, sampling_key=key)
             case nodes.ModifySetting():

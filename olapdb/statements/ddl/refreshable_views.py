@@ -160,6 +160,12 @@ def modify_refresh(statement: nodes.Alter, context: StatementContext) -> Result:
 
     def attempt(snapshot: Snapshot) -> None:
         """Make one attempt at the snapshot. Raises NotSupportedError."""
+        if isinstance(context.find(snapshot, statement.table), Table):
+            raise errors.NotSupportedError(
+                "ALTER TABLE … MODIFY REFRESH is for refreshable views, not for tables.",
+                hint="system.view_refreshes lists the views.",
+                position=action.position,
+            )
         view = require_refreshable(statement.table, context, snapshot)
         if action.refresh.append != view.append:
             raise errors.NotSupportedError(

@@ -25,17 +25,17 @@ def sampling_key_of(storage: nodes.StorageClause, like: Table | None, inherits: 
 
 
 def check_sampling(table: Table, scope: BindScope) -> None:
-    """Raise BadArguments if the sampling key is not in the primary key, and
-    IllegalTypeOfColumnForFilter if it is no unsigned integer."""
+    """Raise BadArguments if the sampling key is not in the primary key, IllegalTypeOfColumnForFilter
+    if it is no unsigned integer, and UnknownIdentifier if it names no column."""
     if not table.sampling_key:
         return
+    data_type = bind_expression(parse_expression(table.sampling_key), table, scope).type
     primary = [item.expression for item in table.sorting_key[: table.primary_key]]
     if table.sampling_key not in primary:
         raise BadArguments(
             "Sampling expression must be present in the primary key.",
             hint=f"Say ORDER BY (…, {table.sampling_key}).",
         )
-    data_type = bind_expression(parse_expression(table.sampling_key), table, scope).type
     if not isinstance(data_type, types.Integer) or data_type.signed or data_type.bits > 64:
         raise IllegalTypeOfColumnForFilter(
             f"Invalid sampling column type in storage parameters: {data_type}. Must be one unsigned"

@@ -192,8 +192,8 @@ def _rehearse(
 
 _NO_OPS = (
     "FLUSH LOGS",
-    "FLUSH ASYNC INSERT QUEUE",
     "RELOAD USERS",
+    "RELOAD EMBEDDED DICTIONARIES",
     "RELOAD FUNCTIONS",
     "RELOAD ASYNCHRONOUS METRICS",
     "UNLOAD DICTIONARIES",
@@ -202,7 +202,6 @@ _NO_OPS = (
     "RESTART REPLICAS",
 )
 _NO_OPS_OF_TABLES = (
-    "SYNC REPLICA",
     "LOAD PRIMARY KEY",
     "UNLOAD PRIMARY KEY",
     "PREWARM MARK CACHE",
@@ -224,11 +223,22 @@ _NO_OPS_OF_TABLES = (
 """Commands about what olapdb does not do; a table that they name must exist."""
 
 _OF_OTHER_TABLES = {
+    "SYNC REPLICA": "replicated",
     "RESTART REPLICA": "replicated",
     "RESTORE REPLICA": "replicated",
     "FLUSH DISTRIBUTED": "distributed",
 }
 """Commands for kinds of tables that there are none of."""
+
+_WITHOUT_OBJECT = {
+    "FLUSH ASYNC INSERT QUEUE": "an INSERT waits for its commit, so that there is no queue",
+    "RELOAD FUNCTION": "there are no external functions",
+    "SYNC DATABASE REPLICA": "no database is replicated",
+    "DROP DATABASE REPLICA": "no database is replicated",
+    "DROP REPLICA": "no table is replicated",
+    "PREWARM PRIMARY INDEX CACHE": "the primary index is in the catalog and has no cache",
+}
+"""Commands for what no warehouse has, with the reason."""
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
@@ -239,6 +249,8 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     Raises NotSupportedError."""
     if statement.command in _NO_OPS:
         return Result()
+    if statement.command in _WITHOUT_OBJECT:
+        return _without_object(statement, context)
     if statement.command in _NO_OPS_OF_TABLES or statement.command in _OF_OTHER_TABLES:
         return _without_effect(statement, context)
     if statement.command.endswith("MERGES"):
@@ -263,6 +275,24 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     raise NotSupportedError(
         f"SYSTEM {statement.command} is not supported.",
         hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START [TTL] MERGES are.",
+        position=statement.position,
+    )
+
+
+def _without_object(statement: nodes.System, context: StatementContext) -> Result:
+    """Run a command about what no warehouse has. DROP REPLICA that names no table or database has
+    nothing to drop. Raises BadArguments for the others, UnknownTable or UnknownDatabase for names
+    that do not exist."""
+    named = statement.table
+    if named is None and statement.command.endswith("REPLICA"):
+        return Result()
+    if named is not None and named.database is None and "DATABASE" in statement.command:
+        require_database(named.name, context.snapshot(), named.position)
+    elif named is not None:
+        context.require(context.snapshot(), named)
+    raise BadArguments(
+        f"SYSTEM {statement.command}: {_WITHOUT_OBJECT[statement.command]}.",
+        hint="Leave the statement out: a warehouse is shared by opening its folder.",
         position=statement.position,
     )
 

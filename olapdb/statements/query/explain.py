@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.compute.profile import QueryProfile
-from olapdb.errors import IncorrectQuery, NotSupportedError, UnknownSetting, UnsupportedMethod
+from olapdb.errors import (
+    IncorrectQuery,
+    NotSupportedError,
+    SyntaxError,
+    UnknownSetting,
+    UnsupportedMethod,
+)
 from olapdb.execute import estimator_of
 from olapdb.execute.explain_analyze import analyzed_lines
 from olapdb.execute.explain_pipeline import pipeline_lines
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from olapdb.views.provability import JudgedItem
 
 _OPTIONS = ("indexes", "header", "description", "actions", "optimize", "json")
+_OF_QUERY_TREE = ("run_passes", "dump_passes", "passes", "dump_tree", "dump_ast")
 _REFUSED_OPTIONS = (
     *("compact", "column_structure", "distributed", "sorting", "input_headers", "indices"),
     *("projections", "keep_logical_steps", "pretty", "estimates", "graph", "oneline"),
@@ -66,6 +73,8 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
 
     Raises NotSupportedError for other kinds and options.
     """
+    if statement.kind == "CURRENT TRANSACTION":
+        return _text_result(["<no current transaction>"])  # each statement is one atomic commit
     options = {setting.name: setting.value for setting in statement.settings}
     _check_options(statement, options)
     match statement.kind:
@@ -86,6 +95,13 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
             return _dependencies(statement.statement, context)
         case "PROVENANCE":
             return _provenance(statement.statement, context)
+        case "QUERY TREE":
+            _planned(statement.statement, context)  # its errors come first
+            raise NotSupportedError(
+                "EXPLAIN QUERY TREE is not supported: it shows the tree of ClickHouse's own analyzer.",
+                hint="EXPLAIN shows the bound plan, EXPLAIN AST the syntax tree.",
+                position=statement.position,
+            )
         case "VIEW":
             return _view(statement.statement, context)
         case _:
@@ -101,6 +117,8 @@ def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> N
     one that is not known here, or that the form does not take."""
     for name in options:
         if name == "oneline" and statement.kind == "SYNTAX":
+            continue
+        if name in _OF_QUERY_TREE and statement.kind == "QUERY TREE":
             continue
         if name not in _OPTIONS and name not in _REFUSED_OPTIONS:
             raise UnknownSetting(
@@ -149,9 +167,14 @@ def _planned(
 ) -> tuple[Plan, Snapshot, StatementContext]:
     """Return the plan of a SELECT, the snapshot to read, and the context with its settings.
 
-    Raises NotSupportedError."""
+    Raises IncorrectQuery for INSERT and CREATE, SyntaxError for other statements."""
     if not isinstance(statement, nodes.Query):
-        raise NotSupportedError("EXPLAIN takes a SELECT.", position=statement.position)
+        kind = IncorrectQuery if isinstance(statement, _EXPLAINED_ELSEWHERE) else SyntaxError
+        raise kind(
+            "Only SELECT is supported for EXPLAIN.",
+            hint="EXPLAIN SYNTAX and EXPLAIN AST take other statements.",
+            position=statement.position,
+        )
     context = select.with_query_settings(statement, context)
     snapshot = context.reading_snapshot()
     return select.plan_query(statement, context, snapshot), snapshot, context
@@ -183,6 +206,14 @@ def _estimate(statement: nodes.Node, context: StatementContext) -> Result:
     return from_columns(_ESTIMATED, [STRING, STRING, UINT64, UINT64, UINT64], columns)
 
 
+_EXPLAINED_ELSEWHERE = (
+    nodes.Insert,
+    nodes.CreateTable,
+    nodes.CreateView,
+    nodes.CreateMaterializedView,
+    nodes.CreateDatabase,
+)
+"""Statements that ClickHouse's EXPLAIN parses, without a plan to show."""
 _ESTIMATED = ("database", "table", "parts", "rows", "marks")
 _VIEW_COLUMNS = ("item", "provable", "because", "fix")
 _DEPENDENCY_COLUMNS = ("level", "kind", "name", "reached_from", "how")

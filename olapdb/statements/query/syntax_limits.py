@@ -8,7 +8,8 @@ from olapdb.config import Settings
 from olapdb.config.limits import SYNTAX_LIMITS
 from olapdb.errors import BadArguments, SyntaxError, TooBigAst, TooDeepAst, TooDeepSubqueries
 from olapdb.sql import nodes
-from olapdb.sql.syntax_tree import SyntaxNode, measure, syntax_tree
+from olapdb.sql.syntax_nodes import SyntaxNode
+from olapdb.sql.syntax_tree import measure, syntax_tree
 from olapdb.sql.trees import children
 
 

@@ -149,7 +149,7 @@ def test_pipeline_shows_the_operators(warehouse) -> None:
         ("EXPLAIN QUERY TREE SELECT 1", "NOT_IMPLEMENTED"),
         ("EXPLAIN ANALYZE indexes = 1 SELECT 1", "NOT_IMPLEMENTED"),
         ("EXPLAIN PIPELINE graph = 1 SELECT 1", "NOT_IMPLEMENTED"),
-        ("EXPLAIN ANALYZE INSERT INTO kinds SELECT 'k9'", "NOT_IMPLEMENTED"),
+        ("EXPLAIN ANALYZE INSERT INTO kinds SELECT 'k9'", "INCORRECT_QUERY"),
         ("EXPLAIN ESTIMATE INSERT INTO kinds SELECT 'k9'", "INCORRECT_QUERY"),
     ],
 )
