@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,6 @@ import pyarrow.compute as pc
 from olapdb.errors import CannotParse, CannotParseDateTime, DataError, DecimalOverflow
 from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.casts.parse_dates import POWERS, fixed_digits
-from olapdb.functions.datetime import best_effort_parser
 from olapdb.functions.datetime.best_effort_parts import FINE, LONGER, WRONG, exist
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.calendar import (
@@ -24,9 +24,15 @@ from olapdb.functions.kernels.calendar import (
     utc_of_text,
     zone_of,
 )
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
 from olapdb.types import DateTime, DateTime64
 from olapdb.types.arrow_values import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from olapdb.functions.datetime import best_effort_parser
+else:
+    best_effort_parser = LazyModule("olapdb.functions.datetime.best_effort_parser")
 
 BEYOND = 3
 """A verdict: the timestamp is too far from 1970 for so many digits of a second."""
