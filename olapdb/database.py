@@ -21,6 +21,7 @@ from olapdb.maintenance.refresh_thread import RefreshThread
 from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.failpoint import Durability
 from olapdb.model.schema import MaterializedView
+from olapdb.native.library import library
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.session import Session
@@ -79,6 +80,7 @@ class Database:
                 judgement.judge_older_views(self.services)
             self._scheduler = MergeScheduler(self.services, expire=_apply_ttl)
             self._scheduler.start()
+        library()  # kernels are loaded here, not in the time of the first query
         end_with_process(self)
         self.engine = OpenWarehouse(
             services=self.services,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from olapdb import errors, functions, types
 from olapdb.bind import constants
@@ -44,16 +43,11 @@ from olapdb.bind.variants import (
     refuse_suspicious_variants,
 )
 from olapdb.bind.windows import bind_window, refuse_windows
+from olapdb.functions import settings as function_settings
 from olapdb.functions.kernels.supertypes import low_cardinality_result
 from olapdb.functions.windows import find_window
-from olapdb.lazy import LazyModule
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
-
-if TYPE_CHECKING:
-    from olapdb.functions import settings as function_settings
-else:
-    function_settings = LazyModule("olapdb.functions.settings")
 
 _REFUSED = {
     "untuple": "untuple stands alone in SELECT, with or without an alias; elsewhere name the"

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+import olapdb.functions.datetime.components  # noqa: F401  (most partition keys are months or days)
 from olapdb.bind import NO_SNAPSHOT, BindScope, bind_expression
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array

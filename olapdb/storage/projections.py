@@ -11,13 +11,19 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from olapdb.lazy import LazyModule
 from olapdb.model.schema import Projection, Table
 from olapdb.records import dataclass
-from olapdb.storage.parquet.row_group_writer import OneThreadWriter, RowGroupsWriter
 from olapdb.storage.part_plan import ProjectedRows
+
+if TYPE_CHECKING:
+    from olapdb.storage.parquet import row_group_writer
+else:
+    row_group_writer = LazyModule("olapdb.storage.parquet.row_group_writer")
 
 PROJECTION_PREFIX = "olapdb.projection."
 
@@ -63,7 +69,11 @@ def column_types(table: Table, names: Sequence[str]) -> tuple[tuple[int, str], .
 class Appended:
     """The place behind what the writer of a part has written so far, as a file to append to."""
 
-    def __init__(self, writer: OneThreadWriter | RowGroupsWriter, file: pa.NativeFile) -> None:
+    def __init__(
+        self,
+        writer: row_group_writer.OneThreadWriter | row_group_writer.RowGroupsWriter,
+        file: pa.NativeFile,
+    ) -> None:
         self._writer = writer
         self._file = file
 
@@ -88,7 +98,7 @@ def write_projection(
     its writer."""
     granule_rows = projected.shape.granule_rows
     start = place.tell()
-    writer = RowGroupsWriter(place, rows.schema, options, max(1, threads))
+    writer = row_group_writer.RowGroupsWriter(place, rows.schema, options, max(1, threads))
     writer.write_table(rows, granule_rows)
     writer.close()
     tail, end = writer.tail, place.tell()

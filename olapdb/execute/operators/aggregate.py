@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+import olapdb.functions.aggregates.sums  # noqa: F401  (most queries count or add up: imported before they begin)
 from olapdb.compute.batches import cut, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.group_codes import Factorised, factorise

@@ -205,8 +205,8 @@ def _ranges(states: pa.Array, groups: Groups, threads: int) -> list[tuple[int, i
         return [(0, groups.count)]
     ends = np.cumsum(np.bincount(groups.codes, elements, groups.count))
     shares = np.arange(1, threads * _RANGES_PER_THREAD) / (threads * _RANGES_PER_THREAD)
-    cuts = np.unique(np.searchsorted(ends, ends[-1] * shares) + 1)
-    bounds = [0, *(cut for cut in cuts.tolist() if cut < groups.count), groups.count]
+    cuts = sorted(set((np.searchsorted(ends, ends[-1] * shares) + 1).tolist()))
+    bounds = [0, *(cut for cut in cuts if cut < groups.count), groups.count]
     return list(pairwise(bounds))
 
 

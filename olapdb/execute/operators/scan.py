@@ -23,6 +23,7 @@ from olapdb.compute.stages import Deferred, Stage
 from olapdb.config import tuning
 from olapdb.engine.layout import layout_of_query
 from olapdb.errors import Error, InternalError
+from olapdb.execute.operators import condition_masks
 from olapdb.execute.operators.coded_conditions import CodedConditions
 from olapdb.execute.operators.compact_columns import decoded
 from olapdb.execute.operators.part_scan import (
@@ -48,7 +49,7 @@ from olapdb.execute.pruning.projections import projected_selections
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
 from olapdb.functions.kernels.decimal_width import has_short_form
-from olapdb.lazy import lazy_modules
+from olapdb.lazy import LazyModule
 from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, columns_of
 from olapdb.plan.nodes import Scan
@@ -58,9 +59,9 @@ from olapdb.types import String, plain
 from olapdb.types.arrow_values import from_numpy
 
 if TYPE_CHECKING:
-    from olapdb.execute.operators import condition_masks, final
+    from olapdb.execute.operators import final
 else:
-    condition_masks, final = lazy_modules("olapdb.execute.operators", "condition_masks", "final")
+    final = LazyModule("olapdb.execute.operators.final")
 
 
 def scan_batches(

@@ -4,19 +4,25 @@ not use the index fails before it reads anything."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.config import Settings
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import IndexNotUsed
-from olapdb.execute.operators.final import pruning_condition
 from olapdb.execute.operators.scan import scan_conditions, scan_sources
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
 from olapdb.execute.pruning.skip_index import index_names
+from olapdb.lazy import LazyModule
 from olapdb.model.part import Part
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.nodes import Plan, Scan
 from olapdb.plan.tree import all_scans
+
+if TYPE_CHECKING:
+    from olapdb.execute.operators import final
+else:
+    final = LazyModule("olapdb.execute.operators.final")
 
 
 def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
@@ -52,7 +58,7 @@ class _ForcedIndexes:
     def __init__(self, scan: Scan, parts: Sequence[Part], context: ExecutionContext) -> None:
         self._scan, self._parts, self._context = scan, parts, context
         self._layout = TableLayout(scan.table, context.environment)
-        self._condition = pruning_condition(scan, self._layout)
+        self._condition = final.pruning_condition(scan, self._layout)
 
     def primary_key(self) -> None:
         """Raise IndexNotUsed if the primary key cannot prune the parts."""

@@ -24,7 +24,7 @@ from olapdb.functions.kernels.calendar import (
     utc_of_text,
     zone_of,
 )
-from olapdb.lazy import lazy_modules
+from olapdb.lazy import LazyModule
 from olapdb.records import dataclass
 from olapdb.types import DateTime, DateTime64
 from olapdb.types.arrow_values import from_numpy, to_numpy
@@ -32,7 +32,7 @@ from olapdb.types.arrow_values import from_numpy, to_numpy
 if TYPE_CHECKING:
     from olapdb.functions.datetime import best_effort_parser
 else:
-    (best_effort_parser,) = lazy_modules("olapdb.functions.datetime", "best_effort_parser")
+    best_effort_parser = LazyModule("olapdb.functions.datetime.best_effort_parser")
 
 BEYOND = 3
 """A verdict: the timestamp is too far from 1970 for so many digits of a second."""
