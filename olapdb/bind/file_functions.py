@@ -30,10 +30,13 @@ from olapdb.types import (
     Array,
     DataType,
     DateTime,
+    FixedString,
     LowCardinality,
     Map,
     Nullable,
+    String,
     Tuple,
+    plain,
 )
 
 FILE_FUNCTIONS = ("file", "format")
@@ -72,12 +75,15 @@ def _text(binder: ExpressionBinder, argument: sql.Expression, function: str) -> 
     if isinstance(argument, sql.Identifier):
         return ".".join(argument.parts)
     bound = binder.bind(argument)
-    value = bound.value.as_py() if isinstance(bound, Constant) else None
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    if not isinstance(value, str):
+    if (
+        not isinstance(bound, Constant)
+        or not isinstance(plain(bound.type), String | FixedString)
+        or not bound.value.is_valid
+    ):
         raise errors.BadArguments(f"The arguments of {function} are constant texts.")
-    return value
+    # data in a binary format are no UTF-8, so that as_py() would fail
+    data: bytes = bound.value.as_buffer().to_pybytes()
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]) -> plan.FileScan:

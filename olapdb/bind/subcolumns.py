@@ -103,7 +103,10 @@ def _call(
     if isinstance(container, Array | Map) and name == f"size{depth}":
         return sql.Function("length", (value,))
     if isinstance(container, Map) and name in _MAP_PARTS:
-        return sql.Function(_MAP_PARTS[name], (value,))
+        part = container.key if name == "keys" else container.value
+        call = sql.Function(_MAP_PARTS[name], (value,))
+        # a part keeps the type that is stored, where the function gives a plain one
+        return sql.Cast(call, Array(part)) if isinstance(part, LowCardinality) else call
     if not isinstance(container, Array):
         return None
     element = sql.Identifier((f"{_VALUE}{depth}",))

@@ -161,7 +161,8 @@ def _arrays(array: pa.Array, data_type: types.Array, style: JsonStyle) -> pa.Arr
     """Return arrays; those of containers have an element a line where the style indents."""
     offsets, elements = columns.elements_of(array)
     texts = json_texts(elements, data_type.inner, style.deeper())
-    nested = isinstance(types.plain(data_type.inner), types.Array | types.Map | types.Tuple)
+    containers = types.Array | types.Map | types.Tuple | types.Json
+    nested = isinstance(types.plain(data_type.inner), containers)
     if style.indent and nested:
         return _on_lines("[]", offsets, texts, style)
     return _bracketed("[", offsets, texts, "]")

@@ -97,9 +97,25 @@ def find_format(name: str) -> Format:
     return found
 
 
+_READ_BY_CLICKHOUSE = ("DWARF", "MySQLDump", "ParquetMetadata")
+"""Formats that ClickHouse reads and nothing writes; olapdb does not read them."""
+
+
+def find_output(name: str) -> Format:
+    """Return the format of a name for rows that are written.
+
+    Raises UnknownFormat, and FormatNotForOutput for what only ClickHouse reads."""
+    if name.lower() in (one.lower() for one in _READ_BY_CLICKHOUSE):
+        raise FormatNotForOutput(
+            f"Format {name} is only read, and that by ClickHouse alone.",
+            hint="system.formats says which are written.",
+        )
+    return find_format(name)
+
+
 def writer_of(name: str, header: Header) -> Writer:
     """Return a writer of the format. Raise FormatNotForOutput for one that is only read."""
-    found = find_format(name)
+    found = find_output(name)
     if found.writer is None:
         raise FormatNotForOutput(f"Format {found.name} is only read.")
     return found.writer(header)

@@ -304,3 +304,15 @@ def test_npy(sql: str, oracle: Oracle, connection: olapdb.Connection) -> None:
 def test_format_null_has_no_text(connection: olapdb.Connection) -> None:
     """The text of a query with FORMAT Null is empty."""
     assert connection.execute("SELECT 1 FORMAT Null").fetch_text() == b""
+
+
+@pytest.mark.parametrize("output_format", ["Vertical", "PrettyJSONEachRow", "JSONEachRow", "CSV"])
+def test_objects_of_json_equal_clickhouse(oracle: Oracle, output_format: str) -> None:
+    """Objects in arrays have lines of their own where the format has a line for each member."""
+    query = (
+        """SELECT '{"o":[{"k":1,"z":{"y":[{"w":1}]}},{}],"p":[],"q":[1,[{"a":1}]]}'::JSON AS j,"""
+        " '{}'::JSON AS e, ['{}'::JSON, j] AS a, map('x', j) AS m"
+    )
+    with olapdb.connect() as connection:
+        ours = connection.execute(query).fetch_text(output_format)
+    assert ours == oracle.text(query, output_format)

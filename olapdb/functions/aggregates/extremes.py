@@ -8,6 +8,7 @@ NaN is an extreme only if a group has no other value; -0.0 sorts below 0.0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import is_short, lengthened
 from olapdb.functions.kernels.nested_order import nested_ranks
+from olapdb.lazy import lazy_modules
 from olapdb.native.group_totals import Total
 from olapdb.records import dataclass
 from olapdb.types import (
@@ -39,6 +41,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Integer,
+    Json,
     LowCardinality,
     Time,
     Time64,
@@ -50,6 +53,11 @@ from olapdb.types import (
 )
 from olapdb.types.arrow_values import from_numpy
 
+if TYPE_CHECKING:
+    from olapdb.functions.dynamic import order
+else:
+    (order,) = lazy_modules("olapdb.functions.dynamic", "order")
+
 
 def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
     """Return integers that compare as the values do, with NaN, and NULL as an element, sorted so
@@ -60,6 +68,14 @@ def extreme_order_keys(array: pa.Array, *, largest: bool) -> np.ndarray:
     if largest and pa.types.is_floating(array.type):
         keys = np.where(np.isnan(columns.numpy_values(array)), np.iinfo(np.int64).min, keys)
     return keys
+
+
+def _keys_of_type(array: pa.Array, data_type: DataType, *, largest: bool) -> np.ndarray:
+    """Return `extreme_order_keys` of values of a type: those of JSON are in the order of ORDER BY, which their
+    Arrow form has not."""
+    if isinstance(plain(data_type), Json):
+        array = order.order_keys(array, data_type)
+    return extreme_order_keys(array, largest=largest)
 
 
 def fill_missing(values: pa.Array, aggregate: Aggregate) -> pa.Array:
@@ -158,7 +174,7 @@ class Extreme(Aggregate):
         if isinstance(values, pa.DictionaryArray) or pa.types.is_string(values.type):
             return group_kernels.extreme_texts(values, groups, largest=self.largest)
         (values,), groups = group_kernels.drop_null_rows([values], groups)
-        keys = extreme_order_keys(values, largest=self.largest)
+        keys = _keys_of_type(values, self.argument_types[0], largest=self.largest)
         return group_kernels.take_rows(
             values, group_kernels.extreme_rows(keys, groups, largest=self.largest)
         )
@@ -208,7 +224,7 @@ class ExtremeArgument(Aggregate):
     def _chosen_rows(self, values: pa.Array, keys: pa.Array, groups: Groups) -> np.ndarray:
         """Return each group's row with the extreme key and, of equal keys, the smallest value; -1
         for a group without rows."""
-        ordered = extreme_order_keys(keys, largest=self.largest)
+        ordered = _keys_of_type(keys, self.argument_types[1], largest=self.largest)
         best = group_kernels.extreme_keys(ordered, groups, largest=self.largest)
         ties = np.flatnonzero(ordered == best[groups.codes])
         tied_groups = Groups(groups.codes[ties], groups.count)
@@ -232,7 +248,8 @@ def _require_orderable(name: str, data_type: DataType) -> None:
     """Raise IllegalTypeOfArgument if values of the type have no order: states, and those of several types."""
     if isinstance(plain(data_type), AggregateFunction):
         raise illegal_argument(name, data_type, "a value, not a state,")
-    if name not in _PICKING and has_types_by_row(data_type):
+    has_order = isinstance(plain(data_type), Json) or not has_types_by_row(data_type)
+    if name not in _PICKING and not has_order:
         raise illegal_argument(
             name, data_type, "a value of one type (variantElement and dynamicElement take it)"
         )

@@ -8,7 +8,7 @@ from typing import TypedDict
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import SizesOfArraysDoNotMatch, UnequalMappedArrays
+from olapdb.errors import NumberOfArgumentsDoesntMatch, SizesOfArraysDoNotMatch, UnequalMappedArrays
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.aggregates.array_combinators import element_lists
 from olapdb.functions.aggregates.combinators import Combinator
@@ -187,7 +187,7 @@ def resolve_map_combinator(
 
     Takes a Map, or for sum, min and max an array of keys and arrays of values.
 
-    Raises IllegalTypeOfArgument."""
+    Raises IllegalTypeOfArgument, and NumberOfArgumentsDoesntMatch for no argument or several maps."""
     full_name = f"{name}Map"
     first_type = plain(types[0]) if types else None
     if len(types) == 1 and isinstance(first_type, Map):
@@ -206,6 +206,8 @@ def resolve_map_combinator(
             merge_class=inner.merge_class,
             **_merge_fields(inner),
         )
+    if not types or (isinstance(first_type, Map) and len(types) > 1):
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {full_name} takes one Map.")
     if name not in _MAPPED_ARRAY_FUNCTIONS:
         raise illegal_argument(full_name, types[0] if types else Tuple(()), "a Map")
     return mapped_arrays(name, types, resolve, parameters)

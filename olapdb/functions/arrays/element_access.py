@@ -224,6 +224,9 @@ def _keys_or_values(*, keys: bool) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Return each map's keys, or without `keys` its values, as an array."""
         offsets, map_keys, map_values = map_parts(arrays[0])
+        container = call.types[0]
+        if keys and isinstance(container, Map) and isinstance(container.key, Nothing):
+            map_keys = pa.nulls(len(map_keys))  # Arrow's form of map() has texts for keys
         return columns.lists_from(offsets, map_keys if keys else map_values)
 
     return kernel

@@ -14,7 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import ArgumentOutOfBound, BadArguments, NotSupportedError, TypeMismatch
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    TypeMismatch,
+)
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast
 from olapdb.functions.casts.cast_functions import unchanged_or_null
@@ -400,10 +406,12 @@ def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     LowCardinality stays; a zone is allowed only for a DateTime or DateTime64.
     """
     if len(arguments) == 2:
-        zone = constant_zone(name, arguments, 1)
         inner = types.plain(arguments[0].type)
         if not isinstance(inner, types.DateTime | types.DateTime64):
-            raise illegal(name, arguments[0].type, "a DateTime, where a time zone is given,")
+            raise NumberOfArgumentsDoesntMatch(
+                f"Function {name} takes one argument: a time zone is for a DateTime and a DateTime64."
+            )
+        zone = constant_zone(name, arguments, 1)
         zoned = (
             types.DateTime64(inner.precision, zone)
             if isinstance(inner, types.DateTime64)

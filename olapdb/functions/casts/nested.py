@@ -16,10 +16,10 @@ Convert = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """Converts the values of one element from a type to another. Raises a DataError with its `row`."""
 
 
-def no_conversion(
-    source: types.DataType, target: types.DataType
-) -> errors.IllegalConversion | errors.TypeMismatch:
+def no_conversion(source: types.DataType, target: types.DataType) -> errors.DataError:
     """Return the error for two types without a conversion, of the class that ClickHouse uses."""
+    if isinstance(target, types.AggregateFunction) and not isinstance(source, types.String):
+        return errors.CannotConvertType(f"Conversion from {source} to {target} is not supported.")
     nested = isinstance(source, types.Array | types.Tuple | types.Map) and not isinstance(
         target, types.Array | types.Tuple | types.Map
     )

@@ -194,10 +194,12 @@ def _to_timestamps(
             columns.from_values(np.clip(seconds, 0, DATETIME_MAX), target.arrow), verdicts
         )
     ticks = ticks_per_second(target)
-    limit = _INT64_MAX // ticks - 1
-    beyond = (np.abs(seconds) > limit) & (verdicts == FINE)
-    scaled = np.clip(seconds, -limit, limit) * ticks + towards_zero(
-        nanoseconds, 1_000_000_000 // ticks
+    limit, most_ticks = divmod(_INT64_MAX, ticks)
+    fractions = towards_zero(nanoseconds, 1_000_000_000 // ticks)
+    beyond = (
+        (seconds > limit) | (seconds <= -limit) | ((seconds == limit) & (fractions > most_ticks))
     )
+    beyond &= verdicts == FINE
+    scaled = np.where(beyond, 0, np.clip(seconds, 1 - limit, limit) * ticks + fractions)
     values = columns.from_values(cut_precision(scaled, target), target.arrow)
     return _Parsed(values, np.where(beyond, BEYOND, verdicts) if beyond.any() else verdicts)

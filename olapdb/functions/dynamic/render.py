@@ -42,7 +42,8 @@ PLAIN = ObjectLayout(quoted=lambda texts: pc.replace_substring(quote(texts), "/"
 def object_texts(array: pa.Array, write: Write, layout: ObjectLayout = PLAIN) -> pa.Array:
     """Return a column of JSON as texts of objects; NULL stays null."""
     entries = entries_of(array)
-    empty = columns.as_array(pa.scalar("{}"), len(array))
+    end = layout.line(0)
+    empty = columns.as_array(pa.scalar("{\n" + end + "}" if end else "{}"), len(array))
     if len(entries.rows):
         pieces = _pieces(entries, write, layout)
         counts = np.bincount(entries.rows, minlength=len(array))

@@ -83,7 +83,7 @@ def write_file(statement: nodes.OutFile, context: StatementContext) -> Result:
         name = DEFAULT_FORMAT if by_ending is None else by_ending.name
     compression = statement.compression or registry.compression_of_path(path)
     file = files.NewFile(path, statement.mode, compression, statement.level)
-    file.check(registry.find_format(name))
+    file.check(registry.find_output(name))
     result = run_query(statement.query, context)
     kept: list[pa.RecordBatch] = []
     counted = _Counted()

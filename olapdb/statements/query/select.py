@@ -52,7 +52,7 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
     FORMAT that does not exist."""
     context = with_query_settings(query, context)
     if (name := getattr(query, "format", None)) is not None:
-        registry.find_format(name)
+        registry.find_output(name)
     snapshot = context.with_temporary(context.reading_snapshot())
     plan = _with_limits(plan_query(query, context, snapshot), context)
     execution = context.execution(snapshot)
