@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pow, prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from olapdb.optimize.key_ranges import narrowed
+from olapdb.lazy import LazyModule
 from olapdb.optimize.origins import conditions_of, conditions_over_table, origin, traced
 from olapdb.optimize.statistics import Samples, Statistics
 from olapdb.plan import nodes
@@ -23,6 +23,11 @@ from olapdb.plan.expressions import (
     InValues,
     columns_of,
 )
+
+if TYPE_CHECKING:
+    from olapdb.optimize import key_ranges
+else:
+    key_ranges = LazyModule("olapdb.optimize.key_ranges")
 
 UNKNOWN = 0.25
 """The part of the rows that a condition keeps of which nothing is known."""
@@ -111,7 +116,7 @@ class Estimator:
         other_keys: Sequence[Expression],
     ) -> nodes.Node:
         """Return a node whose estimates are those of the rows with keys within the other's bounds."""
-        return narrowed(node, keys, other, other_keys, self._statistics)
+        return key_ranges.narrowed(node, keys, other, other_keys, self._statistics)
 
     def matched(self, join: nodes.Join, side: Literal["left", "right"]) -> float:
         """Return the part of the rows of one side of a join whose keys the other side is expected to
