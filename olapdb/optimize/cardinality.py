@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pow, prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from olapdb.lazy import LazyModule
 from olapdb.optimize.origins import conditions_of, conditions_over_table, origin, traced
 from olapdb.optimize.statistics import Samples, Statistics
 from olapdb.plan import nodes
@@ -22,6 +23,11 @@ from olapdb.plan.expressions import (
     InValues,
     columns_of,
 )
+
+if TYPE_CHECKING:
+    from olapdb.optimize import key_ranges
+else:
+    key_ranges = LazyModule("olapdb.optimize.key_ranges")
 
 UNKNOWN = 0.25
 """The part of the rows that a condition keeps of which nothing is known."""
@@ -78,15 +84,18 @@ class Estimator:
     def _join(self, node: nodes.Join) -> float:
         """Return the expected rows of a join: the number of all pairs, divided by the number of
         distinct keys."""
-        left, right = self.rows(node.left), self.rows(node.right)
+        left = self.rows(node.left)
         if node.strictness in ("SEMI", "ANTI"):
             with_partner = left * self.matched(node, "left")
             if node.strictness == "SEMI":
                 return with_partner
             return max(left - with_partner, left * LONELY)
+        # Rows without a partner, since their keys are out of the other side's bounds, are in no pair.
+        ours = self.narrowed(node.left, node.left_keys, node.right, node.right_keys)
+        theirs = self.narrowed(node.right, node.right_keys, node.left, node.left_keys)
         divisor = 1.0
         for one, other in zip(node.left_keys, node.right_keys, strict=True):
-            divisor *= max(self.domain(one, node.left), self.domain(other, node.right))
+            divisor *= max(self.domain(one, ours), self.domain(other, theirs))
         if len(node.left_keys) > 1:
             # Keys are not independent: there are no more combinations than the smaller side can have.
             divisor = min(
@@ -94,10 +103,20 @@ class Estimator:
                 self._combinations_max(node.left_keys, node.left),
                 self._combinations_max(node.right_keys, node.right),
             )
-        pairs = left * right / divisor
+        pairs = self.rows(ours) * self.rows(theirs) / divisor
         if node.strictness == "ANY":
             pairs = min(pairs, left)
         return max(pairs, left if node.kind in ("LEFT", "FULL") else 0)
+
+    def narrowed(
+        self,
+        node: nodes.Node,
+        keys: Sequence[Expression],
+        other: nodes.Node,
+        other_keys: Sequence[Expression],
+    ) -> nodes.Node:
+        """Return a node whose estimates are those of the rows with keys within the other's bounds."""
+        return key_ranges.narrowed(node, keys, other, other_keys, self._statistics)
 
     def matched(self, join: nodes.Join, side: Literal["left", "right"]) -> float:
         """Return the part of the rows of one side of a join whose keys the other side is expected to

@@ -8,6 +8,7 @@ no rule of `optimize`: only queries use it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -102,6 +103,22 @@ def written_tree(node: Node) -> JoinTree:
     return tree_of(node)
 
 
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """The estimates of a relation, joined with those `within` whose bounds its keys are, as bits. `distinct` has
+    the values of its expression in each class, 0 where it has none."""
+
+    node: Node
+    within: int
+    rows: float
+    distinct: list[float]
+
+
+def _rows_of(leaf: _Leaf) -> float:
+    """Return the rows of a leaf."""
+    return leaf.rows
+
+
 @dataclass
 class _Costs:
     """The costs of the trees of one graph: rows made, rows looked up, rows hashed."""
@@ -112,27 +129,45 @@ class _Costs:
     @cached_property
     def leaves(self) -> list[float]:
         """The rows of each relation, after the conditions on it alone."""
-        leaves = []
-        for at, node in enumerate(self.graph.relations):
-            kept = [self.estimator.selectivity(c, node) for c in self.graph.within(at)]
-            rows = self.estimator.rows(node)
-            for part in kept:
-                rows *= part
-            leaves.append(max(rows, 1.0))
-        return leaves
+        return [leaves[0].rows for leaves in self._leaves]
+
+    @cached_property
+    def _leaves(self) -> list[list[_Leaf]]:
+        """The estimates of each relation: of its own rows, then of those within the bounds of each
+        relation that it can be joined with, where these are fewer."""
+        return [
+            [self._leaf(at, at), *self._narrowed(at)] for at in range(len(self.graph.relations))
+        ]
+
+    def _narrowed(self, at: int) -> Iterator[_Leaf]:
+        """Yield the estimates of a relation joined with each other one."""
+        for other in range(len(self.graph.relations)):
+            if other != at and self.neighbours[at] >> other & 1:
+                leaf = self._leaf(at, other)
+                if leaf.node is not self.graph.relations[at]:
+                    yield leaf
+
+    def _leaf(self, at: int, other: int) -> _Leaf:
+        """Return the estimates of a relation, joined with another one if that is not itself."""
+        node, estimator = self.graph.relations[at], self.estimator
+        if other != at:
+            keys = self.graph.keys(frozenset((at,)), frozenset((other,)))
+            ours, theirs = [key for key, _ in keys], [key for _, key in keys]
+            node = estimator.narrowed(node, ours, self.graph.relations[other], theirs)
+        kept = (estimator.selectivity(c, node) for c in self.graph.within(at))
+        rows = max(prod(kept, start=estimator.rows(node)), 1.0)
+        members = [
+            [estimator.domain(e, node) for owner, e in members if owner == at]
+            for members in self.graph.classes
+        ]
+        return _Leaf(
+            node, 0 if other == at else 1 << other, rows, [min(m, default=0) for m in members]
+        )
 
     @cached_property
     def _table_rows(self) -> list[float]:
         """The rows of each relation, of tables without any condition."""
         return [self.estimator.table_rows(relation) for relation in self.graph.relations]
-
-    @cached_property
-    def _distinct(self) -> list[list[tuple[int, float]]]:
-        """The distinct values of each member of each class, by relation."""
-        return [
-            [(at, self.estimator.domain(e, self.graph.relations[at])) for at, e in members]
-            for members in self.graph.classes
-        ]
 
     @cached_property
     def neighbours(self) -> list[int]:
@@ -158,17 +193,20 @@ class _Costs:
     def _estimated(self, members: int) -> float:
         """Return every combination, over the distinct values of each class but the fewest. Of several
         keys between two relations the smaller table has the combinations."""
-        rows = 1.0
-        for at, leaf in enumerate(self.leaves):
-            if members >> at & 1:
-                rows *= leaf
+        leaves = {
+            at: min((one for one in leaves if not one.within & ~members), key=_rows_of)
+            for at, leaves in enumerate(self._leaves)
+            if members >> at & 1
+        }
+        rows = prod((leaf.rows for leaf in leaves.values()), start=1.0)
         divisors: dict[tuple[int, int], float] = {}
-        for values in self._distinct:
-            inside: dict[int, float] = {}
-            for at, distinct in values:
-                if members >> at & 1:
-                    inside[at] = min(distinct, inside.get(at, distinct))
-            ranked = sorted(inside, key=lambda at: (inside[at], -self.leaves[at]))
+        for position in range(len(self.graph.classes)):
+            inside = {
+                at: leaf.distinct[position]
+                for at, leaf in leaves.items()
+                if leaf.distinct[position]
+            }
+            ranked = sorted(inside, key=lambda at: (inside[at], -leaves[at].rows))
             for one, other in pairwise(ranked):
                 pair = (min(one, other), max(one, other))
                 before = divisors.get(pair)

@@ -8,7 +8,7 @@ from olapdb.errors import Position
 from olapdb.sql import nodes
 from olapdb.sql.parser import expressions
 from olapdb.sql.parser.cursor import TokenCursor, whole_number
-from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS
+from olapdb.sql.parser.keywords import DIRECTIONS, INTERVAL_UNITS, NOT_AN_ALIAS, RESERVED_OPERANDS
 from olapdb.sql.parser.precedence import LAMBDA
 from olapdb.sql.tokens import Token
 
@@ -59,7 +59,10 @@ def _begins_operand(cursor: TokenCursor) -> bool:
     token = cursor.token
     if token.kind == "operator":
         return token.key in _BEGINS_OPERAND
-    return token.kind != "end" and (token.key not in NOT_AN_ALIAS or cursor.key_after(1) == "(")
+    if token.kind == "end" or token.key in RESERVED_OPERANDS:
+        return False
+    is_operand = token.key not in NOT_AN_ALIAS and token.key not in DIRECTIONS
+    return is_operand or cursor.key_after(1) == "("
 
 
 def _parse_text(cursor: TokenCursor, token: Token) -> nodes.Expression:

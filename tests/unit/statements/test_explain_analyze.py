@@ -157,3 +157,21 @@ def test_what_cannot_be_explained_is_refused(warehouse, statement: str, name: st
     with pytest.raises(olapdb.Error) as raised:
         warehouse.execute(statement)
     assert raised.value.name == name
+
+
+def test_a_condition_on_a_calendar_is_judged_on_the_days_that_sales_have(warehouse) -> None:
+    """Of 100 years of the calendar ten are in the sales, so a year is a tenth of these, and no hundredth."""
+    warehouse.execute("CREATE TABLE days (day UInt32, year UInt32) ENGINE = MergeTree ORDER BY day")
+    warehouse.execute("INSERT INTO days SELECT number, intDiv(number, 365) FROM numbers(36500)")
+    warehouse.execute(
+        "CREATE TABLE sales (day UInt32, size UInt8) ENGINE = MergeTree ORDER BY size"
+    )
+    warehouse.execute(
+        "INSERT INTO sales SELECT 18250 + number * 7 % 3650, number % 7 FROM numbers(100000)"
+    )
+    query = "SELECT sum(size) FROM sales JOIN days ON sales.day = days.day WHERE days.year = 52"
+    join = below(explained(warehouse, "ANALYZE", query), "Join")
+    rows = next(fact for fact in join if fact.startswith("Rows: "))
+    met, q_error = re.match(r"Rows: (\d+) · .* q-error (\d+\.\d+)", rows).groups()  # type: ignore[union-attr]
+    assert 9_000 < int(met) < 11_000
+    assert float(q_error) < 3
