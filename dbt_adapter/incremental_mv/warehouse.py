@@ -294,6 +294,13 @@ class Warehouse:
         self.statements.append(sql)
         self._connections.add_select_query(sql)
 
+    def run_watched(self, sql: str, progress: Callable[[Any], None]) -> None:
+        """Run a statement that backfills in this process; call `progress` with each event."""
+        self._looked_up.clear()
+        self.statements.append(sql)
+        with self._turn.given_up(progress) as watched:
+            self._connections.run_system(sql, watched)
+
     def run_system(
         self,
         action: str,
