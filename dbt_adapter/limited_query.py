@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dbt_common.exceptions import CompilationError
+
 import olapdb
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -15,9 +17,8 @@ from .query_settings import settings_clause
 def with_limit(sql: str, limit: int) -> str:
     """Return the query with `limit` after it, or before its SETTINGS clause, which ends a statement.
 
-    A UNION becomes a subquery: a LIMIT would belong to its last SELECT. A SELECT with a LIMIT of its
-    own gets a second one, which is a syntax error, as dbt's tests ask for. The text is otherwise
-    unchanged."""
+    A UNION becomes a subquery: a LIMIT would belong to its last SELECT. The text is otherwise unchanged.
+    Raises CompilationError for a SELECT with a LIMIT of its own: dbt's tests ask for an error."""
     text = sql.strip().rstrip(";")
     plain = f"{text}\nlimit {limit}"
     try:
@@ -26,7 +27,15 @@ def with_limit(sql: str, limit: int) -> str:
         return plain
     if isinstance(query, nodes.SetOperation):
         return f"select * from (\n{text}\n) as model_limit_subq\nlimit {limit}"
-    if not isinstance(query, nodes.Select) or not query.settings:
+    if not isinstance(query, nodes.Select):
+        return plain
+    if query.limit is not None or query.offset is not None:
+        raise CompilationError(
+            "The query has a LIMIT of its own, and dbt adds another one. Leave yours out and give "
+            "`--limit n`, or `--limit -1` for no other than yours; of a data test, leave its config "
+            "limit out."
+        )
+    if not query.settings:
         return plain
     clause = settings_clause(query.settings)
     return f"{to_sql(replace(query, settings=()))}\nlimit {limit}\n{clause}"

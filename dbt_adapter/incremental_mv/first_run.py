@@ -53,7 +53,7 @@ def _settle_target(run: ModelRun, state: ModelState) -> tuple[bool, bool]:
         return True, _settle_shared(run)
     name = warehouse.sql_name(run.names, run.names.target)
     if target is not None:
-        has_rows = bool(warehouse.rows(f"SELECT 1 FROM {name} LIMIT 1"))
+        has_rows = warehouse.has_rows(run.names, state)
         if target_fits(warehouse, run.names, run.definition, target):
             return True, has_rows
         if has_rows and not run.settings.full_refresh:
