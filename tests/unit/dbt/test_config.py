@@ -179,6 +179,7 @@ def test_values_of_dbts_own_keys_that_dbt_does_not_check() -> None:
             "select 1 as x settings max_threads = 1",
             "SELECT 1 AS x\nlimit 2\nSETTINGS max_threads = 1",
         ),
+        ("select 1 limit 5;", "select 1 limit 5\nlimit 2"),
         ("select 1 limit 1 by 1;", "select 1 limit 1 by 1\nlimit 2"),
         (
             "select 1 union all select 2",
@@ -189,12 +190,6 @@ def test_values_of_dbts_own_keys_that_dbt_does_not_check() -> None:
 )
 def test_the_limit_of_a_shown_query(sql: str, expected: str) -> None:
     assert with_limit(sql, 2) == expected
-
-
-@pytest.mark.parametrize("sql", ["select 1 limit 5;", "select 1 offset 5"])
-def test_a_shown_query_with_a_limit_of_its_own(sql: str) -> None:
-    with pytest.raises(CompilationError, match="give `--limit n`, or `--limit -1`"):
-        with_limit(sql, 2)
 
 
 def test_a_primary_key_sorts_a_table_without_an_order() -> None:

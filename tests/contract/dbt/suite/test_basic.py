@@ -63,4 +63,4 @@ class TestDocsGenReferences(BaseDocsGenReferences):
 
 
 class TestShowDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
-    DATABASE_ERROR_MESSAGE = "The query has a LIMIT of its own, and dbt adds another one."
+    DATABASE_ERROR_MESSAGE = "A SELECT has one LIMIT."
