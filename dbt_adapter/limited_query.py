@@ -13,7 +13,6 @@ from olapdb.sql.parser import parse_query
 
 from .query_settings import settings_clause
 
-
 logger = AdapterLogger("olapdb")
 
 
