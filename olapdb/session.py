@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         dictionaries,
         drop,
         functions,
+        plain_views,
         refreshable_definition,
         rename,
         undrop,
@@ -80,6 +81,7 @@ else:
         dictionaries,
         drop,
         functions,
+        plain_views,
         refreshable_definition,
         rename,
         undrop,
@@ -92,6 +94,7 @@ else:
         "dictionaries",
         "drop",
         "functions",
+        "plain_views",
         "refreshable_definition",
         "rename",
         "undrop",
@@ -211,7 +214,7 @@ class Session:
             case nodes.CreateTable():
                 return create.create_table(statement, context)
             case nodes.CreateView():
-                return create.create_view(statement, context)
+                return plain_views.create_view(statement, context)
             case nodes.CreateDictionary():
                 return dictionaries.create_dictionary(statement, context)
             case nodes.CreateMaterializedView():

@@ -52,6 +52,29 @@ def fill_first_gap(run: ModelRun) -> None:
         _backfill(run)
 
 
+def is_filled_at_once(run: ModelRun) -> bool:
+    """Return whether the statement that creates the trigger can backfill it, too: with the whole
+    source, in this process."""
+    scope, settings = run.settings.backfill, run.settings
+    whole = scope.enabled and not scope.is_bounded and not run.limited
+    here = settings.backfill_engine == "in_process" and not scope.parallel
+    return whole and here and settings.attach_triggers
+
+
+def create_filled(run: ModelRun, statement: str) -> None:
+    """Run the statement that creates the model and backfills it, and note what it did.
+
+    If a chunk fails, the trigger is stopped; see `fill_gaps`."""
+    try:
+        run.warehouse.run_watched(statement, run.progress)
+    except DbtDatabaseError:
+        if run.warehouse.view(run.names) is not None:
+            _stop_failed(run)
+        raise
+    run.steps.append("CREATE")
+    _note(run)
+
+
 def _backfill(run: ModelRun) -> None:
     """Run the backfill, and note what it did; see `fill_gaps`."""
     try:
@@ -65,12 +88,22 @@ def _backfill(run: ModelRun) -> None:
         )
     except DbtDatabaseError:
         if run.steps[:1] == ["CREATE"] and run.settings.attach_triggers:
-            run.warehouse.run_system("STOP", run.names)
-            run.warn(
-                f"{run.names.view} is stopped, so that no INSERT fails on it. The next run "
-                "attaches it and backfills what it missed."
-            )
+            _stop_failed(run)
         raise
+    _note(run)
+
+
+def _stop_failed(run: ModelRun) -> None:
+    """Stop a new trigger that failed on rows of its source."""
+    run.warehouse.run_system("STOP", run.names)
+    run.warn(
+        f"{run.names.view} is stopped, so that no INSERT fails on it. The next run "
+        "attaches it and backfills what it missed."
+    )
+
+
+def _note(run: ModelRun) -> None:
+    """Note the chunks of a backfill in the steps and rows of the run."""
     if not run.progress.chunks:
         return
     rows = run.progress.target_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from .completion import fill_first_gap
+from .completion import create_filled, fill_first_gap, is_filled_at_once
 from .differences import target_fits
 from .model_run import ModelRun
 from .shared_target import rows_left_by_a_trigger
@@ -12,15 +12,21 @@ from .warehouse import ModelState
 
 
 def create_model(run: ModelRun, state: ModelState) -> None:
-    """Create what is missing of target, trigger and read view, and backfill.
+    """Create what is missing of target, trigger and read view, and backfill: in one statement where
+    that is possible. The read view comes last, so that no reader misses rows.
 
     If the engine refuses the trigger, nothing stays that this or a killed run has created."""
     warehouse, names, definition = run.warehouse, run.names, run.definition
-    kept_rows = _settle_target(run, state)
+    has_target, kept_rows = _settle_target(run, state)
+    at_once = not kept_rows and state.read_view is None and is_filled_at_once(run)
+    statement = definition.create_model(names, new_target=not has_target, filled=at_once)
     try:
-        warehouse.run(definition.create_view(names))
+        if at_once:
+            create_filled(run, statement)
+            return
+        warehouse.run(statement)
     except DbtDatabaseError:
-        if not kept_rows and not names.shares:
+        if has_target and not kept_rows and not names.shares and warehouse.view(names) is None:
             warehouse.run(f"DROP TABLE {warehouse.sql_name(names, names.target)}")
         raise
     run.steps.append("CREATE")
@@ -35,20 +41,21 @@ def create_model(run: ModelRun, state: ModelState) -> None:
     warehouse.run(definition.create_read_view(names))
 
 
-def _settle_target(run: ModelRun, state: ModelState) -> bool:
-    """Create the target, or keep one without a trigger; return whether rows have to be made anew.
+def _settle_target(run: ModelRun, state: ModelState) -> tuple[bool, bool]:
+    """Keep a target without a trigger, or drop it; return whether there is one, and whether its rows
+    have to be made anew.
 
     A killed first run leaves an empty target, a trigger dropped by hand one with rows. Unless under
     --full-refresh, raises CompilationError for rows in a table of another shape, and for rows that
     no trigger made in a target that other models write too."""
     warehouse, target = run.warehouse, state.target
     if run.names.shares or (target is not None and warehouse.other_writers(run.names)):
-        return _settle_shared(run)
+        return True, _settle_shared(run)
     name = warehouse.sql_name(run.names, run.names.target)
     if target is not None:
-        has_rows = bool(warehouse.rows(f"SELECT 1 FROM {name} LIMIT 1"))
+        has_rows = warehouse.has_rows(run.names, state)
         if target_fits(warehouse, run.names, run.definition, target):
-            return has_rows
+            return True, has_rows
         if has_rows and not run.settings.full_refresh:
             raise CompilationError(
                 f"{run.names.database}.{run.names.target} has rows, but no trigger "
@@ -56,8 +63,7 @@ def _settle_target(run: ModelRun, state: ModelState) -> bool:
                 "dbt with --full-refresh to drop it, or rename it or the model."
             )
         warehouse.run(f"DROP TABLE {name}")
-    warehouse.run(run.definition.create_target(run.names))
-    return False
+    return False, False
 
 
 def _settle_shared(run: ModelRun) -> bool:

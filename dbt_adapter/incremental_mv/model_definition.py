@@ -118,6 +118,19 @@ class ModelDefinition:
             f"COMMENT {self.comment_literal}"
         )
 
+    def create_model(self, names: ModelNames, *, new_target: bool, filled: bool) -> str:
+        """Return the CREATE MATERIALIZED VIEW statement of the trigger, and of the target with it if that is
+        new. `filled` also backfills, and the last commit of that creates the read view."""
+        target = _name(names, names.target)
+        clauses = [f"CREATE MATERIALIZED VIEW {_name(names, names.view)} TO {target}"]
+        if new_target:
+            clauses.append(self.target_clauses)
+        clauses.append(f"COMMENT {self.comment_literal}")
+        if filled:
+            read_view = _name(names, names.model)
+            clauses.append(f"READ VIEW {read_view} AS ({self.read_query(names)}) POPULATE")
+        return " ".join((*clauses, f"AS {self.trigger}"))
+
     def read_query(self, names: ModelNames) -> str:
         """Return the SELECT of the read view."""
         return read_view_select(names, self.outputs, self.group_by)

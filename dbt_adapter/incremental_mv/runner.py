@@ -49,6 +49,12 @@ def _bring_up_to_date(run: ModelRun) -> Outcome:
             f"{view.database}.{view.name} is a materialized view that dbt did not make. "
             "Drop or rename it, or rename the model."
         )
+    if view is None and run.limited and run.warehouse.has_rows(run.names, state):
+        run.warn(
+            "has rows and no trigger, as a clone has, and is left as it is, since refs are limited "
+            "(--empty or --sample)."
+        )
+        return run.outcome()
     if view is None:
         create_model(run, state)
         return run.outcome()

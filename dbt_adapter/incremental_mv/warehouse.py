@@ -200,6 +200,12 @@ class Warehouse:
             read_view=self.table(names.table(names.model), names.database),
         )
 
+    def has_rows(self, names: ModelNames, state: ModelState) -> bool:
+        """Return whether the model has a target with rows."""
+        if state.target is None:
+            return False
+        return bool(self.rows(f"SELECT 1 FROM {self.sql_name(names, names.target)} LIMIT 1"))
+
     def table(self, name: TableName, database: str) -> TableInfo | None:
         """Return a table or view by name, or None; `database` is that of names without one."""
         row = self._relation(name.database or database, name.name)
@@ -293,6 +299,13 @@ class Warehouse:
         self._looked_up.clear()
         self.statements.append(sql)
         self._connections.add_select_query(sql)
+
+    def run_watched(self, sql: str, progress: Callable[[Any], None]) -> None:
+        """Run a statement that backfills in this process; call `progress` with each event."""
+        self._looked_up.clear()
+        self.statements.append(sql)
+        with self._turn.given_up(progress) as watched:
+            self._connections.run_system(sql, watched)
 
     def run_system(
         self,

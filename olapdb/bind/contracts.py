@@ -171,6 +171,8 @@ class QueryBinder(ABC):
         """What the statement's calls of dictGet and joinGet look up, see `bind.dictionaries`."""
         self.momentary = ""
         """What the queries read by the state of this snapshot, see `Plan.momentary`."""
+        self.keeps_nulls = False
+        """See `Plan.keeps_nulls`."""
         self.correlated = False
         """True once a subquery has read a column of an enclosing query."""
 

@@ -46,7 +46,12 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
     output = tuple((c.unique, c.name) for c in bound.columns)
     tables = tuple(queries.tables.items())
     return plan.Plan(
-        bound.node, output, tables, correlated=queries.correlated, momentary=queries.momentary
+        bound.node,
+        output,
+        tables,
+        correlated=queries.correlated,
+        momentary=queries.momentary,
+        keeps_nulls=queries.keeps_nulls,
     )
 
 

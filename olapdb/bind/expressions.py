@@ -591,6 +591,7 @@ class ExpressionBinder:
         if constants.is_decimal(target):
             bound = constants.cast_literal(expression, bound)
         if self.context.flag("cast_keep_nullable") and types.is_nullable(bound.type):
+            self.queries.keeps_nulls = True
             target = types.make_nullable(target)
         target = functions.with_zone_of(bound.type, target)
         called = function_settings.name_with_settings("CAST", self.context.setting)

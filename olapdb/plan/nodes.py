@@ -538,6 +538,8 @@ class Plan:
     """True if the query had correlated subqueries, which the plan has as joins."""
     momentary: str = ""
     """What the plan reads by the state of this snapshot (SAMPLE 10000), so that it is not kept."""
+    keeps_nulls: bool = False
+    """True if a CAST has a Nullable result by the setting `cast_keep_nullable`."""
     joined_tables: tuple[Table, ...] = ()
     """The tables whose sizes decide the order of inner joins; () where there is no order to choose."""
 

@@ -1,6 +1,6 @@
 """Runs INSERTs with views, or a backfill, and dies by SIGKILL at the n-th time a stage is reached.
 
-    python -m tests.faults.kill_views FOLDER insert|backfill|replay STAGE N
+    python -m tests.faults.kill_views FOLDER insert|backfill|replay|create STAGE N
 
 Every INSERT is reported on standard output as soon as it is acknowledged.
 """
@@ -11,6 +11,7 @@ import sys
 
 import olapdb
 from olapdb.runtime.failpoints import kill_at
+from tests.unit.views.warehouse import CREATE
 
 INSERTS = 12
 
@@ -40,6 +41,9 @@ def main() -> None:
         connection.execute(
             "SYSTEM BACKFILL VIEW daily_mv SETTINGS backfill_threads = 1, inline_bytes_max = 0"
         )
+    elif work == "create":
+        connection.execute("SET backfill_threads = 1, inline_bytes_max = 0")
+        connection.execute(CREATE)
     else:
         connection.execute("SYSTEM REPLAY VIEW daily_mv SETTINGS inline_bytes_max = 0")
     print("finished", flush=True)

@@ -1,4 +1,4 @@
-"""SIGKILL anywhere in an INSERT with views, a backfill or a replay: nothing is half done.
+"""SIGKILL anywhere in an INSERT with views, a backfill, a replay, or a CREATE that backfills: nothing is half done.
 
 Every stage is hit, at random occurrences within the run. An acknowledged INSERT is there with all
 its views, any other one wholly or not at all. Finishing the work gives the same target as without a
@@ -19,7 +19,17 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.maintenance.check import check_database
 from tests.faults.kill_views import INSERTS, values
-from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict
+from tests.unit.views.warehouse import (
+    CREATE,
+    DIRECT,
+    READ,
+    SOURCE,
+    VIEW,
+    dicts,
+    make,
+    rows,
+    verdict,
+)
 
 pytestmark = pytest.mark.feature("crashes")
 
@@ -44,6 +54,13 @@ STAGES = {
         "backfill.before_commit",
         "backfill.chunk_published",
     ],
+    "create": [
+        *CATALOG,
+        "backfill.planned",
+        "backfill.chunk_computed",
+        "backfill.before_commit",
+        "backfill.chunk_published",
+    ],
     "replay": [
         *STORE,
         *CATALOG,
@@ -62,6 +79,11 @@ MONTHLY = (
 def prepare(folder: Path, work: str) -> None:
     """Create the tables, views and rows for the work."""
     with olapdb.connect(folder) as connection:
+        if work == "create":
+            connection.execute(SOURCE)
+            for number in range(6):
+                connection.execute(f"INSERT INTO events VALUES {values(number)}")
+            return
         make(connection, view=work != "backfill")
         connection.execute(
             "CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month"
@@ -106,14 +128,31 @@ def finish(connection: Connection, work: str, acknowledged: list[int]) -> None:
                 connection.execute(f"INSERT INTO events VALUES {values(number)}")
     elif work == "backfill":
         connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    elif work == "create":
+        finish_created(connection)
     else:
         connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
         connection.execute("SYSTEM REPLAY VIEW monthly_mv STALE")
 
 
+def finish_created(connection: Connection) -> None:
+    """Check that target and view are both there or neither, and the plain view only once no row is
+    missing; then complete the work."""
+    there = {name for (name,) in rows(connection, "SHOW TABLES")} - {"events"}
+    if not there:
+        connection.execute(CREATE)
+        return
+    assert {"daily", "daily_mv"} <= there
+    if "daily_read" in there:
+        assert rows(connection, "SELECT gap_rows FROM system.views") == [(0,)]
+    else:
+        connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+        connection.execute(f"CREATE VIEW daily_read AS {READ}")
+
+
 @pytest.mark.parametrize(("work", "stage"), [(w, s) for w in STAGES for s in STAGES[w]])
 def test_killed_at(tmp_path: Path, work: str, stage: str) -> None:
-    most = {"insert": 8, "backfill": 3, "replay": 1}[work]
+    most = {"insert": 8, "backfill": 3, "replay": 1, "create": 3}[work]
     count = 1 if stage in ONCE else random.randint(1, most)
     acknowledged = None
     while acknowledged is None:
@@ -127,6 +166,11 @@ def test_killed_at(tmp_path: Path, work: str, stage: str) -> None:
             assert rows(connection, READ) == rows(connection, DIRECT)
         finish(connection, work, acknowledged)
         assert rows(connection, READ) == rows(connection, DIRECT)
+        if work == "create":
+            read = rows(connection, "SELECT * FROM daily_read ORDER BY day, kind")
+            assert read == rows(connection, DIRECT)
+            assert verdict(connection) == "covered"
+            return
         by_month = "SELECT {} AS m, sum({}) FROM {} GROUP BY m ORDER BY m"
         assert rows(connection, by_month.format("month", "amount", "monthly")) == rows(
             connection, by_month.format("toYYYYMM(day)", "amount", "events")

@@ -177,12 +177,14 @@ def _create_materialized_view(node: nodes.CreateMaterializedView) -> str:
     if node.target is not None:
         lines[-1] += f" TO {queries.format_table(node.target)}"
     if node.columns:
-        lines.append(bracketed(",\n".join(_columns(node.columns))))
+        elements = (*_columns(node.columns), *map(definitions.format_constraint, node.constraints))
+        lines.append(bracketed(",\n".join(elements)))
     if node.storage is not None:
         lines += definitions.format_storage(_as_calls(node.storage))
     if node.settings:
         lines.append(f"SETTINGS {queries.format_settings(node.settings)}")
     lines += _comment(node.comment)
+    lines += definitions.format_read_view(node)
     lines[-1] += " POPULATE" if node.populate else ""
     lines[-1] += " EMPTY" if node.empty else ""
     return "\n".join([*lines, f"AS {show_query(node.query)}"])

@@ -59,17 +59,27 @@ def format_create_materialized_view(node: nodes.CreateMaterializedView) -> str:
     if node.target is not None:
         parts.append(f"TO {queries.format_table(node.target)}")
     if node.columns:
-        parts.append(f"({format_columns(node.columns)})")
+        elements = [format_columns(node.columns), *map(format_constraint, node.constraints)]
+        parts.append(f"({', '.join(elements)})")
     if node.storage is not None:
         parts += format_storage(node.storage)
     if node.settings:
         parts.append(f"SETTINGS {queries.format_settings(node.settings)}")
     parts += _comment(node.comment)
+    parts += format_read_view(node)
     if node.populate:
         parts.append("POPULATE")
     if node.empty:
         parts.append("EMPTY")
     return " ".join([*parts, f"AS {queries.format_query(node.query)}"])
+
+
+def format_read_view(node: nodes.CreateMaterializedView) -> list[str]:
+    """Return `READ VIEW …` of a statement that creates a plain view, too; else nothing."""
+    if node.read_view is None or node.read_query is None:
+        return []
+    query = queries.format_query(node.read_query)
+    return [f"READ VIEW {queries.format_table(node.read_view)} AS ({query})"]
 
 
 def format_refresh(node: nodes.RefreshClause) -> str:

@@ -186,8 +186,9 @@ class CreateView(Statement):
 class CreateMaterializedView(Statement):
     """CREATE MATERIALIZED VIEW; `target` is that of TO, else `storage` describes the inner table.
 
-    With `refresh` the view is no trigger: its query fills the target on a schedule, and `empty`
-    skips the first refresh.
+    With both, the statement creates the target, of `columns`, `constraints` and `storage`. It also
+    creates the plain view `read_view` of `read_query`, if that is given. With `refresh` the view is
+    no trigger: its query fills the target on a schedule, and `empty` skips the first refresh.
     """
 
     name: TableName
@@ -202,6 +203,9 @@ class CreateMaterializedView(Statement):
     empty: bool = False
     settings: tuple[Setting, ...] = ()
     comment: str = ""
+    constraints: tuple[ConstraintDefinition, ...] = ()
+    read_view: TableName | None = None
+    read_query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)

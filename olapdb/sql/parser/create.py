@@ -230,25 +230,31 @@ def _parse_materialized_view(
     """Parse what follows CREATE [OR REPLACE] MATERIALIZED VIEW.
 
     `target` is None for a view that keeps its rows in an inner table of its own. Raises an error
-    for TO INNER UUID, for EMPTY without REFRESH and for POPULATE with it."""
+    for TO INNER UUID, for EMPTY without REFRESH, and for POPULATE, a new target or READ VIEW with
+    it."""
     if_not_exists = cursor.if_not_exists()
     name = _parse_new_name(cursor)
     clause = refresh.parse_refresh(cursor) if cursor.key == "REFRESH" else None
-    view_columns = _parse_view_columns(cursor)
+    listed = columns.TableElements(columns=list(_parse_view_columns(cursor)))
     target: nodes.TableName | None = None
     populate = cursor.take("POPULATE")
     if cursor.take("TO"):
         if cursor.take("INNER"):
             raise cursor.refused("TO INNER UUID", "Leave it out: the inner table is made.")
         target = cursor.table_name()
-        view_columns = view_columns or _parse_view_columns(cursor)
+        if not listed.columns:
+            listed = _parse_target_elements(cursor)
     populate = cursor.take("POPULATE") or populate
     skip_definer(cursor)
-    inner_storage: nodes.StorageClause | None = None
+    described: nodes.StorageClause | None = None
     if target is None:
-        inner_storage, settings, comment = _parse_inner_storage(cursor)
+        described, settings, comment = _parse_inner_storage(cursor)
+    elif listed.columns and cursor.key in _STORAGE:
+        described, comment = storage.parse_storage(cursor, listed.primary_key, listed.primary_form)
+        settings = ()
     else:
-        settings, comment = _parse_target_clauses(cursor)
+        settings, comment = _parse_target_clauses(cursor, listed)
+    read_view, read_query = _parse_read_view(cursor)
     populate = cursor.take("POPULATE") or populate
     empty = cursor.sees("EMPTY", "AS") and cursor.take("EMPTY")
     if empty and clause is None:
@@ -259,6 +265,12 @@ def _parse_materialized_view(
             hint="Leave POPULATE out; EMPTY skips the first refresh.",
             position=position,
         )
+    if clause is not None and (read_view is not None or (target is not None and described)):
+        raise SyntaxError(
+            "A view with REFRESH takes neither READ VIEW nor the ENGINE of a target behind TO.",
+            hint="CREATE the target and the plain view by statements of their own.",
+            position=position,
+        )
     skip_definer(cursor)
     cursor.expect("AS")
     query = queries.parse_query(cursor)
@@ -266,8 +278,8 @@ def _parse_materialized_view(
         name,
         query,
         target,
-        view_columns,
-        inner_storage,
+        tuple(listed.columns),
+        described,
         populate,
         if_not_exists,
         or_replace,
@@ -275,21 +287,57 @@ def _parse_materialized_view(
         empty,
         settings,
         comment or clauses.parse_comment_clause(cursor),
+        tuple(listed.constraints),
+        read_view,
+        read_query,
         position=position,
     )
 
 
-def _parse_target_clauses(cursor: TokenCursor) -> tuple[tuple[nodes.Setting, ...], str]:
-    """Parse SETTINGS and COMMENT of a view with TO, which has no storage of its own."""
+def _parse_target_elements(cursor: TokenCursor) -> columns.TableElements:
+    """Parse the list behind TO and a name if it is next: columns, and constraints of a target that
+    the statement creates."""
+    if cursor.key != "(" or query_follows(cursor):
+        return columns.TableElements()
+    elements = columns.parse_table_elements(cursor)
+    if elements.indexes or elements.projections:
+        raise cursor.refused(
+            "An INDEX or a PROJECTION in the list of a view", "Add it by ALTER TABLE to the target."
+        )
+    return elements
+
+
+def _parse_target_clauses(
+    cursor: TokenCursor, listed: columns.TableElements
+) -> tuple[tuple[nodes.Setting, ...], str]:
+    """Parse SETTINGS and COMMENT of a view with TO a table that exists, which has its own
+    storage."""
+    if listed.constraints or listed.primary_key:
+        raise cursor.expected("ENGINE and ORDER BY of the target, whose columns are listed")
     comment = clauses.parse_comment_clause(cursor)
     settings = clauses.parse_settings_clause(cursor)
     if cursor.key in _STORAGE:
         raise SyntaxError(
             "A view has TO or a storage of its own, not both.",
-            hint="The target's engine and ORDER BY are said in its CREATE TABLE.",
+            hint="The target's engine and ORDER BY are said in its CREATE TABLE; or list its columns"
+            " behind TO and its name, and ENGINE and ORDER BY behind them: then this statement"
+            " creates it.",
             position=cursor.position(),
         )
     return settings, comment or clauses.parse_comment_clause(cursor)
+
+
+def _parse_read_view(cursor: TokenCursor) -> tuple[nodes.TableName | None, nodes.Query | None]:
+    """Parse `READ VIEW name AS (SELECT …)` if it is next: a plain view that the commit creates,
+    too."""
+    if not cursor.take("READ", "VIEW"):
+        return None, None
+    name = _parse_new_name(cursor)
+    cursor.expect("AS")
+    cursor.expect("(")
+    query = queries.parse_query(cursor)
+    cursor.expect(")")
+    return name, query
 
 
 def _parse_inner_storage(

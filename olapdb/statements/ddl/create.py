@@ -1,21 +1,17 @@
-"""CREATE TABLE and VIEW."""
+"""CREATE TABLE, and the commit that publishes a new table or plain view."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
-from olapdb.bind.added_filters import refuse_added_filters
-from olapdb.bind.analysis import qualify
 from olapdb.commit.staging import Staging
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
 from olapdb.dml.replace_rows import replace_rows
-from olapdb.errors import DictionaryAlreadyExists, Error, TableAlreadyExists
+from olapdb.errors import DictionaryAlreadyExists, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin
@@ -23,18 +19,14 @@ from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Change, DropObject, PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.requirements import DatabaseExists, NameIsFree, Requirement, RevisionIs, SchemaIs
-from olapdb.model.schema import Column, MaterializedView, RefreshableView, SchemaObject, Table, View
+from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import Snapshot
-from olapdb.plan.nodes import Plan
 from olapdb.result import Result
 from olapdb.runtime.cache import Cache
 from olapdb.sql import nodes
-from olapdb.sql.format import to_sql
 from olapdb.sql.nested_columns import whole_nested
-from olapdb.sql.view_parameters import parameters_of
 from olapdb.statements.context import StatementContext, refuse_dependents, unknown_table
-from olapdb.statements.databases import require_own_database
 from olapdb.statements.ddl.alias_tables import build_alias, is_alias
 from olapdb.statements.ddl.attempts import commit_schema_change, retry_on_conflict
 from olapdb.statements.ddl.derived_tables import (
@@ -55,8 +47,6 @@ from olapdb.statements.ddl.replace import (
 )
 from olapdb.statements.ddl.table_definition import build_table, template_table
 from olapdb.statements.ddl.type_checks import refuse_suspicious
-from olapdb.statements.ddl.view_columns import listed_query
-from olapdb.statements.ddl.view_parameters import named_objects, view_with_parameters
 from olapdb.statements.dml.insert import query_blocks, result_blocks
 from olapdb.statements.query import select
 from olapdb.views.definition.replaced_view import followers_of, redefine_followers
@@ -77,7 +67,7 @@ def _create_table(
     statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
 ) -> Result:
     """Make one attempt of `create_table` at the snapshot."""
-    existing = _object_to_replace(statement.table, statement, context, snapshot)
+    existing = object_to_replace(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
     refuse_detached_name(*context.locate(statement.table), snapshot, statement.table.position)
@@ -132,7 +122,7 @@ def exchange_rows(statement: nodes.CreateTable, table_id: str, context: Statemen
     return Result(affected_rows=exchanged.rows)
 
 
-def _object_to_replace(
+def object_to_replace(
     name: nodes.TableName,
     statement: nodes.CreateTable | nodes.CreateView,
     context: StatementContext,
@@ -169,11 +159,11 @@ def _object_to_replace(
     if isinstance(statement, nodes.CreateTable):
         has_no_rows = any(is_kind(statement) for is_kind, _ in _STORED_AS_VIEWS)
         if has_no_rows or not keeps_identity(snapshot, existing):
-            _refuse_readers(existing, snapshot)
+            refuse_readers(existing, snapshot)
     return existing
 
 
-def _refuse_readers(existing: SchemaObject, snapshot: Snapshot) -> None:
+def refuse_readers(existing: SchemaObject, snapshot: Snapshot) -> None:
     """Raise HaveDependentObjects if views read the object, except those that can be defined again
     over its replacement."""
     followers = followers_of(existing, snapshot)
@@ -300,97 +290,3 @@ def _create_filled(
         with staging.committing():
             commit_object(table, existing, context, snapshot, staged, keys=keys)
     return Result(affected_rows=sum(staged_insert.rows for staged_insert in staged))
-
-
-def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
-    """Run CREATE VIEW: bind the SELECT once to learn the columns, and store it with qualified
-    names."""
-    refuse_added_filters(statement.query)
-    return retry_on_conflict(context, partial(_create_view, statement, context))
-
-
-def _create_view(
-    statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
-) -> Result:
-    """Make one attempt of `create_view` at the snapshot."""
-    database, name = context.locate(statement.name)
-    require_own_database(database, snapshot, statement.name.position)
-    existing = _object_to_replace(statement.name, statement, context, snapshot)
-    if existing is not None and statement.if_not_exists:
-        return Result()
-    if parameters_of(statement.query):
-        query = view_with_parameters(statement, context, snapshot)
-        columns: tuple[Column, ...] = ()
-        reads = named_objects(query, snapshot)
-    else:
-        query, columns, reads = _definition(statement, context, snapshot)
-    view = View(
-        id=str(uuid.uuid4()),
-        database=database,
-        name=name,
-        columns=columns,
-        query=to_sql(query),
-        comment=statement.comment,
-        created_ms=context.services.clock_ms(),
-    )
-    if isinstance(existing, View) and (existing.query, existing.columns) == (
-        view.query,
-        view.columns,
-    ):
-        # Views on it are unaffected by the same definition, so they do not block the statement.
-        updated_view = replace(existing, comment=view.comment)
-        requirements = [RevisionIs(existing.id, existing.revision)]
-        commit_schema_change(context, "CREATE VIEW", requirements, [PutObject(updated_view)])
-        return Result()
-    if isinstance(existing, View) and followers_of(existing, snapshot):
-        # The view keeps its id, so that views over it which compute the same are unaffected.
-        view = replace(
-            view, id=existing.id, version=existing.version + 1, revision=existing.revision
-        )
-    if existing is not None:
-        _refuse_readers(existing, snapshot)
-    if context.on_temporary:
-        reads = ()  # of another catalog
-    commit_object(view, existing, context, snapshot, reads=reads)
-    return Result()
-
-
-def _definition(
-    statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
-) -> tuple[nodes.Query, tuple[Column, ...], tuple[tuple[str, int], ...]]:
-    """Return the qualified query of a view, its columns, and (id, revision) of what it reads."""
-    query = statement.query
-    plan = select.plan_query(query, context, snapshot)
-    if statement.columns:
-        query = listed_query(statement, dict(zip(plan.names, plan.types)))
-        plan = select.plan_query(query, context, snapshot)
-    comments = {column.name: column.comment for column in statement.columns}
-    columns = tuple(
-        Column(number, column_name, data_type, comment=comments.get(column_name, ""))
-        for number, (column_name, data_type) in enumerate(zip(plan.names, plan.types), 1)
-    )
-    kept = _with_kept_nulls(query, plan, context, snapshot)
-    return qualify(kept, context.scope(snapshot)), columns, plan.tables
-
-
-_KEEP_NULLS = "cast_keep_nullable"
-
-
-def _with_kept_nulls(
-    query: nodes.Query, plan: Plan, context: StatementContext, snapshot: Snapshot
-) -> nodes.Query:
-    """Return a view's query with `cast_keep_nullable` of its session, if the query depends on it.
-
-    The setting decides the types of the columns that the view stores; another session's would give
-    other columns. `plan` is the query's, bound with the session's settings."""
-    if not context.settings.changed.get(_KEEP_NULLS):
-        return query
-    if not isinstance(query, nodes.Select | nodes.SetOperation):
-        return query
-    if any(setting.name == _KEEP_NULLS for setting in query.settings):
-        return query
-    default = replace(context, settings=context.settings.with_changes({_KEEP_NULLS: False}))
-    with suppress(Error):  # CAST(NULL AS String) is an error without the setting
-        if select.plan_query(query, default, snapshot).root == plan.root:
-            return query
-    return replace(query, settings=(*query.settings, nodes.Setting(_KEEP_NULLS, 1)))

@@ -16,6 +16,7 @@ from olapdb.statements.ddl import refreshable_views
 from olapdb.statements.ddl.attempts import retry_on_conflict
 from olapdb.statements.ddl.detached_tables import attach_object, detach_object
 from olapdb.statements.ddl.inner_tables import inner_builder
+from olapdb.statements.ddl.plain_views import draft_read_view
 from olapdb.views.definition.create import create_view, judge_statement, set_attached
 from olapdb.views.definition.modify_query import modify_query
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def create_materialized_view(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Result:
-    """Run CREATE MATERIALIZED VIEW. INSERTs after its commit fire the trigger; older rows are its
+    """Run CREATE MATERIALIZED VIEW; its target and its read view are created in the same commit. INSERTs after its commit fire the trigger; older rows are its
     gap until a backfill. With REFRESH it is no trigger: see `refreshable_views`."""
     refuse_added_filters(statement.query)
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
@@ -39,6 +40,7 @@ def create_materialized_view(
         statement,
         database=context.database,
         build_inner=inner_builder(context),
+        draft_read_view=lambda created, snapshot: draft_read_view(created, context, snapshot),
         executor=chunk_executor(context),
         progress=context.progress,
     )

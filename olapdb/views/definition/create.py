@@ -1,5 +1,9 @@
 """CREATE MATERIALIZED VIEW: freeze and check the definition, create the view, open its coverage.
 
+One commit creates the view, its target, if that is an inner table or TO has an ENGINE, and the plain
+view of READ VIEW. So a process that is killed leaves all of them or none. With POPULATE the plain
+view comes with the last chunk of the backfill: nobody reads it before the history is there.
+
 Coverage opens with the commit: triggers of later INSERTs write it, so every block that exists
 already is the view's first gap (rule 2). POPULATE is a backfill of that gap before returning.
 
@@ -11,8 +15,9 @@ TO target the old view's rows are bypass rows.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from olapdb import errors
@@ -39,6 +44,7 @@ from olapdb.views.definition.drop_attach import (
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 from olapdb.views.jobs.backfill_pass import BackfillRow
 from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.finishing import Finishing
 from olapdb.views.jobs.job import Progress, readable_source
 from olapdb.views.provability import Judgement, judge
 
@@ -53,7 +59,10 @@ __all__ = [
 ]
 
 BuildInner: TypeAlias = Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]
-"""(statement, the query's columns, the inner table's name) -> the table, by statement.storage."""
+"""(statement, the query's columns, the table's name) -> the inner table or new target, by
+statement.storage."""
+DraftReadView: TypeAlias = Callable[[nodes.CreateMaterializedView, Snapshot], CommitDraft]
+"""(statement, a snapshot in which its target exists) -> the draft of what READ VIEW creates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +82,18 @@ def create_view(
     *,
     database: str,
     build_inner: BuildInner | None = None,
+    draft_read_view: DraftReadView | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
-    parameters: Sequence[object] | Mapping[str, object] = (),
 ) -> CreatedView:
-    """Create the view, and its inner table if there is no TO, in one commit. POPULATE then fills
-    it.
+    """Create the view, its new target or inner table, and the view of READ VIEW, in one commit.
+    POPULATE then fills it, and the commit of its last chunk creates the view of READ VIEW.
 
     Raises what binding the query raises, TableAlreadyExists, UnknownTable and UnknownDatabase.
     Raises QueryNotSupportedInMaterializedView, ViewNotProvable, ThereIsNoColumn, DuplicateColumn,
     TypeMismatch or CannotConvertType if it cannot be a trigger into that target.
     """
-    _refuse_clauses(statement, parameters)
+    _refuse_clauses(statement)
     origin = origin.of_kind("CREATE MATERIALIZED VIEW")
 
     def attempt(snapshot: Snapshot) -> CreatedView:
@@ -98,6 +107,10 @@ def create_view(
             return _existing_view(snapshot, existing, statement)
         draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
         view, target, composed = draft.make()
+        if draft_read_view is not None:
+            created = OverlaySnapshot.of(draft.remaining, target, view)
+            read_view = draft_read_view(statement, created)
+            composed.merge(CommitDraft() if statement.populate else read_view)
         if statement.populate:  # before anything is created
             readable_source(snapshot, view, "POPULATE")
         publish(composed, origin)
@@ -112,8 +125,20 @@ def create_view(
     created = retry_commit(origin.services, attempt, policy)
     if not created.created or not statement.populate:
         return created
-    rows = tuple(backfill(origin, created.view.id, executor=executor, progress=progress))
+    finishing = None
+    if draft_read_view is not None and statement.read_view is not None:
+        finishing = Finishing(partial(draft_read_view, statement))
+    chunks = backfill(
+        origin, created.view.id, executor=executor, progress=progress, finishing=finishing
+    )
+    rows = tuple(chunks)
     refuse_incomplete(created.view, rows, origin.query_id)
+    if finishing is not None and not finishing.done:  # the source was empty
+        retry_commit(
+            origin.services,
+            lambda snapshot: publish(finishing.draft_once(snapshot), origin),
+            policy,
+        )
     return replace(created, backfilled=rows)
 
 
@@ -127,32 +152,21 @@ def judge_statement(
     """Return the judgement that CREATE would make of the definition, and create nothing. A
     definition that merges would corrupt gives a refused item, no error. Raises what binding the
     query raises, and UnknownTable."""
-    _refuse_clauses(statement, ())
+    _refuse_clauses(statement)
     drafting = _Draft(
         origin, origin.services.catalog.snapshot(), statement, database, build_inner, None
     )
     return drafting.judge()
 
 
-def _refuse_clauses(
-    statement: nodes.CreateMaterializedView, parameters: Sequence[object] | Mapping[str, object]
-) -> None:
-    """Raise an error for REFRESH, for TO together with ENGINE, and for query parameters."""
+def _refuse_clauses(statement: nodes.CreateMaterializedView) -> None:
+    """Raise BadArguments for REFRESH."""
     if statement.refresh is not None:
         raise errors.BadArguments(
             "A view with REFRESH is no trigger, so there is nothing to prove of it: each refresh"
             " computes its rows anew.",
             hint="Leave REFRESH out to have the definition judged.",
             position=statement.position,
-        )
-    if statement.target is not None and statement.storage is not None:
-        raise errors.QueryNotSupportedInMaterializedView(
-            "A materialized view has either TO a table or an ENGINE of its own, not both.",
-            position=statement.position,
-        )
-    if parameters:
-        raise errors.NotSupportedError(
-            "The query of a view takes no parameters.", hint="Write the values into it."
         )
 
 
@@ -183,11 +197,18 @@ class _Draft:
     build_inner: BuildInner | None
     replaced: MaterializedView | None
 
+    @property
+    def remaining(self) -> Snapshot:
+        """Return the snapshot without the view that is replaced."""
+        if self.replaced is None:
+            return self.snapshot
+        return OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
+
     def make(self) -> tuple[MaterializedView, Table, CommitDraft]:
         """Return the view, its target, and the draft of the commit that creates them.
 
         Nothing is committed yet. The draft drops the replaced view, and creates the target only if
-        it is an inner table. Raises UnsupportedMethod for a system database, UnknownDatabase, and
+        it is an inner table or TO has an ENGINE. Raises UnsupportedMethod for a system database, UnknownDatabase, and
         what `define` raises."""
         statement = self.statement
         database = statement.name.database or self.database
@@ -204,12 +225,11 @@ class _Draft:
                 position=statement.name.position,
             )
         composed = CommitDraft([DatabaseExists(database)])
-        remaining = self.snapshot
+        remaining = self.remaining
         if self.replaced is None:
             composed.require(NameIsFree(database, statement.name.name))
         else:
             composed.merge(drop_draft(self.snapshot, self.replaced))
-            remaining = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(remaining, self._proposed(view_id))
         view = definition.applied_to(
@@ -227,8 +247,12 @@ class _Draft:
                 first_block=self.snapshot.next_block(definition.source),
             )
         )
-        if view.inner:
-            composed.change(PutObject(definition.target))
+        if definition.new_target:
+            target = definition.target
+            composed.require(
+                DatabaseExists(target.database), NameIsFree(target.database, target.name)
+            )
+            composed.change(PutObject(target))
         composed.change(PutObject(view))
         composed.require(*definition.requirements(remaining))
         return view, definition.target, composed
@@ -248,7 +272,8 @@ class _Draft:
             self.origin.services.zone,
             dict(self.origin.settings),
             clauses=statement.settings,
-            declared=statement.columns,
+            # Those of a new target may be more than the query's: they have defaults.
+            declared=() if statement.target and statement.storage else statement.columns,
             position=statement.position,
         )
 
@@ -265,9 +290,10 @@ class _Draft:
                 )
 
     def _target(self, plan: Plan, view_id: str) -> Table:
-        """Return the table that TO names; without TO, a new inner table named after `view_id`.
+        """Return the table that TO names, a new one if an ENGINE is there; without TO, a new inner
+        table named after `view_id`.
 
-        Raises UnknownTable if there is no such table, QueryNotSupportedInMaterializedView if TO
+        Raises TableAlreadyExists for a new target whose name is taken, UnknownTable if there is no such table, QueryNotSupportedInMaterializedView if TO
         names a view, BadArguments for the target of a refreshable view, and NotSupportedError if
         no inner table can be built here."""
         statement = self.statement
@@ -277,6 +303,15 @@ class _Draft:
             return self.build_inner(statement, columns_of_plan(plan), f".inner_id.{view_id}")
         name = statement.target
         target = self.snapshot.find(name.database or self.database, name.name)
+        if statement.storage is not None and self.build_inner is not None:
+            own = statement.name.database or self.database, statement.name.name
+            if target is not None or own == (name.database or self.database, name.name):
+                raise errors.TableAlreadyExists(
+                    f"The target {name} of view {statement.name} exists already.",
+                    hint="Leave its columns and ENGINE out to write to it, or DROP it first.",
+                    position=name.position,
+                )
+            return self.build_inner(statement, columns_of_plan(plan), name.name)
         if isinstance(target, Table):
             self._refuse_refreshed(target, name)
             return target

@@ -24,6 +24,7 @@ from olapdb.views.jobs.backfill_pass import BackfillPass, BackfillRow, report_ch
 from olapdb.views.jobs.backfill_plan import check_partition
 from olapdb.views.jobs.chunk_planner import ChunkLimits, plan_chunks
 from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.finishing import Finishing
 from olapdb.views.jobs.job import Progress, ViewJob, find_view, view_name
 from olapdb.views.proof.failed_repairs import record_failed_attempt
 from olapdb.views.proof.verdicts import failures
@@ -41,9 +42,11 @@ def backfill(
     partition: str | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    finishing: Finishing | None = None,
 ) -> Iterator[BackfillRow]:
     """Fill the view's gap, yielding a row for each chunk once it is committed or failed. Consume
-    the iterator to the end.
+    the iterator to the end. The commit of the last chunk, if none has failed, also publishes the draft of
+    `finishing`.
 
     No row means that there was no gap. A chunk fails if its view raises on its rows: its gap stays,
     and the other chunks go on. A chunk whose partition changed meanwhile is computed again, up to
@@ -52,7 +55,7 @@ def backfill(
     QueryWasCancelled."""
     replaced_partitions: set[str] | None = None
     for _ in range(PASSES_MAX):
-        job = ViewJob.of(origin, "BACKFILL", executor, progress)
+        job = ViewJob.of(origin, "BACKFILL", executor, progress, finishing)
         snapshot = job.services.catalog.snapshot()
         view = find_view(snapshot, view_id)
         if replaced_partitions is None:

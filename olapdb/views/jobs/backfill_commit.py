@@ -120,8 +120,13 @@ def publish(job: ViewJob, prepared: Sequence[PreparedChunk], *, last: bool) -> i
         (requirement for prepared_chunk in prepared for requirement in prepared_chunk.requirements),
         changes,
     )
+    finishing = job.finishing if last else None
+    if finishing is not None:
+        draft.merge(finishing.draft_once(job.services.catalog.snapshot()))
     failpoint("backfill.before_commit")
     committed = publish_draft(draft, job.origin)
     if last:
         job.record.mark_ended()
+    if finishing is not None:
+        finishing.done = True
     return committed.number

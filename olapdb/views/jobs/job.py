@@ -29,6 +29,7 @@ from olapdb.sql.literals import quote_name
 from olapdb.threads import cores
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
 from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled_error
+from olapdb.views.jobs.finishing import Finishing
 from olapdb.views.jobs.job_record import JobRecord
 
 ATTEMPTS_MAX = 8
@@ -74,6 +75,7 @@ class ViewJob:
     executor: Executor
     progress: Progress
     record: JobRecord
+    finishing: Finishing | None = None
     started: float = field(default_factory=time.monotonic)
 
     @staticmethod
@@ -82,6 +84,7 @@ class ViewJob:
         operation: Operation,
         executor: Executor | None,
         progress: Progress | None,
+        finishing: Finishing | None = None,
     ) -> ViewJob:
         """Return the job of the origin's statement. Without an executor, chunks run in threads of
         this process (see `default_executor`)."""
@@ -99,6 +102,7 @@ class ViewJob:
             executor or default_executor(origin.services, origin.settings),
             progress or no_progress,
             record,
+            finishing,
         )
 
     @property

@@ -77,6 +77,10 @@ class TestCloneOfModel(Clones):
         assert [tuple(row) for row in project.run_sql(answer, fetch="all")] == cloned
         assert all("no-op" in result.message.lower() for result in run_dbt(clone))
 
+        _, log = run_dbt_and_capture(["run", "--empty", "--target", "dev"])
+        assert "by_shop: has rows and no trigger, as a clone has, and is left as it is" in log
+        assert [tuple(row) for row in project.run_sql(answer, fetch="all")] == cloned
+
         run_dbt(["run", "--target", "dev"])
         live = [("a", 2, 2.0), ("b", 2, 6.0)]
         assert [tuple(row) for row in project.run_sql(answer, fetch="all")] == live

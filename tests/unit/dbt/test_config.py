@@ -180,6 +180,7 @@ def test_values_of_dbts_own_keys_that_dbt_does_not_check() -> None:
             "SELECT 1 AS x\nlimit 2\nSETTINGS max_threads = 1",
         ),
         ("select 1 limit 5;", "select 1 limit 5\nlimit 2"),
+        ("select 1 limit 1 by 1;", "select 1 limit 1 by 1\nlimit 2"),
         (
             "select 1 union all select 2",
             "select * from (\nselect 1 union all select 2\n) as model_limit_subq\nlimit 2",

@@ -27,6 +27,12 @@ READ = """
     SELECT day, kind, sum(events), sum(total), uniqExactMerge(users), avgMerge(mean)
     FROM daily GROUP BY day, kind ORDER BY day, kind
 """
+COLUMNS, STORAGE = TARGET.removeprefix("\n    CREATE TABLE daily ").split(") ENGINE")
+CREATE = f"""
+    CREATE MATERIALIZED VIEW daily_mv TO daily {COLUMNS}) ENGINE{STORAGE}
+    READ VIEW daily_read AS ({READ.partition(" ORDER BY")[0]}) POPULATE AS {QUERY}
+"""
+"""One statement that creates the target, the view and a plain view, and backfills."""
 DIRECT = """
     SELECT day, kind, count(), sum(amount), uniqExact(user), avg(amount)
     FROM events GROUP BY day, kind ORDER BY day, kind
