@@ -88,4 +88,4 @@ def _with_extreme_heads(array: pa.Array, heads: np.ndarray) -> pa.Array:
 
 def _are_selective(heads: np.ndarray) -> bool:
     """Return whether a sample of first bytes has enough distinct values to exclude most rows."""
-    return np.count_nonzero(np.bincount(heads)) >= _HEADS_MIN
+    return bool(np.count_nonzero(np.bincount(heads)) >= _HEADS_MIN)

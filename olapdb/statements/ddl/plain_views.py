@@ -11,7 +11,7 @@ from olapdb.bind import bind_query
 from olapdb.bind.added_filters import refuse_added_filters
 from olapdb.bind.analysis import qualify
 from olapdb.commit.draft import CommitDraft
-from olapdb.config.session import SYNTAX_LIMITS
+from olapdb.config.limits import SYNTAX_LIMITS
 from olapdb.errors import Error, TableAlreadyExists
 from olapdb.model.changes import PutObject
 from olapdb.model.overlay_snapshot import OverlaySnapshot
