@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.shifted_moments import short_means
+from olapdb.functions.aggregates.shifted_moments import of_groups, short_means
 from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     require_count,
@@ -41,8 +41,7 @@ class Covariance(Aggregate):
         """Return each group's count, means and sums of products; rows with a NULL are skipped."""
         arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         left, right = (columns.numpy_values(argument).astype(np.float64) for argument in arguments)
-        zeros = [np.zeros(len(left))] * (3 if self.correlates else 1)
-        return self._combined([np.ones(len(left)), left, right, *zeros], groups)
+        return self._of_values(left, right, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Combine the states of each group."""
@@ -64,6 +63,26 @@ class Covariance(Aggregate):
                 results = np.where(divisor > 0, products / divisor, too_few)
             return columns.from_values(results, plain(self.result_type).arrow)
 
+    def _of_values(self, left: np.ndarray, right: np.ndarray, groups: Groups) -> pa.Array:
+        """Return the states of the groups from pairs of values: bit by bit what `_combined` makes of
+        states of one pair each, in fewer passes."""
+        total = group_kernels.sum_floats(np.ones(len(left)), groups)
+        deviations, moved, merged = [], [], []
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for values in (left, right):
+                sums = group_kernels.sum_floats(values, groups)
+                mean = np.where(total > 0, sums / total, 0.0)
+                around = values - of_groups(mean, groups)
+                shift = short_means(mean, group_kernels.sum_floats(around * around, groups), total)
+                deviations.append(values - of_groups(shift, groups))
+                moved.append(group_kernels.sum_floats(deviations[-1], groups))
+                merged.append(np.where(total > 0, shift + moved[-1] / total, 0.0))
+            for a, b in ((0, 1), (0, 0), (1, 1))[: 3 if self.correlates else 1]:
+                product = np.where(total > 0, moved[a] * moved[b] / total, 0.0)
+                products = group_kernels.sum_floats(deviations[a] * deviations[b], groups)
+                merged.append(products - product)
+        return self._states(total, merged)
+
     def _combined(self, fields: Sequence[np.ndarray], groups: Groups) -> pa.Array:
         """Return the states of the groups; `fields` are those of the states to merge."""
         counts, left, right, *sums = fields
@@ -74,20 +93,24 @@ class Covariance(Aggregate):
             for mean in (left, right):
                 weighted = group_kernels.sum_floats(np.where(nonempty, counts * mean, 0.0), groups)
                 means.append(np.where(total > 0, weighted / total, 0.0))
-                deviations.append(mean - means[-1][groups.codes])
+                deviations.append(mean - of_groups(means[-1], groups))
             pairs = ((0, 1), (0, 0), (1, 1))[: len(sums)]
             merged = []
             for at, mean in enumerate((left, right)):
                 squares = np.where(nonempty, counts * deviations[at] * deviations[at], 0.0)
                 spread = group_kernels.sum_floats(squares, groups)
                 shift = short_means(means[at], spread, total)
-                deviations[at] = np.where(nonempty, mean - shift[groups.codes], 0.0)
+                deviations[at] = np.where(nonempty, mean - of_groups(shift, groups), 0.0)
                 moved.append(group_kernels.sum_floats(counts * deviations[at], groups))
                 merged.append(np.where(total > 0, shift + moved[at] / total, 0.0))
             for own, (a, b) in zip(sums, pairs, strict=True):
                 terms = np.where(nonempty, own + counts * deviations[a] * deviations[b], 0.0)
                 product = np.where(total > 0, moved[a] * moved[b] / total, 0.0)
                 merged.append(group_kernels.sum_floats(terms, groups) - product)
+        return self._states(total, merged)
+
+    def _states(self, total: np.ndarray, merged: Sequence[np.ndarray]) -> pa.Array:
+        """Return states from the numbers of rows and the other fields."""
         count_field = columns.from_values(total, pa.uint64())
         mean_fields = [columns.from_values(values, pa.float64()) for values in merged]
         return columns.structs_from([count_field, *mean_fields], self.state_type.arrow)

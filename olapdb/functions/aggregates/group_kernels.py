@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.decimal_width import is_short, lengthened, with_precision
+from olapdb.functions.kernels.integer_ranks import rank_integers
 from olapdb.native import accumulate, distinct
 from olapdb.native import texts as native_texts
 from olapdb.native.library import library
@@ -301,6 +302,12 @@ def _rank_column(array: pa.Array) -> Ranking:
         array = _list_keys(array)
     elif pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
+    elif pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    if pa.types.is_integer(array.type):
+        ranked = rank_integers(columns.numpy_values(array))
+        if ranked is not None:
+            return Ranking(*ranked)
     encoded = array.dictionary_encode()
     codes = columns.numpy_values(encoded.indices).astype(np.int64)
     order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
+from olapdb.functions.aggregates.shifted_moments import of_groups
 from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     require_count,
@@ -67,7 +68,7 @@ class HigherMoment(Aggregate):
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
             mean = np.where(total > 0, weighted / total, 0.0)
-            shift = means - mean[groups.codes]
+            shift = means - of_groups(mean, groups)
             moved = _shifted(counts, shift, moments)
         sums = [group_kernels.sum_floats(np.where(counts > 0, m, 0.0), groups) for m in moved]
         arrays = [columns.from_values(total, pa.uint64())]
@@ -80,9 +81,13 @@ def _shifted(
 ) -> list[np.ndarray]:
     """Return the sums of powers of deviations from `mean - shift` instead of from each mean."""
     squares, cubes = moments[0], moments[1]
-    moved = [squares + counts * shift**2, cubes + 3 * shift * squares + counts * shift**3]
+    square = shift * shift  # numpy computes other powers than the second by pow, many times slower
+    cube = square * shift
+    moved = [squares + counts * square, cubes + 3 * shift * squares + counts * cube]
     if len(moments) == 3:
-        moved.append(moments[2] + 4 * shift * cubes + 6 * shift**2 * squares + counts * shift**4)
+        moved.append(
+            moments[2] + 4 * shift * cubes + 6 * square * squares + counts * (square * square)
+        )
     return moved
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from olapdb.functions.base import Groups
+
 
 def short_means(means: np.ndarray, squares: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """Return a number near each mean: a multiple of the power of two below the deviation."""
@@ -18,3 +20,8 @@ def short_means(means: np.ndarray, squares: np.ndarray, totals: np.ndarray) -> n
         grid = np.exp2(np.floor(np.log2(deviation)))
         shifts = np.rint(means / grid) * grid
     return np.where(np.isfinite(shifts), shifts, means)
+
+
+def of_groups(values: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return the value of each row's group; a single group's value as it is, to be broadcast."""
+    return values if groups.count == 1 else values[groups.codes]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.functions.aggregates import group_kernels
-from olapdb.functions.aggregates.shifted_moments import short_means
+from olapdb.functions.aggregates.shifted_moments import of_groups, short_means
 from olapdb.functions.aggregates.signatures import (
     illegal_argument,
     require_count,
@@ -38,8 +38,7 @@ class Variance(Aggregate):
         if pa.types.is_decimal(array.type):
             array = array.cast(pa.float64())
         values = columns.numpy_values(array).astype(np.float64)
-        ones = np.ones(len(values))
-        return self._combined(ones, values, np.zeros(len(values)), groups)
+        return self._of_values(values, groups)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Combine the states of each group."""
@@ -63,6 +62,21 @@ class Variance(Aggregate):
         with np.errstate(over="ignore"):  # a Float32 that overflows is infinite
             return columns.from_values(result, plain(self.result_type).arrow)
 
+    def _of_values(self, values: np.ndarray, groups: Groups) -> pa.Array:
+        """Return the states of the groups from values: bit by bit what `_combined` makes of states of
+        one value each, in fewer passes."""
+        total = group_kernels.sum_floats(np.ones(len(values)), groups)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sums = group_kernels.sum_floats(values, groups)
+            mean = np.where(total > 0, sums / total, 0.0)
+            deviations = values - of_groups(mean, groups)
+            squares = group_kernels.sum_floats(deviations * deviations, groups)
+            shift = short_means(mean, squares, total)
+            deviations = values - of_groups(shift, groups)
+            moved = group_kernels.sum_floats(deviations, groups)
+            spread = group_kernels.sum_floats(deviations * deviations, groups)
+        return self._states(total, shift, moved, spread)
+
     def _combined(
         self, counts: np.ndarray, means: np.ndarray, squares: np.ndarray, groups: Groups
     ) -> pa.Array:
@@ -71,14 +85,21 @@ class Variance(Aggregate):
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
             mean = np.where(total > 0, weighted / total, 0.0)
-            deviations = means - mean[groups.codes]
+            deviations = means - of_groups(mean, groups)
             moments = np.where(counts > 0, squares + counts * deviations * deviations, 0.0)
             shift = short_means(mean, group_kernels.sum_floats(moments, groups), total)
-            deviations = np.where(counts > 0, means - shift[groups.codes], 0.0)
+            deviations = np.where(counts > 0, means - of_groups(shift, groups), 0.0)
             own = np.where(counts > 0, squares, 0.0)
             moved = group_kernels.sum_floats(counts * deviations, groups)
             spread = group_kernels.sum_floats(own + counts * deviations * deviations, groups)
-            spread -= np.where(total > 0, moved * moved / total, 0.0)
+        return self._states(total, shift, moved, spread)
+
+    def _states(
+        self, total: np.ndarray, shift: np.ndarray, moved: np.ndarray, spread: np.ndarray
+    ) -> pa.Array:
+        """Return states from the sums of deviations from `shift`, `moved`, and of their squares."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = spread - np.where(total > 0, moved * moved / total, 0.0)
             mean = np.where(total > 0, shift + moved / total, 0.0)
         fields = [
             columns.from_values(total, pa.uint64()),

@@ -10,6 +10,7 @@ from olapdb.functions.arrays.nested_equality import rankable_values
 from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.arrays.type_rules import array_rule, same_type
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.integer_ranks import stable_order
 from olapdb.functions.kernels.nested import filter_elements
 from olapdb.types import UINT32, Array, DataType, plain
 from olapdb.types.arrow_values import from_numpy
@@ -41,11 +42,12 @@ def sorted_positions(offsets: np.ndarray, keys: pa.Array, *, reverse: bool) -> n
     Ties, -0.0 and 0.0 among them, keep their order. NULL is last in both directions, NaN comes
     right before it."""
     ranks = ranks_with_null(rankable_values(keys))
-    order_keys = -ranks if reverse else ranks
+    top = int(ranks.max()) if len(ranks) else 0
+    places = top - ranks if reverse else ranks - 1
     if pa.types.is_floating(keys.type):
-        order_keys = np.where(np.isnan(columns.numpy_values(keys)), len(ranks) + 1, order_keys)
-    order_keys = np.where(ranks == 0, np.iinfo(np.int64).max, order_keys)
-    return np.lexsort((np.arange(len(keys)), order_keys, columns.parents_of(offsets)))
+        places = np.where(np.isnan(columns.numpy_values(keys)), top, places)
+    places = np.where(ranks == 0, top + 1, places)
+    return stable_order(columns.parents_of(offsets) * (top + 2) + places)
 
 
 def _distinct(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:

@@ -1,0 +1,59 @@
+"""Ranks of integers among their distinct values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from olapdb.native.library import library
+from olapdb.native.sorting import SortColumn, sort_order
+from olapdb.types.arrow_values import from_numpy
+
+_CELLS_PER_ROW = 4
+"""A range of at most so many values a row is ranked by a table, without sorting."""
+
+_CELLS_MIN = 1024
+_SAMPLE_ROWS = 1024
+
+
+def rank_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the rank of each integer among the distinct ones, and the last row of each distinct
+    one; both int64.
+
+    Returns None where hashing is likely to take less time: for values of a wide range of which many
+    are equal."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low < max(_CELLS_MIN, _CELLS_PER_ROW * len(values)):
+        wide = values if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+        return _by_table((wide - wide.dtype.type(low)).view(np.int64), high - low + 1)
+    sample = values[:: -(-len(values) // _SAMPLE_ROWS)]
+    if len(np.unique(sample)) * 2 < len(sample):
+        return None
+    return _by_sorting(values)
+
+
+def _by_table(places: np.ndarray, cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ranks and rows from a table of all values of the range."""
+    row_of_place = np.full(cells, -1, np.int64)
+    row_of_place[places] = np.arange(len(places))
+    seen = row_of_place >= 0
+    return (np.cumsum(seen) - 1)[places], row_of_place[seen]
+
+
+def _by_sorting(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ranks and rows from the sorted values."""
+    order = stable_order(values)
+    ordered = values[order]
+    ends = np.append(ordered[1:] != ordered[:-1], True)
+    ranks = np.empty(len(values), np.int64)
+    ranks[order] = np.cumsum(ends) - ends
+    return ranks, order[ends]
+
+
+def stable_order(values: np.ndarray) -> np.ndarray:
+    """Return the positions that sort integers, equal ones in their order; int64."""
+    order = None
+    if library() is not None:
+        order = sort_order([SortColumn(from_numpy(values), False, False)], len(values))
+    return np.argsort(values, kind="stable") if order is None else order.view(np.int64)
