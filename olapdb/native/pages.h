@@ -170,12 +170,12 @@ static int next_page(Cursor *cursor, int codec, uint8_t *to, int64_t room, PageH
     if (problem) return problem;
     if (crc32_of(stored, header->stored_bytes) != header->crc) return DAMAGED;
     cursor->at += header->stored_bytes;
+    if (header->page_bytes > room) return DAMAGED;
     if (codec == UNCOMPRESSED) {
         *page = stored;
         return header->stored_bytes == header->page_bytes ? DONE : DAMAGED;
     }
     *page = to;
-    if (header->page_bytes > room) return DAMAGED;
     return lz4_decompress(stored, header->stored_bytes, to, header->page_bytes) ? DONE : DAMAGED;
 }
 

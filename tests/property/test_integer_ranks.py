@@ -15,6 +15,8 @@ from olapdb.functions.base import Groups
 from olapdb.functions.kernels import integer_ranks
 from olapdb.types import FLOAT64
 
+pytestmark = pytest.mark.feature("functions", "aggregates")
+
 NARROW = st.integers(-100, 100)
 WIDE = st.integers(-(2**63), 2**63 - 1)
 
