@@ -168,7 +168,9 @@ EXPORT int olapdb_encode_numbers(int type, const void *values, const uint8_t *va
     NumberForm as = {form[0], form[1], form[2], form[3], form[4]};
     PageFacts told = {0};
     Workroom memory = {scratch, scratch + scratch_bytes};
-    int64_t body_bytes = as.width * rows + (rows / BLOCK_VALUES + 1) * 16 + (rows >> 3) + 64, present = rows, size;
+    /* The last block of differences is filled with zeros. */
+    int64_t body_bytes = as.width * (rows + BLOCK_VALUES) + (rows / BLOCK_VALUES + 1) * 16 + (rows >> 3) + 64;
+    int64_t present = rows, size;
     uint32_t *table = take_room(&memory, sizeof *table << LZ4_TABLE_BITS);
     uint8_t *gathered = take_room(&memory, 8 * rows), *body = take_room(&memory, body_bytes), *to = body;
     uint8_t *compressed = take_room(&memory, lz4_bound(body_bytes));
