@@ -153,8 +153,9 @@ JOIN_FILTER_PASS_PERCENT_MAX = 60
 part of the keys is expected to remain: each row that remains is looked up twice. A join of 1,000,000 rows with
 100,000 keys took 15 ms instead of 18 ms where 5 % of the keys remain, 19 ms instead of 27 ms at 20 %, 35 ms instead
 of 44 ms at 60 %. Where the rows have more columns, filters save more: Q4.1 of the Star Schema Benchmark, three of
-whose joins leave 19 to 40 %, took 58 ms, and 165 ms with filters below 20 % only. With 1,000 keys of integers, which a table finds at once, 131,072 rows took as long with a filter as
-without, and 16,384 rows 2.9 ms instead of 2.2 ms."""
+whose joins leave 19 to 40 %, took 58 ms, and 165 ms with filters below 20 % only. With 1,000 keys of
+integers, which a table finds at once, 131,072 rows took as long with a filter as without, and 16,384 rows
+2.9 ms instead of 2.2 ms."""
 
 JOINED_CHUNK_ROWS_MIN = 1_024
 """Look up left rows of a join at least so many at a time: batches that filters left tiny are joined. Where a
@@ -169,7 +170,8 @@ LEFT_FIRST_FACTOR = 4
 HELD_LEFT_BYTES_MAX = 1 << 26
 """Read the left side of a join first, and drop rows of the right side by its keys, where the right side
 is expected to have at least so many times its rows, and these keys drop enough of them. Hold up to so many
-bytes of the left side. A LEFT JOIN of 5,000 rows took 28 ms instead of 76 ms with 1,000,000 rows on the right, 7.1 ms instead of 9.0 ms with 80,000, 4.7 ms instead of 4.4 ms with 20,000."""
+bytes of the left side. A LEFT JOIN of 5,000 rows took 28 ms instead of 76 ms with 1,000,000 rows on the
+right, 7.1 ms instead of 9.0 ms with 80,000, 4.7 ms instead of 4.4 ms with 20,000."""
 
 # --- reading -------------------------------------------------------------------------------------
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 def create_materialized_view(
     statement: nodes.CreateMaterializedView, context: StatementContext
 ) -> Result:
-    """Run CREATE MATERIALIZED VIEW; its target and its read view are created in the same commit. INSERTs after its commit fire the trigger; older rows are its
-    gap until a backfill. With REFRESH it is no trigger: see `refreshable_views`."""
+    """Run CREATE MATERIALIZED VIEW; its target and its read view are created in the same commit. INSERTs
+    after its commit fire the trigger; older rows are its gap until a backfill. With REFRESH it is no
+    trigger: see `refreshable_views`."""
     refuse_added_filters(statement.query)
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     context.require_warehouse_zone("A materialized view", statement.position)

@@ -208,8 +208,8 @@ class _Draft:
         """Return the view, its target, and the draft of the commit that creates them.
 
         Nothing is committed yet. The draft drops the replaced view, and creates the target only if
-        it is an inner table or TO has an ENGINE. Raises UnsupportedMethod for a system database, UnknownDatabase, and
-        what `define` raises."""
+        it is an inner table or TO has an ENGINE. Raises UnsupportedMethod for a system database,
+        UnknownDatabase, and what `define` raises."""
         statement = self.statement
         database = statement.name.database or self.database
         if database in SYSTEM_DATABASES:
@@ -293,8 +293,8 @@ class _Draft:
         """Return the table that TO names, a new one if an ENGINE is there; without TO, a new inner
         table named after `view_id`.
 
-        Raises TableAlreadyExists for a new target whose name is taken, UnknownTable if there is no such table, QueryNotSupportedInMaterializedView if TO
-        names a view, BadArguments for the target of a refreshable view, and NotSupportedError if
+        Raises TableAlreadyExists for a new target whose name is taken, UnknownTable if there is no such
+        table, QueryNotSupportedInMaterializedView if TO names a view, BadArguments for the target of a refreshable view, and NotSupportedError if
         no inner table can be built here."""
         statement = self.statement
         if statement.target is None:
