@@ -13,6 +13,10 @@ class BadArguments(ProgrammingError, name="BAD_ARGUMENTS", code=36):
     """An argument with an unusable value."""
 
 
+class NoDataToInsert(ProgrammingError, name="NO_DATA_TO_INSERT", code=108):
+    """An INSERT of VALUES or a FORMAT with no rows behind it."""
+
+
 class UnknownTable(ProgrammingError, name="UNKNOWN_TABLE", code=60):
     """A table name that does not exist."""
 

@@ -131,7 +131,7 @@ def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
             position=statement.position,
         )
     if not (statement.data or "").strip("\r\n"):
-        raise errors.BadArguments(
+        raise errors.NoDataToInsert(
             f"There are no data behind FORMAT {chosen.name}.",
             hint="They stand behind it, after a space or a line feed.",
             position=statement.position,
