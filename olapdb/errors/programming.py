@@ -9,6 +9,10 @@ class SyntaxError(ProgrammingError, name="SYNTAX_ERROR", code=62):  # the name i
     """A statement that does not parse."""
 
 
+class WrongSizeOfFixedString(ProgrammingError, name="SIZE_OF_FIXED_STRING_DOESNT_MATCH", code=19):
+    """A setting of one character with a longer text."""
+
+
 class BadArguments(ProgrammingError, name="BAD_ARGUMENTS", code=36):
     """An argument with an unusable value."""
 
