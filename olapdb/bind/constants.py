@@ -368,4 +368,6 @@ def _typed(value: object) -> Expression:
     if isinstance(value, int):
         data_type = functions.literal_type(value)
         return Constant(data_type, functions.constant(value, data_type))
+    if isinstance(value, float):
+        return Constant(types.FLOAT64, pa.scalar(value))
     return string(str(value))

@@ -13,6 +13,10 @@ _COLUMN = re.compile(
 )
 
 
+_CLAUSE = re.compile(
+    r"\s(DEFAULT|MATERIALIZED|ALIAS|EPHEMERAL|COMMENT|CODEC|TTL|NOT\s+NULL|NULL)\b", re.IGNORECASE
+)
+"""What may stand behind the type of a column of CREATE TABLE."""
 _NESTED = re.compile(r"Nested\s*\((?P<columns>.*)\)\s*", re.DOTALL)
 
 
@@ -20,14 +24,29 @@ def _flat(name: str, type_text: str) -> list[tuple[str, DataType]]:
     """Return the column; of a Nested, an array for each of its elements."""
     nested = _NESTED.fullmatch(type_text)
     if nested is None:
-        return [(name, functions.parse_type(type_text))]
+        return [(name, _type(name, type_text))]
     return [(f"{name}.{inner}", Array(kind)) for inner, kind in parse_structure(nested["columns"])]
+
+
+def _type(name: str, text: str) -> DataType:
+    """Return the type of a column. Raise NotSupportedError for a clause behind it, such as DEFAULT."""
+    try:
+        return functions.parse_type(text)
+    except errors.SyntaxError:
+        clause = _CLAUSE.search(text)
+        if clause is None:
+            raise
+        raise errors.NotSupportedError(
+            f"{clause[1].upper()} of column {name} in the structure of a table function is not supported.",
+            hint="Write 'name Type', and compute the value in SELECT or in the table of the INSERT.",
+        ) from None
 
 
 def parse_structure(text: str) -> list[tuple[str, DataType]]:
     """Return the names and types of a structure such as 'a UInt8, b Array(String)'.
 
-    Raises BadArguments for a column without a name or a type."""
+    Raises BadArguments for a column without a name or a type, NotSupportedError for DEFAULT and other
+    clauses behind a type."""
     columns: list[tuple[str, DataType]] = []
     depth, start = 0, 0
     for token in _TOKEN.finditer(text + ","):

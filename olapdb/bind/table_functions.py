@@ -265,6 +265,8 @@ def _structure_of(rows: list[Expression]) -> list[tuple[str, DataType]] | None:
         return None
     try:
         return parse_structure(text)
+    except errors.NotSupportedError:
+        raise
     except errors.Error:
         return None
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from olapdb.config import Settings
 from olapdb.errors import TooManyParts
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -14,14 +15,19 @@ DELAY_MS_MAX = 1_000
 _DELAY_MS_MIN = 10
 
 
-def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[str]) -> int:
+def insert_delay_ms(
+    snapshot: Snapshot, table: Table, partition_ids: Iterable[str], settings: Settings
+) -> int:
     """Return the milliseconds to wait before an INSERT into these partitions, mostly 0.
 
     The delay grows exponentially from `parts_to_delay_insert` parts in a partition to a second at
-    `parts_to_throw_insert`, where TooManyParts is raised.
+    `parts_to_throw_insert`, where TooManyParts is raised. Those of the statement's settings, if they
+    are not 0, stand for those of the table.
     """
-    delay_at = int(table.setting("parts_to_delay_insert"))
-    throw_at = int(table.setting("parts_to_throw_insert"))
+    delay_at, throw_at = (
+        settings.integer(name) or int(table.setting(name))
+        for name in ("parts_to_delay_insert", "parts_to_throw_insert")
+    )
     most = max(
         (snapshot.part_count(table.id, partition_id) for partition_id in set(partition_ids)),
         default=0,

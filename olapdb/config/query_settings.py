@@ -273,9 +273,9 @@ QUERY_DEFINITIONS = (
     SettingDefinition(
         "readonly",
         0,
-        "1: statements that change something, and changes of settings, are refused; 2: settings but"
-        " this one may be changed.",
-        only=(0, 1, 2),
+        "1: statements that change something, and changes of settings, are refused; 2 or more:"
+        " settings but this one may be changed.",
+        minimum=0,
     ),
     SettingDefinition(
         "date_time_input_format",

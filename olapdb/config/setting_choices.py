@@ -15,6 +15,7 @@ from olapdb.errors import (
     UnknownOverflowMode,
     UnknownTotalsMode,
     UnknownUnion,
+    WrongSizeOfFixedString,
 )
 
 _CHOICES = """
@@ -118,8 +119,15 @@ _BY_TYPE = _parse(_CHOICES)
 
 
 def check_choice(name: str, value: str) -> None:
-    """Raise BadArguments, or the error of the setting's type, for a value that it cannot have."""
+    """Raise BadArguments, or the error of the setting's type, for a value that it cannot have.
+
+    WrongSizeOfFixedString is that of a character."""
     data_type = SESSION_TYPES.get(name, "")
+    if data_type == "Char" and len(value.encode("utf-8", "surrogateescape")) > 1:
+        raise WrongSizeOfFixedString(
+            f"Setting {name} is one character of one byte, not {value!r}.",
+            hint="'' stands for the character of code 0.",
+        )
     choices = _BY_TYPE.get(data_type)
     if choices is None:
         return

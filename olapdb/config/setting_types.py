@@ -18,7 +18,11 @@ _SESSION: Mapping[str, str] = {
         query_plan_join_swap_table
     """,
     "CapnProtoEnumComparingMode": "format_capn_proto_enum_comparising_mode",
-    "Char": "format_csv_delimiter",
+    "Char": """
+        format_csv_delimiter format_hive_text_rows_delimiter
+        input_format_hive_text_collection_items_delimiter input_format_hive_text_fields_delimiter
+        input_format_hive_text_map_keys_delimiter
+    """,
     "DateTimeInputFormat": "cast_string_to_date_time_mode date_time_input_format",
     "DateTimeOutputFormat": "date_time_output_format",
     "DateTimeOverflowBehavior": "date_time_overflow_behavior",
@@ -131,6 +135,7 @@ _SESSION: Mapping[str, str] = {
         timeout_overflow_mode_leaf transfer_overflow_mode
     """,
     "OverflowModeGroupBy": "group_by_overflow_mode",
+    "ParallelReplicasCustomKeyFilterType": "parallel_replicas_custom_key_filter_type",
     "ParallelReplicasMode": "parallel_replicas_mode",
     "ParquetCompression": "output_format_parquet_compression_method",
     "ParquetVersion": "output_format_parquet_version",
@@ -156,6 +161,7 @@ _SESSION: Mapping[str, str] = {
     "ShortCircuitFunctionEvaluation": "short_circuit_function_evaluation",
     "SkipUnavailableShardsMode": "skip_unavailable_shards_mode",
     "SnappyMode": "snappy_mode",
+    "StreamingHandleErrorMode": "handle_kafka_error_mode",
     "TextIndexPostingListApplyMode": "text_index_posting_list_apply_mode",
     "Timezone": "session_timezone",
     "TotalsMode": "totals_mode",

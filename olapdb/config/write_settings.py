@@ -26,6 +26,18 @@ WRITE_DEFINITIONS = (
         minimum=0,
     ),
     SettingDefinition(
+        "parts_to_delay_insert",
+        0,
+        "Parts in a partition from which INSERTs wait; 0: as the table's setting says.",
+        minimum=0,
+    ),
+    SettingDefinition(
+        "parts_to_throw_insert",
+        0,
+        "Parts in a partition that refuse an INSERT; 0: as the table's setting says.",
+        minimum=0,
+    ),
+    SettingDefinition(
         "data_type_default_nullable",
         False,
         "Columns of CREATE TABLE are Nullable unless said otherwise.",

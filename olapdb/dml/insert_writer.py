@@ -147,7 +147,7 @@ class InsertWriter:
         failpoint("insert.staged")
         staged = stager.staged(table.id, rows)
         try:
-            wait_for_merges(staged, snapshot)
+            wait_for_merges(staged, snapshot, Settings.of(self.origin.settings))
         except errors.Error:
             self.discard(staged.paths)
             raise

@@ -23,6 +23,7 @@ from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.group_codes import factorise
+from olapdb.config import Settings
 from olapdb.dml.find_rows import Parameters, matching_offsets
 from olapdb.dml.insert_writer import InsertResult
 from olapdb.dml.replacement_keys import ReplacementKeys
@@ -157,7 +158,7 @@ class _Exchange:
         if not rows and not leaving and self.also is None:
             return InsertResult(0, 0, None)
         failpoint("insert.staged")
-        wait_for_merges(staged, self.snapshot)
+        wait_for_merges(staged, self.snapshot, Settings.of(self.origin.settings))
         also = CommitDraft() if self.also is None else self.also(self.snapshot, rows)
         commit = self._publish(staged, leaving, also)
         failpoint("insert.committed")

@@ -14,7 +14,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.view_log import ViewExecution
 
 
-def wait_for_merges(staged: StagedInsert, snapshot: Snapshot) -> None:
+def wait_for_merges(staged: StagedInsert, snapshot: Snapshot, settings: Settings) -> None:
     """Sleep where parts pile up; raise TooManyParts if too many have."""
     partitions: dict[str, set[str]] = {}
     for change in staged.changes:
@@ -24,7 +24,7 @@ def wait_for_merges(staged: StagedInsert, snapshot: Snapshot) -> None:
     for table_id, ids in partitions.items():
         table = snapshot.by_id(table_id)
         if isinstance(table, Table) and table.engine.is_merge_tree:
-            wait_ms = max(wait_ms, insert_delay_ms(snapshot, table, ids))
+            wait_ms = max(wait_ms, insert_delay_ms(snapshot, table, ids, settings))
     if wait_ms:
         time.sleep(wait_ms / 1000)
 

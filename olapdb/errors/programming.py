@@ -9,8 +9,16 @@ class SyntaxError(ProgrammingError, name="SYNTAX_ERROR", code=62):  # the name i
     """A statement that does not parse."""
 
 
+class WrongSizeOfFixedString(ProgrammingError, name="SIZE_OF_FIXED_STRING_DOESNT_MATCH", code=19):
+    """A setting of one character with a longer text."""
+
+
 class BadArguments(ProgrammingError, name="BAD_ARGUMENTS", code=36):
     """An argument with an unusable value."""
+
+
+class NoDataToInsert(ProgrammingError, name="NO_DATA_TO_INSERT", code=108):
+    """An INSERT of VALUES or a FORMAT with no rows behind it."""
 
 
 class UnknownTable(ProgrammingError, name="UNKNOWN_TABLE", code=60):

@@ -7,10 +7,11 @@ import re
 from decimal import Decimal
 
 from olapdb.sql.json_steps import read_json_step
-from olapdb.sql.parser.keywords import MUST_QUOTE
+from olapdb.sql.parser.keywords import MUST_QUOTE, QUOTED_WHERE_SHOWN, SHOWN_BARE
 from olapdb.types.base import quote_string as quote_string
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_QUOTED_WORD = re.compile(r"'(?:[^'\\]|\\.)*'|(\bAS )?`([A-Za-z]+)`|`(?:[^`\\]|\\.)*`", re.DOTALL)
 
 
 def quote_name(name: str) -> str:
@@ -18,6 +19,27 @@ def quote_name(name: str) -> str:
     if _PLAIN_NAME.match(name) and name.upper() not in MUST_QUOTE:
         return name
     return name if read_json_step(name) is not None else backquote(name)
+
+
+def show_name(name: str) -> str:
+    """Return a name as ClickHouse shows it: with fewer backquotes than canonical texts have."""
+    return name if name.upper() in SHOWN_BARE else quote_name(name)
+
+
+def show_names(text: str) -> str:
+    """Return a canonical text as ClickHouse shows it: names that the parser also reads without
+    backquotes have none."""
+    return _QUOTED_WORD.sub(_shown_word, text) if "`" in text else text
+
+
+def _shown_word(match: re.Match[str]) -> str:
+    """Return a name with the AS before it, in backquotes if they are needed; a literal as it is."""
+    behind_as, name = match.groups()
+    if name is None:
+        return match[0]
+    word = name.upper()
+    bare = word not in QUOTED_WHERE_SHOWN if behind_as else word in SHOWN_BARE
+    return f"{behind_as or ''}{name}" if bare else match[0]
 
 
 def quote_dotted_name(name: str) -> str:

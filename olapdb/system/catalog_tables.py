@@ -13,6 +13,7 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, RefreshableView, SchemaObject, Table, View
 from olapdb.model.session_snapshot import TEMPORARY_DATABASE
 from olapdb.model.snapshot import columns_of
+from olapdb.sql.literals import show_names
 from olapdb.sql.nodes import Identifier
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.sql.view_parameters import parameters_of
@@ -111,9 +112,9 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             _engine_full(item) if context.needs("engine_full") else "",
             statement,
             "" if isinstance(item, Table) or _is_engine(item) else item.query,
-            table.partition_key if table else "",
-            shown_keys(table)[1] if table else "",
-            shown_keys(table)[0] if table else "",
+            show_names(table.partition_key) if table else "",
+            show_names(shown_keys(table)[1]) if table else "",
+            show_names(shown_keys(table)[0]) if table else "",
             rows,
             size,
             item.comment,
@@ -123,7 +124,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             [v.name for v in views],
             target.database if target else "",
             target.name if target else "",
-            table.sampling_key if table else "",
+            show_names(table.sampling_key) if table else "",
             int(table is not None),
             *_part_counts(context, table if counts else None),
             table.revision if table else 0,
@@ -198,7 +199,7 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 column.type.name,
                 position,
                 column.default_kind,
-                column.described_default,
+                show_names(column.described_default),
                 sum(part_columns.sizes(p, p.compressed_bytes, column) for p in parts)
                 if part_columns
                 else 0,
@@ -275,7 +276,7 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
                 index.name,
                 index.type,
                 index.type_full,
-                expression_list(index.expression),
+                show_names(expression_list(index.expression)),
                 index.granularity,
                 "Explicit",
             )
@@ -288,7 +289,7 @@ def _constraints(context: SystemContext) -> Iterator[Row]:
             continue
         for name, condition in item.constraints:
             kind = "ASSUME" if name in item.assumed else "CHECK"
-            yield item.database, item.name, name, kind, condition
+            yield item.database, item.name, name, kind, show_names(condition)
 
 
 def _projections(context: SystemContext) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.detached import PERMANENTLY_DETACHED, is_hidden, own_names
 from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.sql.literals import show_names
 from olapdb.storage.codec import DEFAULT_CODEC
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import DataType, Date, DateTime, Decimal, Float, Integer, plain
@@ -201,7 +202,7 @@ def _parts_columns(context: SystemContext) -> Iterator[Row]:
                     "default",
                     part.path,
                     column.default_kind,
-                    column.described_default,
+                    show_names(column.described_default),
                 )
 
 

@@ -21,6 +21,7 @@ from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.prepared import read_rows
 from olapdb.formats.refusals import refusal_of
 from olapdb.formats.registry import find_format, reader_of
+from olapdb.formats.tolerated_errors import Tolerance
 from olapdb.functions.kernels.constants import default_value
 from olapdb.plan.nodes import FileScan
 from olapdb.types import DataType, is_nullable
@@ -39,11 +40,11 @@ def file_batches(node: FileScan, context: ExecutionContext) -> Iterator[pa.Recor
         stream = open_data(node.format, path, node.compression) if path else io.BytesIO(node.data)
         with closing(stream), decoding(node.format):
             settings = Settings.of(context.settings)
-            source = Input(
-                stream, settings, context.environment, node.structure, needed=_needed(node)
-            )
+            tolerance = Tolerance(settings, dict(node.structure), context.environment)
+            needed = None if tolerance.any else _needed(node)
+            source = Input(stream, settings, context.environment, node.structure, needed=needed)
             reader_of(node.format)
-            for rows in read_rows(find_format(node.format), source):
+            for rows in map(tolerance.kept, read_rows(find_format(node.format), source)):
                 context.check()
                 arrays = _Columns(node, rows, facts, context, path, first_row).arrays()
                 first_row += rows.rows

@@ -10,7 +10,7 @@ from olapdb.sql import nodes
 from olapdb.sql.formatter import definitions, dictionaries, queries
 from olapdb.sql.formatter.lines import show, show_query
 from olapdb.sql.formatter.shown import bracketed
-from olapdb.sql.literals import backquote, quote_name, quote_string
+from olapdb.sql.literals import backquote, quote_string, show_name, show_names
 from olapdb.sql.trees import rewrite
 from olapdb.types.indented import indented_name
 
@@ -100,6 +100,8 @@ def _column(column: nodes.ColumnDefinition) -> str:
     if "." in column.name:
         parts = ".".join(map(backquote, column.name.split(".")))
         text = backquote(column.name) + text.removeprefix(parts)
+    name = backquote(column.name)
+    text = name + show_names(text.removeprefix(name))
     if column.type is None:
         return text
     written, lines = str(column.type), indented_name(column.type, unnamed=True)
@@ -123,10 +125,13 @@ def _create_table(node: nodes.CreateTable) -> str:
     lines = [definitions.format_create_table(head)]
     elements = [
         *_columns(node.columns),
-        *(definitions.format_index(rewrite(index, _interval)) for index in node.indexes),
-        *(definitions.format_constraint(rewrite(c, _interval)) for c in node.constraints),
+        *(show_names(definitions.format_index(rewrite(i, _interval))) for i in node.indexes),
         *(
-            f"PROJECTION {quote_name(p.name)}\n{bracketed(_projection(p.query))}"
+            show_names(definitions.format_constraint(rewrite(c, _interval)))
+            for c in node.constraints
+        ),
+        *(
+            f"PROJECTION {show_name(p.name)}\n{bracketed(_projection(p.query))}"
             for p in node.projections
         ),
     ]
@@ -136,7 +141,8 @@ def _create_table(node: nodes.CreateTable) -> str:
         lines[-1] += f" {'CLONE AS' if node.clone else 'AS'} {queries.format_table(node.like)}"
     if node.function is not None:
         lines[-1] += f" AS {queries.format_relation(node.function)}"
-    lines += definitions.format_storage(_as_calls(node.storage)) + _comment(node.comment)
+    lines += map(show_names, definitions.format_storage(_as_calls(node.storage)))
+    lines += _comment(node.comment)
     if node.query is not None:
         word = "EMPTY AS" if node.empty else "AS"
         lines.append(f"{word} {show_query(node.query)}")
@@ -180,7 +186,7 @@ def _create_materialized_view(node: nodes.CreateMaterializedView) -> str:
         elements = (*_columns(node.columns), *map(definitions.format_constraint, node.constraints))
         lines.append(bracketed(",\n".join(elements)))
     if node.storage is not None:
-        lines += definitions.format_storage(_as_calls(node.storage))
+        lines += map(show_names, definitions.format_storage(_as_calls(node.storage)))
     if node.settings:
         lines.append(f"SETTINGS {queries.format_settings(node.settings)}")
     lines += _comment(node.comment)

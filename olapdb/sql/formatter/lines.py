@@ -8,7 +8,7 @@ from olapdb.errors import InternalError
 from olapdb.sql import nodes
 from olapdb.sql.formatter import queries, shown
 from olapdb.sql.formatter.shown import INDENT, bracketed, indented
-from olapdb.sql.literals import backquote, quote_name
+from olapdb.sql.literals import backquote, quote_name, show_name, show_names
 
 
 def show_query(query: nodes.Query) -> str:
@@ -44,9 +44,9 @@ def _with(items: tuple[nodes.WithItem, ...], recursive: bool) -> list[str]:
 
 def _with_item(item: nodes.WithItem) -> str:
     """Return `name AS` with its query in parentheses, or `expression AS name`."""
-    name = quote_name(item.name)
+    name = show_name(item.name)
     if item.query is not None:
-        columns = f"({', '.join(map(quote_name, item.column_aliases))})"
+        columns = f"({', '.join(map(show_name, item.column_aliases))})"
         word = "AS MATERIALIZED" if item.materialized else "AS"
         return (
             f"{name}{columns if item.column_aliases else ''} {word}\n"
@@ -118,7 +118,7 @@ def _select(node: nodes.Select) -> list[str]:
         lines.append(f"HAVING {show(node.having)}")
     if node.windows:
         windows = [
-            f"{quote_name(name)} AS ({shown.show_window(spec, show_query)})"
+            f"{show_name(name)} AS ({shown.show_window(spec, show_query)})"
             for name, spec in node.windows
         ]
         lines.append(in_list("WINDOW", windows))
@@ -210,7 +210,7 @@ def _relation(word: str, node: nodes.Relation) -> list[str]:
             arrays = in_list(array_join, [show(array) for array in node.arrays])
             return [*_relation(word, node.source), arrays]
         case nodes.SubqueryRelation():
-            columns = f"({', '.join(map(quote_name, node.column_aliases))})"
+            columns = f"({', '.join(map(show_name, node.column_aliases))})"
             alias = _alias(node.alias) + (columns if node.column_aliases else "")
             return [word, bracketed(show_query(node.query)) + alias]
         case nodes.TableFunction():
@@ -218,7 +218,7 @@ def _relation(word: str, node: nodes.Relation) -> list[str]:
             bare = queries.format_relation(nodes.TableFunction(node.name, ()))
             return [f"{word} {bare[:-1]}{arguments}){_alias(node.alias)}"]
         case nodes.TableReference():
-            lines = [f"{word} {queries.format_table(node.table)}{_alias(node.alias)}"]
+            lines = [f"{word} {_table(node.table)}{_alias(node.alias)}"]
             if node.final:
                 lines.append("FINAL")
             if node.sample is not None:
@@ -233,9 +233,15 @@ def _relation(word: str, node: nodes.Relation) -> list[str]:
             raise InternalError(f"No SQL is known for {type(node).__name__}.")
 
 
+def _table(table: nodes.TableName) -> str:
+    """Return the name of a table, behind its database where it is named."""
+    name = show_name(table.name)
+    return name if table.database is None else f"{show_name(table.database)}.{name}"
+
+
 def _alias(alias: str | None) -> str:
     """Return ` AS alias`, "" without one."""
-    return "" if alias is None else f" AS {quote_name(alias)}"
+    return "" if alias is None else show_names(f" AS {quote_name(alias)}")
 
 
 def _join(word: str, node: nodes.Join) -> list[str]:
@@ -254,5 +260,5 @@ def _join(word: str, node: nodes.Join) -> list[str]:
     if node.on is not None:
         right[-1] += f" ON {show(node.on)}"
     elif node.using:
-        right[-1] += f" USING ({', '.join(map(quote_name, node.using))})"
+        right[-1] += f" USING ({', '.join(map(show_name, node.using))})"
     return [*left, *right]

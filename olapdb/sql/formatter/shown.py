@@ -12,12 +12,10 @@ from decimal import Decimal
 
 from olapdb.sql import nodes
 from olapdb.sql.formatter import expressions
-from olapdb.sql.literals import quote_name, quote_string
+from olapdb.sql.literals import quote_name, quote_string, show_names
 from olapdb.sql.trees import rewrite, rewrite_children
 
 INDENT = "    "
-_UNQUOTED = ("date", "timestamp", "interval")
-"""Names that are quoted in canonical texts alone, where they could begin a literal."""
 
 FormatQuery = Callable[[nodes.Query], str]
 """Returns a query's lines; a module above gives it, which formats expressions by this one."""
@@ -83,8 +81,9 @@ class _Shown:
         return self.filled(text(changed))
 
     def filled(self, text: str) -> str:
-        """Return the text with the marked names replaced by their texts; the last first, since the
-        text of one may hold those before it."""
+        """Return the text without needless backquotes, and with the marked names replaced by their
+        texts; the last first, since the text of one may hold those before it."""
+        text = show_names(text)
         for number in range(len(self._texts) - 1, -1, -1):
             text = text.replace(_marked(number), self._texts[number])
         return text
@@ -97,8 +96,6 @@ class _Shown:
     def change(self, node: nodes.Node) -> nodes.Node | None:
         """Return what is shown for a node, None to go on with its children."""
         match node:
-            case nodes.Identifier() if any(part.lower() in _UNQUOTED for part in node.parts):
-                return self._marker(".".join(map(_bare_name, node.parts)))
             case nodes.Literal():
                 return replace(node, text="")
             case nodes.Subquery():
@@ -168,11 +165,6 @@ class _Shown:
                 return expressions.format_expression(replace(call, arguments=()))[:-2]
             case _:
                 return self.show(function)
-
-
-def _bare_name(name: str) -> str:
-    """Return a part of a name, without quotes if it is one that ClickHouse does not quote."""
-    return name if name.lower() in _UNQUOTED else quote_name(name)
 
 
 def _strict(node: nodes.Star) -> str:

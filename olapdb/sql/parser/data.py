@@ -61,6 +61,14 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
     raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
 
 
+def parse_insert_without_data(cursor: TokenCursor) -> nodes.Insert:
+    """Parse an INSERT that no data follow. Raises SyntaxError if it says nowhere what to insert."""
+    insert = parse_insert(cursor)
+    if insert.query is None and insert.infile is None and not insert.format:
+        raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
+    return insert
+
+
 def _parse_infile(cursor: TokenCursor, insert: nodes.Insert) -> nodes.Insert:
     """Parse `FROM INFILE 'path' [COMPRESSION 'name'] [SETTINGS …] [FORMAT name]`."""
     position = cursor.position()

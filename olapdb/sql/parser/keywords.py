@@ -35,7 +35,15 @@ MUST_QUOTE = (
     | LITERAL_WORDS
     | words("CASE INTERVAL EXISTS COLUMNS DISTINCT TABLE TOP VALUES")
 )
-"""Names that the formatter puts in backquotes, so that its text parses to the same tree."""
+"""Names that canonical texts, which are stored, have in backquotes."""
+
+QUOTED_WHERE_SHOWN = words("ALL DISTINCT FALSE FROM INF NAN NULL SELECT TABLE TOP TRUE VALUES")
+"""Names that ClickHouse shows in backquotes even where a name must follow, as behind AS."""
+
+SHOWN_BARE = MUST_QUOTE - (
+    QUOTED_WHERE_SHOWN | RESERVED_OPERANDS | words("CASE ELSE INFINITY NOT WITH")
+)
+"""Names of MUST_QUOTE that people are shown without backquotes, since the parser reads them so."""
 
 INTERVAL_UNITS = {
     spelling: unit

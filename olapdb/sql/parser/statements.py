@@ -180,7 +180,7 @@ def _parser_of(word: str) -> Callable[[TokenCursor], nodes.Statement] | None:
     """Return the parser of the statements that begin with a word; None if none do. Imports no other."""
     match word:
         case "INSERT":
-            return data.parse_insert
+            return data.parse_insert_without_data
         case "CREATE":
             return create.parse_create
         case "REPLACE":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from olapdb.errors import IncorrectQuery, SyntaxError
+from olapdb.errors import IncorrectQuery, NoDataToInsert, SyntaxError
 from olapdb.lazy import lazy_modules
 from olapdb.sql import nodes
 from olapdb.sql.parser import operands, queries, statements
@@ -249,5 +249,7 @@ def _parse_insert_with_data(
     end = _end_of_statement(text, insert_data.start, _DATA_END)
     rows = text[insert_data.start : end]
     if not rows.strip():
-        raise SyntaxError("Expected rows behind VALUES, found none.", position=position)
+        raise NoDataToInsert(
+            "There are no rows behind VALUES.", hint="Write them: (1, 'a').", position=position
+        )
     return replace(insert, values=nodes.ValuesData(rows, position=position)), end

@@ -30,7 +30,7 @@ def refuse_if_readonly(statement: nodes.Statement | None, context: StatementCont
     """Raise ReadOnly if the statement changes the warehouse, and the session or the statement's own
     SETTINGS have `readonly`, and QueryIsProhibited if it defines an object without `allow_ddl`. `statement` None is an INSERT of Python data.
 
-    With readonly = 2 a session may have temporary tables, which are no change of the warehouse."""
+    With readonly = 2 or more a session may have temporary tables, which are no change of the warehouse."""
     if _reads(statement):
         return
     if not context.settings.boolean("allow_ddl"):
@@ -41,7 +41,7 @@ def refuse_if_readonly(statement: nodes.Statement | None, context: StatementCont
         if setting.name == "readonly"
     }
     level = context.settings.with_changes(changes).integer("readonly")
-    if level == 2 and (context.on_temporary or _is_drop_of_temporary(statement)):
+    if level > 1 and (context.on_temporary or _is_drop_of_temporary(statement)):
         return
     if level:
         raise ReadOnly(

@@ -19,13 +19,13 @@ from olapdb.formats.opened import BINARY, BYTES, decoding, open_data
 from olapdb.formats.prepared import read_rows
 from olapdb.formats.refusals import refusal_of
 from olapdb.formats.registry import find_format, format_of_path, reader_of
+from olapdb.formats.tolerated_errors import Tolerance
 from olapdb.functions.kernels.constants import default_value
 from olapdb.ingest.block import InsertedData, make_blocks
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
-from olapdb.statements.dml.tolerated_errors import Tolerance
 from olapdb.types import STRING, is_nullable, make_nullable
 
 
@@ -131,7 +131,7 @@ def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:
             position=statement.position,
         )
     if not (statement.data or "").strip("\r\n"):
-        raise errors.BadArguments(
+        raise errors.NoDataToInsert(
             f"There are no data behind FORMAT {chosen.name}.",
             hint="They stand behind it, after a space or a line feed.",
             position=statement.position,
@@ -148,15 +148,11 @@ def _rows(
     structure: Structure = tuple((column.name, column.type) for column in columns)
     apart = frozenset(c.name for c in columns if c.default and is_nullable(c.type))
     settings = context.settings
-    count = settings.integer("input_format_allow_errors_num")
-    ratio = settings.number("input_format_allow_errors_ratio")
-    tolerance = Tolerance(count, ratio, columns, context.environment)
+    tolerance = Tolerance(settings, dict(structure), context.environment)
     for chosen, stream in streams:
         with stream:
             for rows in _read(chosen, stream, context, structure, apart):
-                if count or ratio:
-                    rows = tolerance.kept(rows)
-                rows = _with_omitted(rows, columns, settings)
+                rows = _with_omitted(tolerance.kept(rows), columns, settings)
                 if context.cancelled.is_set():
                     raise errors.QueryWasCancelled(
                         "The INSERT was cancelled; nothing was inserted."

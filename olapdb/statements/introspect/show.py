@@ -17,6 +17,7 @@ from olapdb.model.snapshot import Snapshot, columns_of
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.sql.format import to_lines
+from olapdb.sql.literals import show_names
 from olapdb.sql.nested_columns import with_whole_nested
 from olapdb.sql.parser import parse_one, parse_query
 from olapdb.statements.context import StatementContext
@@ -383,10 +384,10 @@ def _describe_row(column: Column) -> tuple[object, ...]:
         column.name,
         indented_name(column.type),
         column.default_kind,
-        column.described_default,
+        show_names(column.described_default),
         column.comment,
         codec_text(column),
-        column.ttl,
+        show_names(column.ttl),
     )
 
 

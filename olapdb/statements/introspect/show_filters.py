@@ -17,6 +17,7 @@ from olapdb.model.schema import Column, Engine, Table
 from olapdb.records import dataclass
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.sql.literals import show_names
 from olapdb.statements.context import StatementContext
 from olapdb.system.ddl import expression_list, key_list
 from olapdb.system.registry import parse_columns
@@ -190,7 +191,7 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
             column.type.name,
             "YES" if is_nullable(column.type) else "NO",
             " ".join(key_flags),
-            (column.default if column.default_kind != "EPHEMERAL" else "") or None,
+            show_names(column.default if column.default_kind != "EPHEMERAL" else "") or None,
             "",
         )
         rows.append((*row, None, column.comment, "") if full else row)
@@ -210,13 +211,20 @@ def indexes_of_table(table: Table) -> Listing:
     item."""
     entries: list[tuple[str, int, str, str | None, str, str]] = []
     for index in sorted(
-        table.indexes, key=lambda skip_index: (skip_index.type.upper(), skip_index.expression)
+        table.indexes, key=lambda index: (index.type.upper(), show_names(index.expression))
     ):
         entries.append(
-            (index.name, 1, "", None, index.type.upper(), expression_list(index.expression))
+            (
+                index.name,
+                1,
+                "",
+                None,
+                index.type.upper(),
+                show_names(expression_list(index.expression)),
+            )
         )
     for number, item in enumerate(table.sorting_key[: table.primary_key], 1):
-        entries.append(("PRIMARY", number, key_list((item,)), "A", "PRIMARY", ""))
+        entries.append(("PRIMARY", number, show_names(key_list((item,))), "A", "PRIMARY", ""))
     rows = tuple(
         (
             table.name,

@@ -16,6 +16,7 @@ from olapdb.commit.insert_throttle import insert_delay_ms
 from olapdb.commit.origin import STATEMENT_CHARACTERS_MAX, CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
+from olapdb.config import Settings
 from olapdb.errors import Aborted, CommitConflict, CommitUnknown, TooManyParts
 from olapdb.maintenance.check import check_database
 from olapdb.model.changes import AddBlock, AddPart, Commit, Committed
@@ -167,7 +168,7 @@ def test_crowded_partitions_slow_then_refuse_inserts(services: Services) -> None
     catalog = services.catalog
 
     def delay() -> int:
-        return insert_delay_ms(catalog.snapshot(), table, ["all", "other"])
+        return insert_delay_ms(catalog.snapshot(), table, ["all", "other"], Settings())
 
     delays = []
     for _ in range(9):
@@ -178,7 +179,7 @@ def test_crowded_partitions_slow_then_refuse_inserts(services: Services) -> None
     assert 0 < delays[5] < delays[6] < delays[8] <= 1000
     with pytest.raises(TooManyParts, match="9"):
         delay()
-    assert insert_delay_ms(catalog.snapshot(), table, ["other"]) == 0
+    assert insert_delay_ms(catalog.snapshot(), table, ["other"], Settings()) == 0
 
 
 def test_every_stage_in_the_code_is_listed() -> None:

@@ -1,38 +1,43 @@
-"""Rows of data that an INSERT leaves out: input_format_allow_errors_num and …_ratio."""
+"""Rows of data that a reader of a format leaves out: input_format_allow_errors_num and …_ratio."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.config import Settings
 from olapdb.formats.base import Rows
 from olapdb.functions import cast_or_null
 from olapdb.functions.base import Environment
-from olapdb.model.schema import Column
-from olapdb.types import String, make_nullable, plain
+from olapdb.types import DataType, String, make_nullable, plain
 
 
 class Tolerance:
-    """The tolerance of an INSERT for rows whose values do not fit their columns: it leaves out up to `count` of
+    """The tolerance of an INSERT, of file() or of format() for rows whose values do not fit their columns: it leaves out up to `count` of
     them, or up to `ratio` of the rows so far, if these are more."""
 
     def __init__(
-        self, count: int, ratio: float, columns: Sequence[Column], environment: Environment
+        self, settings: Settings, columns: Mapping[str, DataType], environment: Environment
     ) -> None:
-        self._count = count
-        self._ratio = ratio
-        self._types = {column.name: column.type for column in columns}
+        self._count = settings.integer("input_format_allow_errors_num")
+        self._ratio = settings.number("input_format_allow_errors_ratio")
+        self._types = columns
         self._environment = environment
         self._rows = self._errors = 0
+
+    @property
+    def any(self) -> bool:
+        """Return whether a row may be left out at all."""
+        return bool(self._count or self._ratio)
 
     def kept(self, rows: Rows) -> Rows:
         """Return the rows without those that are left out; all of them from the first one on that is one too
         many, so that it fails as it does without the settings."""
-        bad = self._bad(rows)
+        bad = self._bad(rows) if self.any else None
         if bad is None:
             self._rows += rows.rows
             return rows
