@@ -40,7 +40,8 @@ from olapdb.bind.variants import (
     MAY_MAKE_VARIANTS,
     is_list_of_constants,
     refuse_new_variant,
-    refuse_suspicious_variants,
+    refuse_suspicious_target,
+    refuse_suspicious_type,
 )
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions import settings as function_settings
@@ -125,7 +126,7 @@ class ExpressionBinder:
                 return self._alias(node.name, node.expression)
             case sql.Cast():
                 with located(node.position):
-                    return self._cast(node.expression, node.type)
+                    return self._cast(node.expression, node.type, written=bool(node.written))
             case sql.Parameter():
                 with located(node.position):
                     return self._parameter(node)
@@ -414,6 +415,8 @@ class ExpressionBinder:
         folded = node.name.lower()
         if folded in _CASTS and len(node.arguments) == 2:
             return self._cast_function(node)
+        if folded.startswith("accuratecast"):
+            refuse_suspicious_target(node, self.context)
         if folded == "grouping":
             return bind_grouping(self.bind_all(node.arguments))
         if folded in ("arrayjoin", "unnest"):
@@ -577,11 +580,13 @@ class ExpressionBinder:
         nullable = types.is_nullable(argument.type)
         return self.cast(argument, types.Nullable(types.STRING) if nullable else types.STRING)
 
-    def _cast(self, expression: sql.Expression, target: types.DataType) -> expressions.Expression:
+    def _cast(
+        self, expression: sql.Expression, target: types.DataType, *, written: bool = True
+    ) -> expressions.Expression:
         """Bind a CAST. NULL stays possible under the setting `cast_keep_nullable`.
 
         A literal is converted to Decimal from its text, not through a Float64."""
-        refuse_suspicious_variants(target, self.context)
+        refuse_suspicious_type(target, self.context, written=written)
         if isinstance(expression, sql.ArrayLiteral):
             bound = self.call("array", self.bind_all(expression.elements))
         else:
@@ -606,7 +611,8 @@ class ExpressionBinder:
             text := name.value.as_py(), str
         ):
             raise errors.BadArguments("The second argument of CAST must be the name of a type.")
-        return self._cast(node.arguments[0], functions.parse_type(text))
+        is_written = node.name.lower() != "_cast"
+        return self._cast(node.arguments[0], functions.parse_type(text), written=is_written)
 
 
 def bind_condition(

@@ -60,7 +60,7 @@ def bind_file_function(
     Without a structure the columns are those of the first data that have any. Raises
     PathNotAllowed, CannotStat, UnknownFormat, FormatNotForInput, CannotExtractTableStructure,
     NumberOfArgumentsDoesntMatch, BadArguments."""
-    texts = [_text(binder, argument, source.name) for argument in source.arguments]
+    texts = text_arguments(source, binder)
     if source.name.lower() == "format":
         scan = _text_scan(queries, source, texts)
         return _relation(queries, scan, source, ())
@@ -68,6 +68,11 @@ def bind_file_function(
     scan = _file_scan(queries, source, texts)
     own = {name for name, _ in scan.structure}
     return _relation(queries, scan, source, tuple(v for v in VIRTUAL if v[0] not in own))
+
+
+def text_arguments(source: sql.TableFunction, binder: ExpressionBinder) -> list[str]:
+    """Return the arguments of file() or format(). Raises BadArguments for one that is no constant text."""
+    return [_text(binder, argument, source.name) for argument in source.arguments]
 
 
 def _text(binder: ExpressionBinder, argument: sql.Expression, function: str) -> str:

@@ -42,6 +42,8 @@ MEANING = frozenset(
         "joined_subquery_requires_alias",
         "use_variant_as_common_type",
         "allow_suspicious_variant_types",
+        "allow_suspicious_low_cardinality_types",
+        "allow_suspicious_fixed_string_types",
         "allow_suspicious_types_in_group_by",
         "allow_suspicious_types_in_order_by",
         "enable_named_columns_in_function_tuple",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -10,15 +11,22 @@ from olapdb import errors, functions
 from olapdb.bind import constants
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
-from olapdb.bind.file_functions import FILE_FUNCTIONS, bind_file_function
+from olapdb.bind.file_functions import FILE_FUNCTIONS, bind_file_function, text_arguments
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.structures import parse_structure
+from olapdb.formats.registry import find_format
 from olapdb.functions.base import Environment
+from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, UINT64, DataType, Dynamic, Tuple, Variant
+
+if TYPE_CHECKING:
+    from olapdb.bind import value_expressions
+else:
+    value_expressions = LazyModule("olapdb.bind.value_expressions")
 
 _SERIES = ("generate_series", "generateseries")
 _STEP, _LOWEST = 2, -(1 << 63)
@@ -101,6 +109,9 @@ def bind_table_function(
         if name == "values":
             return _values(queries, source, binder)
         if name in FILE_FUNCTIONS:
+            computed = _value_rows(queries, source, binder) if name == "format" else None
+            if computed is not None:
+                return computed
             return bind_file_function(queries, source, binder)
         if name == "null":
             return _null(queries, source, binder)
@@ -244,6 +255,26 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
         arrays.append(pa.array(values, data_type.arrow))
     table = pa.Table.from_arrays(arrays, [f.name for f in fields])
     return _relation(names, plan.Values(tuple(fields), table), source)
+
+
+def _value_rows(
+    queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder
+) -> Relation | None:
+    """Return the relation of format(Values, 'structure', data) where values of the data are expressions;
+    None for anything else."""
+    texts = text_arguments(source, binder)
+    if len(texts) != 3 or texts[1].strip().lower() == "auto":
+        return None
+    if find_format(texts[0]).name != "Values":
+        return None
+    structure = parse_structure(texts[1])
+    arrays = value_expressions.value_columns(queries, binder, texts[2], structure)
+    if arrays is None:
+        return None
+    unique = [queries.names.unique(shown) for shown, _ in structure]
+    fields = tuple(plan.Field(u, t) for u, (_, t) in zip(unique, structure, strict=True))
+    names = [(n, ColumnRef(t, u)) for u, (n, t) in zip(unique, structure, strict=True)]
+    return _relation(names, plan.Values(fields, pa.Table.from_arrays(arrays, unique)), source)
 
 
 def _as_column(value: Constant, data_type: DataType, environment: Environment) -> Constant:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from olapdb.bind.contracts import BindContext
-from olapdb.errors import IllegalColumn, NoCommonType, NotSupportedError
+from olapdb.errors import Error, IllegalColumn, NoCommonType, NotSupportedError
+from olapdb.functions import parse_type
 from olapdb.lazy import LazyModule
 from olapdb.plan.expressions import Call, Expression
 from olapdb.sql import nodes as sql
@@ -23,11 +24,27 @@ MAY_MAKE_VARIANTS = frozenset(("if", "multiIf", "coalesce", "ifNull", "array", "
 """Functions whose result is a Variant where their arguments have no common type."""
 
 
-def refuse_suspicious_variants(data_type: DataType, context: BindContext) -> None:
-    """Raise IllegalColumn for a Variant of types that one could hold, unless a setting allows it."""
+def refuse_suspicious_type(data_type: DataType, context: BindContext, *, written: bool) -> None:
+    """Raise for a type that gains nothing or is ambiguous, unless a setting allows it: IllegalColumn for a
+    Variant of types that one could hold, and, of a `written` CAST, also for a FixedString of more than 256
+    bytes; SuspiciousTypeForLowCardinality for LowCardinality of numbers and times in one."""
+    if written:
+        suspicious.refuse_suspicious(data_type, "CAST", context.flag)
     for variant in variants_in(data_type):
         if not context.flag("allow_suspicious_variant_types"):
             suspicious.refuse_similar(variant)
+
+
+def refuse_suspicious_target(node: sql.Function, context: BindContext) -> None:
+    """Raise as `refuse_suspicious_type` for the type that accurateCast and its like name; names that are no
+    literal, or no type, are not looked at."""
+    named = node.arguments[1] if len(node.arguments) > 1 else None
+    if isinstance(named, sql.Literal) and isinstance(named.value, str):
+        try:
+            target = parse_type(named.value)
+        except Error:
+            return  # the function refuses it
+        refuse_suspicious_type(target, context, written=True)
 
 
 def refuse_variant_key(key: Expression, clause: str, context: BindContext) -> None:

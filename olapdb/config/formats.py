@@ -128,6 +128,21 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
     ("output_format_tsv_crlf_end_of_line", False, "Lines of TabSeparated end with CR LF."),
     ("output_format_csv_crlf_end_of_line", False, "Lines of CSV end with CR LF."),
     (
+        "input_format_csv_allow_whitespace_or_tab_as_delimiter",
+        False,
+        "A blank or a tab may be the delimiter of CSV; none around values is skipped then.",
+    ),
+    (
+        "input_format_binary_read_json_as_string",
+        False,
+        "RowBinary has a JSON as its text when it is read; off: it is refused.",
+    ),
+    (
+        "output_format_binary_write_json_as_string",
+        False,
+        "RowBinary has a JSON as its text when it is written; off: it is refused.",
+    ),
+    (
         "output_format_csv_serialize_tuple_into_separate_columns",
         True,
         "Each element of a Tuple is a column of CSV.",

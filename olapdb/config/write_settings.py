@@ -120,7 +120,7 @@ WRITE_DEFINITIONS = (
     SettingDefinition(
         "allow_suspicious_low_cardinality_types",
         False,
-        "Columns may be LowCardinality of numbers, dates and times, which gains nothing.",
+        "Columns and casts may be LowCardinality of numbers, dates and times, which gains nothing.",
     ),
     SettingDefinition(
         "check_query_single_value_result",
@@ -138,7 +138,7 @@ WRITE_DEFINITIONS = (
     SettingDefinition(
         "allow_suspicious_fixed_string_types",
         False,
-        "Columns may be FixedString of more than 256 bytes.",
+        "Columns and casts may be FixedString of more than 256 bytes.",
     ),
     SettingDefinition(
         "flatten_nested",

@@ -143,6 +143,14 @@ class _Layout:
         delimiter = settings.text("format_csv_delimiter")
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
             raise errors.BadArguments(f"format_csv_delimiter is one character, not {delimiter!r}.")
+        if delimiter in " \t" and not settings.boolean(
+            "input_format_csv_allow_whitespace_or_tab_as_delimiter"
+        ):
+            raise errors.BadArguments(
+                f"CSV does not have {delimiter!r} as format_csv_delimiter: blanks around values are skipped.",
+                hint="SETTINGS input_format_csv_allow_whitespace_or_tab_as_delimiter = 1, or the format"
+                " CustomSeparated.",
+            )
         nulls = [settings.text("format_csv_null_representation")]
         if settings.boolean("input_format_csv_empty_as_default"):
             nulls.append("")
@@ -364,7 +372,10 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
 
 def _trims(source: Input) -> bool:
     """Return whether blanks around values do not belong to them."""
-    return source.settings.boolean("input_format_csv_trim_whitespaces")
+    settings = source.settings
+    return settings.boolean("input_format_csv_trim_whitespaces") and not settings.boolean(
+        "input_format_csv_allow_whitespace_or_tab_as_delimiter"
+    )
 
 
 def _emptied(rows: Rows, nulls: Rows, name: str) -> np.ndarray:

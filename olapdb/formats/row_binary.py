@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
 from olapdb.formats.byte_texts import binaries, fixed_bytes, joined, number_bytes
-from olapdb.formats.row_binary_read import binary_reader
+from olapdb.formats.row_binary_read import binary_reader, with_json_as_text
 from olapdb.formats.texts import body
+from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.variants.values import NO_ALTERNATIVE, alternatives_of, in_rows
 
@@ -45,7 +46,16 @@ class RowBinaryWriter(Writer):
     def rows(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the bytes of each row. Raise NotSupportedError for a type without such."""
         pairs = zip(batch.columns, self.header.types, strict=True)
-        return joined([encoded(column, data_type) for column, data_type in pairs])
+        return joined([self._column(column, data_type) for column, data_type in pairs])
+
+    def _column(self, column: pa.Array, data_type: types.DataType) -> pa.Array:
+        """Return the bytes of each value of a column; a JSON is its text where the setting says so."""
+        if self.header.settings.boolean("output_format_binary_write_json_as_string"):
+            text = with_json_as_text(data_type)
+            if text != data_type:
+                column = cast_column(column, data_type, text, self.header.environment, strict=True)
+                return encoded(column, text)
+        return encoded(column, data_type)
 
 
 def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
@@ -73,7 +83,12 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
             return joined([encoded(f, kind) for f, kind in zip(fields, kinds, strict=True)])
         case types.Variant():
             return _variants(array, data_type)
-        case types.Dynamic() | types.Json():
+        case types.Json():
+            raise errors.NotSupportedError(
+                f"RowBinary of {data_type} by its paths is not supported.",
+                hint="SETTINGS output_format_binary_write_json_as_string = 1 writes its text.",
+            )
+        case types.Dynamic():
             raise errors.NotSupportedError(
                 f"RowBinary of {data_type} is not supported.",
                 hint="Write toString(…) of it, or JSONEachRow.",

@@ -23,6 +23,23 @@ _DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))
 """The bytes of a decimal of at most so many digits."""
 
 
+def with_json_as_text(data_type: types.DataType) -> types.DataType:
+    """Return the type with String in place of each JSON; the paths of JSON are not parts of it."""
+    match data_type:
+        case types.Json():
+            return types.STRING
+        case types.Nullable(inner):
+            return types.Nullable(with_json_as_text(inner))
+        case types.Array(inner):
+            return types.with_inner(data_type, with_json_as_text(inner))
+        case types.Map(key, value):
+            return types.Map(key, with_json_as_text(value))
+        case types.Tuple(elements=elements):
+            return types.with_elements(data_type, tuple(map(with_json_as_text, elements)))
+        case _:
+            return data_type
+
+
 # --- ends
 
 
@@ -74,8 +91,21 @@ def texts_at_start(data: bytes, count: int) -> tuple[pa.Array, int]:
 
 
 def byte_width(data_type: types.DataType, format_name: str = "RowBinary") -> int:
-    """Return the bytes of a value of a type of fixed width. Raise NotSupportedError for states."""
+    """Return the bytes of a value of a type of fixed width. Raise NotSupportedError for states, and
+    for values that have types of their own."""
     match data_type:
+        case types.Json():
+            raise errors.NotSupportedError(
+                f"Reading {format_name} of {data_type} by its paths is not supported.",
+                hint="SETTINGS input_format_binary_read_json_as_string = 1 reads texts of JSON."
+                if format_name == "RowBinary"
+                else "Read a String column, and cast it to JSON.",
+            )
+        case types.Dynamic():
+            raise errors.NotSupportedError(
+                f"Reading {format_name} of {data_type} is not supported.",
+                hint="Read a column of one type, and cast it to Dynamic.",
+            )
         case types.AggregateFunction():
             raise errors.NotSupportedError(
                 f"{format_name} of {data_type} is not supported: states have other bytes here.",
@@ -252,6 +282,8 @@ def _read(source: Input, head_lines: int, has_flags: bool) -> Iterator[Rows]:
         kinds = head.types
     else:
         kinds = tuple(_known(wanted, name) for name in names)
+    if source.settings.boolean("input_format_binary_read_json_as_string"):
+        kinds = tuple(map(with_json_as_text, kinds))
     laid = tuple(types.Nullable(kind) for kind in kinds) if has_flags else kinds
     row = types.Tuple(laid)
     for block, at in blocks_of_rows(source.stream, partial(_ends, data_type=row), "RowBinary"):

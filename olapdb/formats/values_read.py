@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Input, Reader, Rows, Structure
@@ -19,6 +21,11 @@ from olapdb.formats.texts import is_text
 from olapdb.functions.kernels.escapes import spans
 
 _QUOTE, _COMMA = ord("'"), ord(",")
+_LITERAL = (
+    r"(?is)^(?:'(?:[^'\\]|\\.|'')*'|[\[({].*|[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+    r"|[-+]?inf(?:inity)?|[-+]?nan|null|true|false)$"
+)
+"""A text in quotes, a number, a word that stands for itself, or what stands in brackets; of RE2."""
 _OPEN = np.zeros(256, bool)
 _OPEN[list(b"([{")] = True
 _CLOSE = np.zeros(256, bool)
@@ -99,10 +106,46 @@ def _rows(source: Input, data: bytes, first_row: int) -> Rows:
                 hint="INSERT INTO … VALUES as a statement does; JSONEachRow and CSV do.",
             )
         target = wanted[at][1] if wanted and not is_text(wanted[at][1]) else None
+        if target is None:
+            _refuse_expressions(texts)
+            texts = _undoubled(texts)
         array, kind = read_values(texts, target, "Quoted", source, first_row)
         arrays.append(array)
         kinds.append(kind)
     return Rows(tuple(names), tuple(kinds), tuple(arrays), len(starts))
+
+
+def _refuse_expressions(texts: pa.Array) -> None:
+    """Raise CannotParseQuotedString if a text is no literal: it would be taken for its own text."""
+    is_literal = pc.match_substring_regex(texts, _LITERAL)
+    if not pc.all(is_literal, min_count=0).as_py():
+        row = int(pc.index(is_literal, False).as_py())
+        raise errors.CannotParseQuotedString(
+            f"A value of Values is {texts[row].as_py()[:80]!r}, which is no literal.",
+            hint="Expressions are computed in INSERT … VALUES, and in format(Values, 'structure', …).",
+        )
+
+
+def _undoubled(texts: pa.Array) -> pa.Array:
+    """Return texts with one quote for each two within a text in quotes."""
+    doubled = pc.match_substring_regex(texts, r"(?s)^'.*''.*'$")
+    if not pc.any(doubled, min_count=0).as_py():
+        return texts
+    inner = pc.utf8_slice_codeunits(texts, 1, -1)
+    single = pc.replace_substring(inner, "''", "'")
+    return pc.if_else(doubled, pc.binary_join_element_wise("'", single, "'", ""), texts)
+
+
+def _kind(texts: pa.Array, source: Input) -> types.DataType:
+    """Return the type of a column's literals. Raises CannotParseQuotedString for an expression, and for
+    brackets with something else in them."""
+    _refuse_expressions(texts)
+    kind = infer_values(texts, "Quoted", source)
+    if is_text(kind) and pc.any(pc.match_substring_regex(texts, r"^[\[({]"), min_count=0).as_py():
+        raise errors.CannotParseQuotedString(
+            "Brackets of Values have something else in them than literals."
+        )
+    return kind
 
 
 def _read(source: Input) -> Iterator[Rows]:
@@ -125,7 +168,7 @@ def _infer(source: Input) -> Structure:
     rows_max = max(source.settings.integer("input_format_max_rows_to_read_for_schema_inference"), 1)
     texts = partial(spans, data)
     return tuple(
-        (name, infer_values(texts(starts[:rows_max, at], ends[:rows_max, at]), "Quoted", source))
+        (name, _kind(texts(starts[:rows_max, at], ends[:rows_max, at]), source))
         for at, name in enumerate(numbered_names(starts.shape[1]))
     )
 

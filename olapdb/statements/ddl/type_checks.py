@@ -6,16 +6,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from olapdb import types
 from olapdb.config import Settings
-from olapdb.errors import (
-    ArgumentOutOfBound,
-    BadArguments,
-    Error,
-    IllegalColumn,
-    IllegalTypeOfArgument,
-    SuspiciousTypeForLowCardinality,
-)
+from olapdb.errors import ArgumentOutOfBound, BadArguments, Error, IllegalTypeOfArgument
 from olapdb.functions import check_combinators, resolve_aggregate
-from olapdb.functions.variants.suspicious import refuse_similar
+from olapdb.functions.variants import suspicious
 
 _NOT_IN_NULLABLE = (
     types.Array,
@@ -38,9 +31,6 @@ _IN_LOW_CARDINALITY = (
     types.IPv4,
     types.IPv6,
 )
-
-_REPEATED_TEXTS = (types.String, types.FixedString, types.UUID)
-_USUAL_BYTES_MAX = 256
 
 _SIMPLE_AGGREGATES = (
     "any",
@@ -67,51 +57,14 @@ def check_type(data_type: types.DataType, column: str) -> None:
     """Raise IllegalTypeOfArgument or BadArguments if a column cannot have the type, or a type
     nested in it."""
     _check_outer_type(data_type, column)
-    for inner in _inner_types(data_type):
+    for inner in suspicious.inner_types(data_type):
         check_type(inner, column)
 
 
 def refuse_suspicious(data_type: types.DataType | None, column: str, settings: Settings) -> None:
-    """Raise SuspiciousTypeForLowCardinality for a type that holds LowCardinality of anything but
-    texts and UUID, IllegalColumn for a FixedString of more than 256 bytes; settings allow them."""
-    match data_type:
-        case None:
-            return
-        case types.LowCardinality() if not isinstance(types.plain(data_type), _REPEATED_TEXTS):
-            if not settings.boolean("allow_suspicious_low_cardinality_types"):
-                raise SuspiciousTypeForLowCardinality(
-                    f"Column {column}: {data_type} gains nothing over {data_type.inner}.",
-                    hint="allow_suspicious_low_cardinality_types = 1 allows it.",
-                )
-        case types.Variant() if not settings.boolean("allow_suspicious_variant_types"):
-            refuse_similar(data_type)
-        case types.FixedString(length) if length > _USUAL_BYTES_MAX:
-            if not settings.boolean("allow_suspicious_fixed_string_types"):
-                raise IllegalColumn(
-                    f"Column {column}: {data_type} has more than {_USUAL_BYTES_MAX} bytes.",
-                    hint="Write String; allow_suspicious_fixed_string_types = 1 allows it.",
-                )
-    for inner in _inner_types(data_type):
-        refuse_suspicious(inner, column, settings)
-
-
-def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
-    """Return the types directly inside the type."""
-    match data_type:
-        case types.Nullable(inner) | types.LowCardinality(inner) | types.Array(inner):
-            return (inner,)
-        case types.SimpleAggregateFunction(inner=inner):
-            return (inner,)
-        case types.Map(key, value):
-            return (key, value)
-        case types.Tuple(elements):
-            return elements
-        case types.Variant(alternatives):
-            return alternatives
-        case types.AggregateFunction(arguments=arguments):
-            return arguments
-        case _:
-            return ()
+    """Raise as `suspicious.refuse_suspicious` for the type of a column; None has none."""
+    if data_type is not None:
+        suspicious.refuse_suspicious(data_type, f"Column {column}", settings.boolean)
 
 
 def _check_outer_type(data_type: types.DataType, column: str) -> None:
