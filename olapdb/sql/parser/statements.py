@@ -44,6 +44,10 @@ _REFUSED = {
 }
 
 
+_OF_TRANSACTIONS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
+"""Words of libraries that expect transactions: their errors say why there are none."""
+
+
 def parse_statement(cursor: TokenCursor) -> nodes.Statement:
     """Parse one statement, up to the end of the tokens or a semicolon, which stays next."""
     access.refuse_access_management(cursor)
@@ -55,7 +59,8 @@ def parse_statement(cursor: TokenCursor) -> nodes.Statement:
         try:
             return _parse_output(cursor, parse(cursor))
         except (SyntaxError, NotSupportedError) as error:
-            _refuse_bare_words(cursor, start, error)
+            if key not in _OF_TRANSACTIONS:
+                _refuse_bare_words(cursor, start, error)
             raise
     if key in _REFUSED:
         refused = NotSupportedError(

@@ -139,8 +139,10 @@ class RowGroupsWriter:
         step = max(1, self._stretch_rows // row_group_size) * row_group_size
         stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
         self.write(_MAGIC)
-        if rows.num_rows <= step:
-            self._append(self._encode(rows, row_group_size))
+        if rows.num_rows <= step or self._threads == 1:
+            for stretch in stretches:
+                refuse_if_ending()
+                self._append(self._encode(stretch, row_group_size))
             self._memory.clear()
             return
         with ThreadPool(self._threads, "olapdb-parquet") as pool:
