@@ -7,7 +7,7 @@ from dbt_common.exceptions import CompilationError
 
 from .change import decide_change
 from .completion import replay
-from .differences import Differences
+from .differences import Differences, compare
 from .model_run import ModelRun
 from .warehouse import Health, ModelState
 
@@ -81,19 +81,36 @@ def _alter(run: ModelRun, differences: Differences) -> None:
 
 def _modify(run: ModelRun) -> None:
     """Give the trigger the model's query. All that it made is stale from that commit on."""
-    view = run.warehouse.sql_name(run.names, run.names.view)
-    run.warehouse.run(f"ALTER TABLE {view} MODIFY QUERY {run.definition.trigger}")
+    run.warehouse.run(modify_statement(run))
     run.steps.append("MODIFY QUERY")
+
+
+def modify_statement(run: ModelRun) -> str:
+    """Return the statement that gives the trigger the model's query."""
+    view = run.warehouse.sql_name(run.names, run.names.view)
+    return f"ALTER TABLE {view} MODIFY QUERY {run.definition.trigger}"
+
+
+def rebuild_statement(run: ModelRun, state: ModelState) -> str:
+    """Return the SYSTEM REBUILD VIEW of a run that finds `state`, for `plan`, which does not run it."""
+    view = run.warehouse.sql_name(run.names, run.names.view)
+    is_other = compare(run.warehouse, run.names, run.definition, state).stored
+    clauses = run.definition.rebuild(run.names, with_read_view=_reads(state)) if is_other else ""
+    return f"SYSTEM REBUILD VIEW {view} {clauses}".rstrip()
 
 
 def rebuild(run: ModelRun, state: ModelState, step: str) -> None:
     """Build the definition beside the live version, and swap it in when it is proven."""
-    read_view = state.read_view
-    with_read_view = read_view is not None and read_view.engine == "View"
+    with_read_view = _reads(state)
     clauses = run.definition.rebuild(run.names, with_read_view=with_read_view)
     _run_rebuild(run, step, clauses)
     if with_read_view:
         logger.info(f"{run.names}: the read view {run.relation} reads the new version now.")
+
+
+def _reads(state: ModelState) -> bool:
+    """Return whether a plain view of the model's name exists, which changes with the swap."""
+    return state.read_view is not None and state.read_view.engine == "View"
 
 
 def _rebuild_same(run: ModelRun) -> None:

@@ -41,6 +41,32 @@ def create_model(run: ModelRun, state: ModelState) -> None:
     warehouse.run(definition.create_read_view(names))
 
 
+def first_statements(run: ModelRun, state: ModelState) -> list[str]:
+    """Return the statements that create the model, for `plan`, which runs none of them."""
+    definition, names = run.definition, run.names
+    has_target, kept_rows = _kept_target(run, state)
+    at_once = not kept_rows and state.read_view is None and is_filled_at_once(run)
+    statement = definition.create_model(names, new_target=not has_target, filled=at_once)
+    return [statement] if at_once else [statement, definition.create_read_view(names)]
+
+
+def _kept_target(run: ModelRun, state: ModelState) -> tuple[bool, bool]:
+    """Return whether the target that is there is kept, and whether its rows have to be made anew."""
+    warehouse, names, target = run.warehouse, run.names, state.target
+    if _is_shared(run, state):
+        return True, bool(rows_left_by_a_trigger(warehouse, names))
+    if target is None or not target_fits(warehouse, names, run.definition, target):
+        return False, False
+    return True, warehouse.has_rows(names, state)
+
+
+def _is_shared(run: ModelRun, state: ModelState) -> bool:
+    """Return whether other models write the target, too."""
+    if run.names.shares:
+        return True
+    return state.target is not None and bool(run.warehouse.other_writers(run.names))
+
+
 def _settle_target(run: ModelRun, state: ModelState) -> tuple[bool, bool]:
     """Keep a target without a trigger, or drop it; return whether there is one, and whether its rows
     have to be made anew.
@@ -48,22 +74,19 @@ def _settle_target(run: ModelRun, state: ModelState) -> tuple[bool, bool]:
     A killed first run leaves an empty target, a trigger dropped by hand one with rows. Unless under
     --full-refresh, raises CompilationError for rows in a table of another shape, and for rows that
     no trigger made in a target that other models write too."""
-    warehouse, target = run.warehouse, state.target
-    if run.names.shares or (target is not None and warehouse.other_writers(run.names)):
+    warehouse = run.warehouse
+    if _is_shared(run, state):
         return True, _settle_shared(run)
-    name = warehouse.sql_name(run.names, run.names.target)
-    if target is not None:
-        has_rows = warehouse.has_rows(run.names, state)
-        if target_fits(warehouse, run.names, run.definition, target):
-            return True, has_rows
-        if has_rows and not run.settings.full_refresh:
+    kept, kept_rows = _kept_target(run, state)
+    if state.target is not None and not kept:
+        if not run.settings.full_refresh and warehouse.has_rows(run.names, state):
             raise CompilationError(
                 f"{run.names.database}.{run.names.target} has rows, but no trigger "
                 f"{run.names.view}, and other columns or keys than {run.names} makes. Run "
                 "dbt with --full-refresh to drop it, or rename it or the model."
             )
-        warehouse.run(f"DROP TABLE {name}")
-    return False, False
+        warehouse.run(f"DROP TABLE {warehouse.sql_name(run.names, run.names.target)}")
+    return kept, kept_rows
 
 
 def _settle_shared(run: ModelRun) -> bool:

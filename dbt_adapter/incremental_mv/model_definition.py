@@ -1,4 +1,4 @@
-"""A model's definition: the three statements that create it, and the digest that detects a change."""
+"""A model's definition: the statements that create it, and the digest that detects a change."""
 
 from __future__ import annotations
 
@@ -109,14 +109,6 @@ class ModelDefinition:
     def create_target(self, names: ModelNames) -> str:
         """Return the CREATE TABLE statement of the target."""
         return f"CREATE TABLE {_name(names, names.target)} {self.target_clauses}"
-
-    def create_view(self, names: ModelNames) -> str:
-        """Return the CREATE MATERIALIZED VIEW statement of the trigger."""
-        return (
-            f"CREATE MATERIALIZED VIEW {_name(names, names.view)} "
-            f"TO {_name(names, names.target)} AS {self.trigger} "
-            f"COMMENT {self.comment_literal}"
-        )
 
     def create_model(self, names: ModelNames, *, new_target: bool, filled: bool) -> str:
         """Return the CREATE MATERIALIZED VIEW statement of the trigger, and of the target with it if that is

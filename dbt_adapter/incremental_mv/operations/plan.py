@@ -17,9 +17,13 @@ from ...relation import string_literal
 from ..change import decide_change
 from ..compile import compile_model
 from ..config import RunSettings
+from ..definition_change import modify_statement, rebuild_statement
 from ..differences import compare
+from ..first_run import first_statements
 from ..live import read_view_problem, trigger_problem
 from ..model_definition import ModelDefinition
+from ..model_run import ModelRun
+from ..model_sql import is_limited
 from ..shared_target import refuse_other_target, rows_left_by_a_trigger
 from ..warehouse import Warehouse
 from . import actions
@@ -66,15 +70,14 @@ class Planner:
         report = Report()
         if step in ("CREATE", "REBUILD", "MODIFY QUERY"):
             chunks, rows = _source_size(warehouse, model, definition)
-            report.notes += _ddl(model, definition)
+            run = ModelRun(warehouse, model.names, settings, definition, is_limited(sql))
+            report.notes += _ddl(run, step)
         elif step == "BACKFILL":
             chunks, rows = _gap(request, model)
         else:
             chunks, rows = 0, 0
         report.rows.append(_row(model, step, chunks, rows, because))
         report.notes += _left_over(warehouse, model)
-        if step == "FAIL":
-            report.notes += _ddl(model, definition)
         return report
 
     def rollback(self, request: Request, model: Model) -> Report:
@@ -212,13 +215,17 @@ def _source_size(
     return int(rows[0]["chunks"]), int(rows[0]["total"])
 
 
-def _ddl(model: Model, definition: ModelDefinition) -> list[str]:
-    """Return the statements of the model's target, trigger and read view."""
-    names = model.names
-    trigger = definition.create_view(names).partition(" COMMENT ")[0]
-    target = () if names.shares else (definition.create_target(names),)
-    statements = (*target, trigger, definition.create_read_view(names))
-    return [f"{names}:", *(f"  {statement};" for statement in statements)]
+def _ddl(run: ModelRun, step: str) -> list[str]:
+    """Return the statements that the step runs, without the comment by which runs know the model."""
+    state = run.warehouse.model_state(run.names)
+    if step == "CREATE":
+        statements = first_statements(run, state)
+    elif step == "REBUILD":
+        statements = [rebuild_statement(run, state)]
+    else:
+        statements = [modify_statement(run)]
+    comment = f" COMMENT {run.definition.comment_literal}"
+    return [f"{run.names}:", *(f"  {statement.replace(comment, '')};" for statement in statements)]
 
 
 def _left_over(warehouse: Warehouse, model: Model) -> list[str]:

@@ -69,7 +69,7 @@ class TestOperations(OperationsProject):
         assert warehouse.commits() == before
         assert re.search(rf"{schema}\.hourly +CREATE +3 +900 +not built yet", log), log
         assert re.search(rf"{schema}\.daily +CREATE .*reads {schema}\.hourly, not built yet", log)
-        assert f"CREATE TABLE `{schema}`.`hourly__target`" in log
+        self.check_planned_statements(log, schema)
         assert "not built" in operate("status")
 
         run_dbt(["run"])
@@ -127,6 +127,20 @@ class TestOperations(OperationsProject):
         assert re.search(r"named +BACKFILL +1 +300", operate("plan", "{models: named}"))
         assert re.search(r"named +backfilled +1 +300", operate("backfill"))
         warehouse.assert_equal_to_source("named")
+
+    @staticmethod
+    def check_planned_statements(log: str, schema: str) -> None:
+        """Check that the plan shows the one statement of a first run, whole and without its comment."""
+        begin = f"CREATE MATERIALIZED VIEW `{schema}`.`hourly__mv` TO `{schema}`.`hourly__target` ("
+        lines = [line for line in log.splitlines() if "`hourly__target`" in line]
+        assert len(lines) == 1 and begin in lines[0], log
+        for clause in (
+            " ENGINE = ",
+            f" READ VIEW `{schema}`.`hourly` AS (",
+            " POPULATE AS SELECT ",
+        ):
+            assert clause in lines[0]
+        assert "COMMENT" not in lines[0]
 
     @staticmethod
     def check_progress(root: Path) -> None:
