@@ -238,7 +238,8 @@ def _code(text: str) -> CodeType:
     """Return the code of a function. Its text has `f0`, `f1` and so on for the names of fields, so that classes of one
     shape share it."""
     scope: dict[str, Any] = {}
-    exec(text, scope)
+    # exec() of a text, but not of code, makes CPython forget that Ctrl-C ended the process: its status would be 1.
+    exec(compile(text, "<string>", "exec"), scope)
     (function,) = (value for name, value in scope.items() if name != "__builtins__")
     code: CodeType = function.__code__
     return code

@@ -96,7 +96,7 @@ class InsertWriter:
     owns_files: bool = True
     """Whether this call staged the files, so that nothing else can refer to them."""
     owns_blocks: bool = False
-    """Whether nothing but the engine has the memory of the blocks."""
+    """The answer whether the engine alone refers to the memory of the blocks, which then needs no copy."""
 
     @property
     def services(self) -> Services:

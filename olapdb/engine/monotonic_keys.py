@@ -17,7 +17,7 @@ from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
 from olapdb.records import dataclass
-from olapdb.types.arrow_values import array_of
+from olapdb.types.arrow_values import array_of, scalar_of
 
 
 def constant_value(
@@ -69,7 +69,7 @@ class _MonotonicColumn:
     def positions(self) -> pa.Array:
         """Return the position of each row's value in low, low + 1, …"""
         integer_type = pa.uint64() if pa.types.is_unsigned_integer(self.ticks.type) else pa.int64()
-        return pc.subtract(self.ticks.cast(integer_type), pa.scalar(self.low, integer_type))
+        return pc.subtract(self.ticks.cast(integer_type), scalar_of(self.low, integer_type))
 
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:

@@ -189,22 +189,22 @@ EXPORT int olapdb_encode_numbers(int type, const void *values, const uint8_t *va
     told.encoding = as.encoding;
     find_range(type, as.width, stored, present, &told);
     if (as.optional) to = put_levels(to, validity, bit, rows);
-    if (as.encoding == AS_DIFFERENCES) {
+    if (as.encoding == DELTA_BINARY_PACKED) {
         to = as.width == 4 ? put_differences_32(to, (const uint32_t *)(const void *)stored, present)
                            : put_differences_64(to, (const uint64_t *)(const void *)stored, present);
-    } else if (as.encoding != AS_PLAIN) {
+    } else if (as.encoding != PLAIN) {
         return NOT_WRITTEN;
     } else if (as.optional) {
         memcpy(to, stored, (size_t)(present * as.width));
         to += present * as.width;
     }
     size = to - body;
-    if (as.encoding == AS_PLAIN && !as.optional) { /* the values are the page */
+    if (as.encoding == PLAIN && !as.optional) { /* the values are the page */
         body = (uint8_t *)(uintptr_t)stored;
         size = present * as.width;
     }
-    to = put_page(out, out + room, PAGE_OF_DATA, rows, (int)as.encoding, body, size, as.codec == LZ4 ? LZ4 : RAW, compressed,
-                  table, &told);
+    to = put_page(out, out + room, DATA_PAGE, rows, (int)as.encoding, body, size,
+                  as.codec == LZ4_RAW ? LZ4_RAW : UNCOMPRESSED, compressed, table, &told);
     if (to == NULL) return NOT_WRITTEN;
     told.bytes = to - out;
     memcpy(facts, &told, sizeof told);

@@ -4,9 +4,7 @@
 #define OLAPDB_LZ4_H
 
 #include "kernels.h"
-
-/* Bytes behind a page, compressed or not, that may be read or written to: copies are made 16 or 32 bytes at a time. */
-#define SLACK 64
+#include "page_format.h"
 
 /* Add the bytes that continue a length of 15. Return the position behind them, NULL if the block ends before. */
 static inline const uint8_t *lz4_length(const uint8_t *at, const uint8_t *end, int64_t *length) {

@@ -6,12 +6,10 @@
 
 #include "checksums.h"
 #include "lz4_compress.h"
+#include "page_format.h"
 
 enum { WRITTEN, NOT_WRITTEN };
-enum { RAW, LZ4 };
-enum { PAGE_OF_DATA = 0, PAGE_OF_DICTIONARY = 2 };
-enum { AS_PLAIN = 0, AS_RUNS = 3, AS_DIFFERENCES = 5, AS_CODES = 8 };
-enum { PAGE_HEADER_BYTES = 64, AHEAD_BYTES = 64 };
+enum { PAGE_HEADER_BYTES = 64 };
 enum { BLOCK_VALUES = 128, MINIBLOCK_VALUES = 32, MINIBLOCKS = 4, REPEATS_MIN = 16 };
 
 /* What a kernel tells of the pages of a column in a row group. Of numbers `least` and `greatest` are the bits, of texts
@@ -25,10 +23,10 @@ typedef struct {
     uint8_t *at, *end;
 } Workroom;
 
-/* Take `size` bytes, behind which AHEAD_BYTES may be written to, at a multiple of 64; NULL if they are not there. */
+/* Take `size` bytes, behind which SLACK may be written to, at a multiple of 64; NULL if they are not there. */
 static inline void *take_room(Workroom *room, int64_t size) {
     uint8_t *bytes = room->at;
-    int64_t all = (size + AHEAD_BYTES + 63) & ~(int64_t)63;
+    int64_t all = (size + SLACK + 63) & ~(int64_t)63;
     if (size < 0 || all > room->end - room->at) return NULL;
     room->at += all;
     return bytes;
@@ -51,11 +49,11 @@ static inline uint8_t *put_field(uint8_t *to, int64_t value) {
 }
 
 /* Append a page to `to`, of `size` bytes, and count it in `facts`; NULL if it would end behind `end`. */
-static ALWAYS_INLINE uint8_t *put_page(uint8_t *to, const uint8_t *end, int type, int64_t values, int encoding, const uint8_t *bytes, int64_t size,
-                                       int codec, uint8_t *compressed, uint32_t *table, PageFacts *facts) {
+static ALWAYS_INLINE uint8_t *put_page(uint8_t *to, const uint8_t *end, int type, int64_t values, int encoding,
+                                       const uint8_t *bytes, int64_t size, int codec, uint8_t *compressed, uint32_t *table, PageFacts *facts) {
     uint8_t *start = to;
     int64_t stored = size;
-    if (codec == LZ4) {
+    if (codec == LZ4_RAW) {
         stored = lz4_compress(bytes, size, compressed, table);
         bytes = compressed;
     }
@@ -64,12 +62,12 @@ static ALWAYS_INLINE uint8_t *put_page(uint8_t *to, const uint8_t *end, int type
     to = put_field(to, size);
     to = put_field(to, stored);
     to = put_field(to, (int32_t)crc32_of(bytes, stored));
-    *to++ = type == PAGE_OF_DATA ? 0x1C : 0x3C;
+    *to++ = type == DATA_PAGE ? 0x1C : 0x3C;
     to = put_field(to, values);
     to = put_field(to, encoding);
-    if (type == PAGE_OF_DATA) {
-        to = put_field(to, AS_RUNS);
-        to = put_field(to, AS_RUNS);
+    if (type == DATA_PAGE) {
+        to = put_field(to, RLE);
+        to = put_field(to, RLE);
     }
     *to++ = 0;
     *to++ = 0;

@@ -11,11 +11,9 @@
 
 #include "checksums.h"
 #include "lz4.h"
+#include "page_format.h"
 
 enum { DONE, UNKNOWN, DAMAGED };
-enum { UNCOMPRESSED, LZ4_RAW };
-enum { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };
-enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, DELTA_BINARY_PACKED = 5, RLE_DICTIONARY = 8 };
 
 /* A file that is open, or one in memory (`file` is below 0). */
 typedef struct {

@@ -125,7 +125,7 @@ static ALWAYS_INLINE int64_t find_codes(Distinct *distinct, const TextRows *text
 EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, const uint8_t *validity, int64_t bit, int64_t rows,
                                const int64_t *form, uint8_t *scratch, int64_t scratch_bytes, uint8_t *out, int64_t room,
                                int64_t *facts) {
-    int optional = form[0] != 0, codec = form[1] == LZ4 ? LZ4 : RAW;
+    int optional = form[0] != 0, codec = form[1] == LZ4_RAW ? LZ4_RAW : UNCOMPRESSED;
     int64_t most = form[2], slots = 64, bytes = offsets[rows] - offsets[0];
     int64_t body_bytes = 12 * rows + bytes + 64, coded = -1, present = 0;
     TextRows texts = {offsets, data};
@@ -160,11 +160,11 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
             compare_row(&ends, &texts, distinct.first[code]);
             at = put_text(at, &texts, distinct.first[code], end);
         }
-        to = put_page(to, out + room, PAGE_OF_DICTIONARY, distinct.count, AS_PLAIN, body, at - body, codec, compressed, table,
+        to = put_page(to, out + room, DICTIONARY_PAGE, distinct.count, PLAIN, body, at - body, codec, compressed, table,
                       &told);
         if (to == NULL) return NOT_WRITTEN;
         told.dictionary_bytes = to - out;
-        told.encoding = AS_CODES;
+        told.encoding = RLE_DICTIONARY;
         present = coded;
         at = optional ? put_levels(body, validity, bit, rows) : body;
         *at++ = (uint8_t)width;
@@ -177,9 +177,9 @@ EXPORT int olapdb_encode_texts(const int32_t *offsets, const uint8_t *data, cons
             at = put_text(at, &texts, row, end);
             present++;
         }
-        told.encoding = AS_PLAIN;
+        told.encoding = PLAIN;
     }
-    to = put_page(to, out + room, PAGE_OF_DATA, rows, (int)told.encoding, body, at - body, codec, compressed, table, &told);
+    to = put_page(to, out + room, DATA_PAGE, rows, (int)told.encoding, body, at - body, codec, compressed, table, &told);
     if (to == NULL) return NOT_WRITTEN;
     told.bytes = to - out;
     told.nulls = rows - present;

@@ -21,6 +21,7 @@ from olapdb.plan.conditions import all_of, conjuncts, scalar_call
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.plan.tree import with_inputs
 from olapdb.types import INT64, Integer, plain
+from olapdb.types.arrow_values import scalar_of
 
 Bounds = tuple[int, int]
 
@@ -79,7 +80,7 @@ def _within(key: ColumnRef, ours: Bounds, theirs: Bounds) -> Iterator[Expression
 
 def _constant(value: int) -> Constant:
     """Return a bound as a constant of 64 bits."""
-    return Constant(INT64, pa.scalar(value, pa.int64()))
+    return Constant(INT64, scalar_of(value, pa.int64()))
 
 
 def _with_conditions(

@@ -8,10 +8,10 @@ It prints "at work" before it ends, so that a test knows that it got so far.
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -168,19 +168,29 @@ def raise_error() -> None:
     raise LookupError("of the program's own")
 
 
-DEFERRED = (
-    *("statements.dml.insert", "statements.dml.optimize_truncate", "statements.admin.system_view"),
-    *("statements.ddl.alter", "maintenance.merge_planner", "maintenance.vacuum", "dml.ttl"),
-)
-"""Modules that the work needs. Were a thread to import them when the process is interrupted, its
-status would be 1: any exec() of a text, as of a dataclass, makes CPython forget the interrupt."""
+def import_modules() -> None:
+    """Do all the work once, on few rows of another warehouse, which imports the modules that it needs.
+
+    Were a thread to import them when the process is interrupted, its status would be 1: any exec() of
+    a text, as of a dataclass, makes CPython forget the interrupt."""
+    statements = (
+        *(text.replace(f"({ROWS})", "(10)") for text in PREPARED),
+        "SYSTEM START MERGES",
+        "OPTIMIZE TABLE s FINAL",
+        SELECT,
+        "SYSTEM RECONCILE VIEW v",
+        "SYSTEM REPLAY VIEW v",
+        INSERT,
+    )
+    with tempfile.TemporaryDirectory() as folder, olapdb.connect(folder) as connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 def main(folder: str, work: str, ending: str) -> None:
     """Start the work and end the process in the given way."""
+    import_modules()
     connection = olapdb.connect(folder)
-    for module in DEFERRED:
-        importlib.import_module(f"olapdb.{module}")
     if ending == "before atexit":
         atexit.register(lambda: connection.execute("SELECT count() FROM s").fetchall())
         atexit.register(connection.close)

@@ -62,6 +62,9 @@ QUERIES = (
     "INSERT INTO n (a, s) VALUES (1, 'a'), (2, 'b')",
     "ALTER TABLE n UPDATE s = 'c' WHERE a = 2",
     "ALTER TABLE n DELETE WHERE a = 1",
+    "SELECT t.s FROM t JOIN n ON t.a = n.a WHERE n.s = 'c'",
+    "CREATE TABLE q (p UInt8, a UInt32) PARTITION BY p ORDER BY a",
+    "INSERT INTO q SELECT number % 2, number FROM numbers(5000)",
     "SHOW TABLES",
     "SHOW TABLES LIKE 't%'",
 )

@@ -53,7 +53,7 @@ def parse_alter(cursor: TokenCursor) -> nodes.Statement:
     if cursor.take("DATABASE"):
         return _parse_alter_database(cursor, position)
     if cursor.take("NAMED", "COLLECTION"):
-        return named_collections.parse_named_collection(cursor, position)
+        return named_collections.parse_named_collection(cursor, position, altered=True)
     temporary = cursor.take("TEMPORARY")
     if not cursor.take_one_of("TABLE", "VIEW"):
         raise cursor.refused(

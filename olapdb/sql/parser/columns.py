@@ -132,7 +132,7 @@ def parse_column(cursor: TokenCursor, before_type: str = "") -> tuple[nodes.Colu
 
 @dataclass
 class _ColumnOptions:
-    """What stands behind the name and type of a column."""
+    """The clauses behind the name and type of a column, such as DEFAULT and CODEC."""
 
     nullable: bool = False
     default_kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""

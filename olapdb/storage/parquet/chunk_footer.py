@@ -50,7 +50,7 @@ class ChunkFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFooter:
-    """What a footer says of a column of a row group, with its page indexes (`column_index` None: there is none)."""
+    """The metadata of a column of a row group in the footer, and its page indexes (`column_index` None: there is none)."""
 
     template: Template
     column_index: bytes | None

@@ -43,9 +43,8 @@ _TEXT_BYTES_MAX = 16 << 20
 """Texts of a row group of more bytes are Arrow's, for the same reason."""
 _STATISTICS_BYTES_MAX = 4_096
 """A column of a row group with a longer least or greatest text has none, as Arrow has it."""
-_DICTIONARY_SHARE = 2
 _DICTIONARY_MAX = 1 << 15
-"""A dictionary has at most half as many texts as the row group has rows, and so many."""
+"""A dictionary has at most so many texts. A kernel makes none where most of the rows' texts differ."""
 _DIFFERENCES = 5
 _CODECS = {"lz4": (1, 7), "none": (0, 0)}
 """By the writer's option the kernels' number of the codec, and Parquet's."""
@@ -58,8 +57,8 @@ _INT32, _INT64, _FLOAT, _DOUBLE, _BYTE_ARRAY = 1, 2, 4, 5, 6
 
 @dataclass(frozen=True, slots=True)
 class ColumnForm:
-    """How a kernel encodes a column: `form` as it takes it, what multiplies values of that type, and Parquet's numbers of
-    the physical type and the codec. `width` is 0 for texts."""
+    """The encoding of a column by a kernel: Parquet's numbers of the physical type and of the codec, the bytes of a stored
+    value (0 for texts), and `form`, the kernel's argument (`NumberForm` in encoding.c, or that of texts)."""
 
     physical: int
     codec: int
