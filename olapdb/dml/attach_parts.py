@@ -171,12 +171,12 @@ def check_structure(source: Table, target: Table) -> None:
             f"Tables {names} have different structure: {differing}.",
             hint="Partitions go between tables of the same columns; INSERT … SELECT converts.",
         )
-    for what, one, other in (
+    for what, source_key, target_key in (
         ("ordering", source.sorting_key, target.sorting_key),
         ("partition key", source.partition_key, target.partition_key),
         ("primary key", source.primary_key, target.primary_key),
     ):
-        if one != other:
+        if source_key != target_key:
             raise BadArguments(
                 f"Tables {names} have different {what}.",
                 hint="Partitions go between tables of the same keys; INSERT … SELECT sorts anew.",

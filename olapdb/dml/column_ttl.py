@@ -58,17 +58,20 @@ def reset_expired_columns(
             changed[part.id].set(column.name, offsets, values)
     if not changed:
         return NOTHING_DELETED
-    removal = RowRemoval(change, snapshot, table, [one.part for one in changed.values()])
+    removal = RowRemoval(change, snapshot, table, [rewrite.part for rewrite in changed.values()])
     staged: list[AddPart] = []
     rows = 0
-    for one in changed.values():
+    for rewrite in changed.values():
         change.origin.refuse_cancelled()
-        offsets = pa.array(np.flatnonzero(one.mask))
+        offsets = pa.array(np.flatnonzero(rewrite.mask))
         removal.add_changed(
-            one.part, one.before.take(offsets), one.after.take(offsets), frozenset(one.columns)
+            rewrite.part,
+            rewrite.before.take(offsets),
+            rewrite.after.take(offsets),
+            frozenset(rewrite.columns),
         )
-        derived = layout_of(table, context).derived(one.after)
-        staged.append(staging.stage_replacement(table, one.part, one.after, derived))
+        derived = layout_of(table, context).derived(rewrite.after)
+        staged.append(staging.stage_replacement(table, rewrite.part, rewrite.after, derived))
         rows += len(offsets)
         failpoint("delete.part_rewritten")
     ids = tuple(sorted(changed))

@@ -164,7 +164,7 @@ def _may_fail(column: Column, defaults: DefaultColumns, changed: set[str]) -> bo
     row."""
     needed = defaults.needed_for([column.name], ())
     return bool(needed & changed) and any(
-        _default_may_fail(one) for one in defaults.columns if one.name in needed
+        _default_may_fail(default) for default in defaults.columns if default.name in needed
     )
 
 

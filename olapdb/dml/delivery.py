@@ -98,7 +98,7 @@ def _offset_range(stream: object, pair: object) -> OffsetRange:
         )
     if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) != 2:
         raise BadArguments(f"The offsets of stream {stream} are no pair.", hint=_OFFSETS_HINT)
-    if any(isinstance(one, bool) or not isinstance(one, int) for one in pair):
+    if any(isinstance(offset, bool) or not isinstance(offset, int) for offset in pair):
         raise BadArguments(
             f"The offsets of stream {stream} are no whole numbers.", hint=_OFFSETS_HINT
         )
@@ -155,11 +155,13 @@ class Delivery:
             return True
         if not self.offset_ranges:
             return False
-        found = self.services.catalog.source_offsets(self.table.id)
-        self.positions = {one.stream: one.position for one in found}
+        source_offsets = self.services.catalog.source_offsets(self.table.id)
+        self.positions = {
+            source_offset.stream: source_offset.position for source_offset in source_offsets
+        }
         old = [offset_range for offset_range in self.offset_ranges if self._is_stored(offset_range)]
         if old and len(old) < len(self.offset_ranges):
-            known = ", ".join(one.stream for one in old)
+            known = ", ".join(stored.stream for stored in old)
             new = ", ".join(
                 offset_range.stream
                 for offset_range in self.offset_ranges

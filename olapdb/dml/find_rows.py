@@ -186,7 +186,7 @@ def _part_groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Group the parts, in order, up to ROWS_AT_ONCE rows a group."""
     group: list[Part] = []
     for part in parts:
-        if group and sum(one.rows for one in group) + part.rows > ROWS_AT_ONCE:
+        if group and sum(waiting.rows for waiting in group) + part.rows > ROWS_AT_ONCE:
             yield group
             group = []
         group.append(part)

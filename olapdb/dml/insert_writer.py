@@ -226,7 +226,7 @@ class InsertWriter:
         """Fire the cascade of the current views on the same source parts. Return the new
         staging, and the blocks where they are in memory. Restage a block where a concurrent
         commit inserted some of its keys. Raises TableAltered."""
-        table, before = (insert_table(one, staged.table_id) for one in (snapshot, fired_snapshot))
+        table, before = (insert_table(seen, staged.table_id) for seen in (snapshot, fired_snapshot))
         source_parts = staged.parts_of(staged.table_id)
         versions = {p.part.schema_version for p in source_parts}
         same_rows = (
@@ -326,8 +326,8 @@ class InsertWriter:
         of it."""
         trial = Admission.of(self.services, table)
         assert trial is not None
-        for one in staged.parts_of(table.id):
-            trial.admit(read_staged(self.services.store, table, one, trial.rule.columns))
+        for part_added in staged.parts_of(table.id):
+            trial.admit(read_staged(self.services.store, table, part_added, trial.rule.columns))
         if trial.dropped:
             return self.fire_again(staged, None, snapshot, snapshot)[0]
         admission.take_over(trial)

@@ -117,5 +117,5 @@ def _key_columns(table: Table) -> frozenset[str]:
     """Return the key and engine columns: they place a row and decide which row survives a merge."""
     layout = TableLayout(table)
     engine = table.engine
-    roles = [one for one in (engine.version, engine.sign, engine.is_deleted) if one is not None]
+    roles = [role for role in (engine.version, engine.sign, engine.is_deleted) if role is not None]
     return frozenset((*layout.sorting_columns, *layout.partition_columns, *roles))

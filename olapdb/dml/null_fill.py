@@ -61,7 +61,7 @@ def formerly_nullable(table: Table, part: Part) -> tuple[str, ...]:
         column.name
         for column in table.stored_columns
         if not is_nullable(column.type)
-        and any(is_nullable(parse_type(one)) for one in known.types_in(part, column))
+        and any(is_nullable(parse_type(name)) for name in known.types_in(part, column))
     )
 
 

@@ -64,6 +64,6 @@ class NamedParts:
             if part.partition_id in by_partition:
                 by_partition[part.partition_id].append(part.id)
         return [
-            PartsOfPartitionAre(table.id, one, tuple(sorted(own)))
-            for one, own in by_partition.items()
+            PartsOfPartitionAre(table.id, partition_id, tuple(sorted(part_ids)))
+            for partition_id, part_ids in by_partition.items()
         ]

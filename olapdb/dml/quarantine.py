@@ -46,7 +46,9 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
         Raises NoSuchDataPart."""
         table = stored_table(snapshot, table_id, change.cause)
         matching = [
-            one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)
+            live_part
+            for live_part in snapshot.parts(table.id)
+            if live_part.rows and part in (live_part.name, live_part.id)
         ]
         if not matching:
             raise NoSuchDataPart(

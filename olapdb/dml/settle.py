@@ -40,7 +40,7 @@ def settle_cascade(
     `fire` returns the same source parts with the output of a cascade that joins the given parts,
     and deletes all staged files where it fails. `discard` deletes the files of an earlier firing.
     """
-    tables = frozenset(one.table_id for one in staged.joined)
+    tables = frozenset(firing.table_id for firing in staged.joined)
     for _ in range(ROUNDS_MAX):
         joined = added_parts(staged.changes, tables)
         again = fire(joined, staged)
@@ -53,8 +53,10 @@ def settle_cascade(
             raise
         kept = set(again.paths)
         discard([path for path in staged.paths if path not in kept])
-        others = (one for one in again.joined if one.table_id in differing)
-        staged = replace(again, joined=tuple(replace(other, parts=OTHER_PARTS) for other in others))
+        unsettled = (firing for firing in again.joined if firing.table_id in differing)
+        staged = replace(
+            again, joined=tuple(replace(firing, parts=OTHER_PARTS) for firing in unsettled)
+        )
         if not differing:
             break
     return staged
@@ -77,14 +79,16 @@ def _same_rows(
     table: SchemaObject | None, before: Sequence[AddPart], after: Sequence[AddPart], store: Store
 ) -> bool:
     """Return whether two firings staged the same rows for the table, in any order."""
-    if [one.part.id for one in before] == [one.part.id for one in after]:
+    if [part_added.part.id for part_added in before] == [
+        part_added.part.id for part_added in after
+    ]:
         return True
     if _rows(before) != _rows(after):
         return False
     if not isinstance(table, Table):
         raise InternalError("Rows were staged for what is no table.")
     old, new = (
-        pa.concat_tables([read_staged(store, table, one) for one in some])
+        pa.concat_tables([read_staged(store, table, part_added) for part_added in some])
         for some in (before, after)
     )
     try:

@@ -39,29 +39,29 @@ def log_executions(
     if not staged.views or not Settings.of(origin.settings).boolean("log_query_views"):
         return
     now_ms = origin.services.clock_ms()
-    for one in staged.views:
-        view = snapshot.by_id(one.view_id)
-        if not isinstance(view, MaterializedView) or not (committed or one.exception):
+    for write in staged.views:
+        view = snapshot.by_id(write.view_id)
+        if not isinstance(view, MaterializedView) or not (committed or write.exception):
             continue
         target = snapshot.by_id(view.target_id)
         origin.services.view_log.add(
             ViewExecution(
                 now_ms,
-                one.elapsed_ns,
+                write.elapsed_ns,
                 origin.query_id,
                 view.id,
                 f"{view.database}.{view.name}",
                 view.query,
                 "" if target is None else f"{target.database}.{target.name}",
-                one.rows_read,
-                one.bytes_read,
-                one.rows_written,
-                one.bytes_written,
-                one.exception_code,
-                one.exception,
+                write.rows_read,
+                write.bytes_read,
+                write.rows_written,
+                write.bytes_written,
+                write.exception_code,
+                write.exception,
                 committed,
-                one.parts,
-                one.peak_bytes,
-                one.warnings,
+                write.parts,
+                write.peak_bytes,
+                write.warnings,
             )
         )

@@ -49,7 +49,7 @@ def truncate(
     def attempt(snapshot: Snapshot, staging: Staging) -> DeleteResult:
         """Truncate those of the tables that still exist in one commit; refuse if none is left."""
         truncation = _Truncation(change, snapshot)
-        existing_ids = [one for one in table_ids if snapshot.by_id(one) is not None]
+        existing_ids = [table_id for table_id in table_ids if snapshot.by_id(table_id) is not None]
         truncation.require_truncatable(existing_ids or table_ids)
         for table_id in existing_ids:
             truncation.add_table(table_id)

@@ -82,7 +82,7 @@ def partition_pieces(
         )
     if combines:
         split = [(i, v, combine(table, r, layout, unique=unique)) for i, v, r in split]
-    return [one for one in split if one[2].num_rows]
+    return [(index, value, rows) for index, value, rows in split if rows.num_rows]
 
 
 def inline_bytes_limit(table: Table, rows: pa.Table, snapshot: Snapshot, settings: Settings) -> int:

@@ -340,7 +340,11 @@ class BlockStager(BlockWriter):
         )
         if self._limits == NO_LIMITS:
             return write
-        before = [one for one in (*self.earlier_writes, *self._views) if one.view_id == view.id]
+        before = [
+            earlier
+            for earlier in (*self.earlier_writes, *self._views)
+            if earlier.view_id == view.id
+        ]
         (total,) = join_views((*before, write))
         cost = Cost(
             total.elapsed_ns, view_rows.num_rows / max(1, read_rows), total.parts, peak_bytes

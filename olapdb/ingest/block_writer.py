@@ -150,4 +150,4 @@ class BlockWriter:
 
 def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
     """Return the contributions without their blocks."""
-    return tuple(replace(one, blocks=()) for one in contributions)
+    return tuple(replace(contribution, blocks=()) for contribution in contributions)

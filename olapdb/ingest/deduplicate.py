@@ -110,8 +110,10 @@ class KeyIndexes:
             return found
         snapshot = catalog.snapshot()
         with self._lock:
-            for other in [one for one in self._by_table if snapshot.by_id(one) is None]:
-                del self._by_table[other]
+            for gone_id in [
+                known_id for known_id in self._by_table if snapshot.by_id(known_id) is None
+            ]:
+                del self._by_table[gone_id]
             return self._by_table.setdefault(table_id, KeyIndex(table_id))
 
 

@@ -118,7 +118,7 @@ def renamed_key(
 ) -> tuple[tuple[str, SettingValue], ...]:
     """Return a table's settings after RENAME COLUMN `old` TO `new`; accepted keys stay valid."""
     return tuple(
-        (name, ", ".join(new if one == old else one for one in _names(str(value))))
+        (name, ", ".join(new if column == old else column for column in _names(str(value))))
         if name == "deduplicate_by"
         else (name, value)
         for name, value in settings
@@ -127,7 +127,7 @@ def renamed_key(
 
 def _names(text: str) -> list[str]:
     """Return the column names of a comma-separated list. Raise DuplicateColumn if one is twice."""
-    names = [one.strip().strip("`") for one in text.split(",")]
+    names = [column.strip().strip("`") for column in text.split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise errors.DuplicateColumn(f"deduplicate_by names {twice} twice.")

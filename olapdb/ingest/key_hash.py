@@ -27,7 +27,7 @@ def row_keys(arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
     undefined."""
     keys = np.empty((rows, 2), np.uint64)
     for start in range(0, rows, PIECE_ROWS):
-        pieces = [one.slice(start, PIECE_ROWS) for one in arrays]
+        pieces = [array.slice(start, PIECE_ROWS) for array in arrays]
         lanes = _Lanes(min(PIECE_ROWS, rows - start))
         for piece in pieces:
             _add_column(lanes, piece)

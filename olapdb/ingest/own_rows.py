@@ -46,10 +46,10 @@ class JoinedParts:
 def fewest_joined(joined: Iterable[JoinedParts]) -> tuple[JoinedParts, ...]:
     """Return for each view and table the firing that joined the fewest parts."""
     fewest: dict[tuple[str, str], JoinedParts] = {}
-    for one in joined:
-        key = (one.view_id, one.table_id)
-        if key not in fewest or one.parts < fewest[key].parts:
-            fewest[key] = one
+    for firing in joined:
+        key = (firing.view_id, firing.table_id)
+        if key not in fewest or firing.parts < fewest[key].parts:
+            fewest[key] = firing
     return tuple(fewest.values())
 
 
@@ -69,8 +69,10 @@ def unsettled_views(joined: Sequence[JoinedParts], changes: Iterable[Change]) ->
     """Return the ids of the views that joined fewer parts than the commit adds."""
     if not joined:
         return frozenset()
-    added = added_parts(changes, frozenset(one.table_id for one in joined))
-    return frozenset(one.view_id for one in joined if one.parts < len(added.get(one.table_id, ())))
+    added = added_parts(changes, frozenset(firing.table_id for firing in joined))
+    return frozenset(
+        firing.view_id for firing in joined if firing.parts < len(added.get(firing.table_id, ()))
+    )
 
 
 @dataclass
@@ -110,7 +112,7 @@ class Cascade:
             waiting = list(views)
             done: list[MaterializedView] = []
             while waiting:
-                ready = (one for one in waiting if not self._must_wait(one, waiting))
+                ready = (view for view in waiting if not self._must_wait(view, waiting))
                 chosen = next(ready, waiting[0])
                 waiting.remove(chosen)
                 done.append(chosen)
@@ -167,7 +169,11 @@ def with_block_number(part: Part, first: int) -> Part:
 
 def inline_rows_by_part(staged: Iterable[AddPart]) -> dict[str, bytes]:
     """Return the Arrow IPC bytes of the staged inline parts, by part id."""
-    return {one.part.id: one.inline_rows for one in staged if one.inline_rows is not None}
+    return {
+        part_added.part.id: part_added.inline_rows
+        for part_added in staged
+        if part_added.inline_rows is not None
+    }
 
 
 def live_and_staged_parts(
@@ -182,6 +188,9 @@ def live_and_staged_parts(
         table = snapshot.by_id(table_id)
         assert isinstance(table, Table)
         first = snapshot.next_block(table)
-        parts = [*snapshot.parts(table_id), *(with_block_number(one.part, first) for one in more)]
+        parts = [
+            *snapshot.parts(table_id),
+            *(with_block_number(part_added.part, first) for part_added in more),
+        ]
         parts_of[table_id] = sorted(parts, key=lambda p: (p.block_range, p.partition_id))
     return parts_of

@@ -29,7 +29,7 @@ def run_branches(
     deletes what the other branches staged."""
     threads = Settings.of(settings).threads
     with ThreadPool(min(threads, len(branches)), "olapdb-view") as pool:
-        futures: list[Future[None]] = [pool.submit(fire, one) for one in branches]
+        futures: list[Future[None]] = [pool.submit(fire, branch) for branch in branches]
     for branch, future in zip(branches, futures, strict=True):
         absorb(branch)
         future.result()

@@ -88,23 +88,23 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
         return staged[0]
     counts: dict[str, int] = {}
     changes: list[Change] = []
-    for one in staged:
+    for insert in staged:
         shifts = dict(counts)
-        for change in one.changes:
+        for change in insert.changes:
             if isinstance(change, AddBlock):
                 table_id = change.block.table_id
                 counts[table_id] = counts.get(table_id, 0) + 1
             changes.append(with_shifted_blocks(change, shifts))
     return StagedInsert(
         table_id=staged[0].table_id,
-        snapshot=min(one.snapshot for one in staged),
-        rows=sum(one.rows for one in staged),
-        block_count=sum(one.block_count for one in staged),
-        requirements=_unique(r for one in staged for r in one.requirements),
+        snapshot=min(insert.snapshot for insert in staged),
+        rows=sum(insert.rows for insert in staged),
+        block_count=sum(insert.block_count for insert in staged),
+        requirements=_unique(r for insert in staged for r in insert.requirements),
         changes=tuple(changes),
-        dimensions=_unique(d for one in staged for d in one.dimensions),
-        views=join_views(w for one in staged for w in one.views),
-        joined=fewest_joined(j for one in staged for j in one.joined),
+        dimensions=_unique(d for insert in staged for d in insert.dimensions),
+        views=join_views(w for insert in staged for w in insert.views),
+        joined=fewest_joined(j for insert in staged for j in insert.joined),
     )
 
 
@@ -146,24 +146,24 @@ def _shift_contribution(contribution: Contribution, shifts: Mapping[str, int]) -
 def join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
     """Sum the work of each view; the first error counts, and the highest peak of memory."""
     joined: dict[str, ViewWrite] = {}
-    for one in writes:
-        have = joined.get(one.view_id)
-        joined[one.view_id] = (
-            one
-            if have is None
+    for write in writes:
+        earlier = joined.get(write.view_id)
+        joined[write.view_id] = (
+            write
+            if earlier is None
             else ViewWrite(
-                one.view_id,
-                have.rows_read + one.rows_read,
-                have.rows_written + one.rows_written,
-                have.elapsed_ns + one.elapsed_ns,
-                have.blocks + one.blocks,
-                have.bytes_read + one.bytes_read,
-                have.bytes_written + one.bytes_written,
-                have.exception or one.exception,
-                have.exception_code or one.exception_code,
-                have.parts + one.parts,
-                max(have.peak_bytes, one.peak_bytes),
-                _unique((*have.warnings, *one.warnings)),
+                write.view_id,
+                earlier.rows_read + write.rows_read,
+                earlier.rows_written + write.rows_written,
+                earlier.elapsed_ns + write.elapsed_ns,
+                earlier.blocks + write.blocks,
+                earlier.bytes_read + write.bytes_read,
+                earlier.bytes_written + write.bytes_written,
+                earlier.exception or write.exception,
+                earlier.exception_code or write.exception_code,
+                earlier.parts + write.parts,
+                max(earlier.peak_bytes, write.peak_bytes),
+                _unique((*earlier.warnings, *write.warnings)),
             )
         )
     return tuple(joined.values())

@@ -178,7 +178,10 @@ def error_in_view(view: MaterializedView, error: Error) -> Error:
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
     """Return the versions of the objects on which the bound view depends."""
-    items = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
+    items = (
+        snapshot.by_id(object_id)
+        for object_id in (*view.references, view.source_id, view.target_id)
+    )
     return tuple((item.id, item.version) for item in items if item is not None)
 
 

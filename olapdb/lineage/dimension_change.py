@@ -197,7 +197,9 @@ class _Lookup:
             needed.append(SchemaIs(table.id, table.version))
             if table_id == self.view.source_id:
                 needed.append(SeenUpTo(self.view.id, self.snapshot.next_block(table) - 1))
-        needed += [one for one, _ in dimension_requirements(self.view, self.snapshot)]
+        needed += [
+            requirement for requirement, _ in dimension_requirements(self.view, self.snapshot)
+        ]
         return needed
 
     def _context(self) -> TriggerContext:

@@ -87,7 +87,7 @@ class TableChange:
             table,
             tuple(part for part in live if part.id not in removed_ids),
             removed,
-            tuple(with_block_number(one.part, first) for one in staged),
+            tuple(with_block_number(part_added.part, first) for part_added in staged),
             inline_rows_by_part(staged),
         )
 

@@ -103,21 +103,23 @@ def _sites(
     yield from _sites_in_expressions(node, changed, path)
     match node:
         case nodes.Join(left=left, right=right):
-            if not _is_plain(node) or any(_reads(one, changed) for one in subqueries_of(node)):
+            if not _is_plain(node) or any(
+                _reads(subquery, changed) for subquery in subqueries_of(node)
+            ):
                 yield None
             elif _reads(right, changed):
                 is_known = _is_row_wise(left) and bool(right.schema)
                 is_known = is_known and not _reads(right, frozenset({source_id}))
                 yield JoinSite(path, right, join=node) if is_known else None
-            below: tuple[nodes.Node, ...] = (left,)
+            children: tuple[nodes.Node, ...] = (left,)
         case nodes.Aggregate(child=child):
             if grouped:
                 yield None
-            grouped, below = True, (child,)
+            grouped, children = True, (child,)
         case nodes.Filter(child=child):
             if not _is_row_wise(child):
                 yield None
-            below = (child,)
+            children = (child,)
         case (
             nodes.Project()
             | nodes.ArrayJoin()
@@ -125,14 +127,14 @@ def _sites(
             | nodes.Distinct(keys=())
             | nodes.Union()
         ):
-            below = node.children()
+            children = node.children()
         case nodes.Scan():
-            below = ()
+            children = ()
         case _:
             yield None
             return
-    for at, one in enumerate(below):
-        yield from _sites(one, source_id, changed, (*path, at), grouped=grouped)
+    for at, child in enumerate(children):
+        yield from _sites(child, source_id, changed, (*path, at), grouped=grouped)
 
 
 def _sites_in_expressions(
@@ -186,10 +188,10 @@ def _has_subquery_over(expression: expressions.Expression, changed: frozenset[st
     """Return whether a subquery in the expression reads one of the `changed` tables."""
     return any(
         isinstance(
-            one, expressions.ScalarSubquery | expressions.InSubquery | expressions.DictionaryCall
+            part, expressions.ScalarSubquery | expressions.InSubquery | expressions.DictionaryCall
         )
-        and _reads(one.plan, changed)
-        for one in expressions.walk(expression)
+        and _reads(part.plan, changed)
+        for part in expressions.walk(expression)
     )
 
 

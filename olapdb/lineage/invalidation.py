@@ -153,7 +153,7 @@ def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
     texts = [column_texts(head.column(c.name), c.type) for c in columns]
     if len(texts) == 1:
         return texts[0]
-    return [f"({', '.join(one)})" for one in zip(*texts, strict=True)]
+    return [f"({', '.join(row)})" for row in zip(*texts, strict=True)]
 
 
 def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
@@ -214,9 +214,9 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
     if target.engine.drops_keys and SharedBlocks(snapshot.parts(view.source_id)).holds(part):
         return None
     by_slice: dict[str, list[Part]] = {}
-    for one in snapshot.parts(target.id):
-        if wrote_rows(one):
-            by_slice.setdefault(one.partition_id, []).append(one)
+    for target_part in snapshot.parts(target.id):
+        if wrote_rows(target_part):
+            by_slice.setdefault(target_part.partition_id, []).append(target_part)
     slices = {
         partition
         for partition, parts in by_slice.items()
@@ -229,7 +229,9 @@ def slices_naming(view: MaterializedView, part: Part, snapshot: Snapshot) -> fro
     moved = partitions_moved_above(view, snapshot, names)
     if PLACEHOLDER_PARTITION in slices or part.partition_id in moved:
         return None
-    return frozenset(slices.union(one for one in stale if one is not None))
+    return frozenset(
+        slices.union(stale_slices for stale_slices in stale if stale_slices is not None)
+    )
 
 
 def partitions_moved_above(

@@ -239,7 +239,9 @@ class WatchedSlices(StaleSlices):
         super().add_partitions(partitions, rows)
         if partitions is None and self.frozen:
             self.stale_frozen.add(None)
-        self.stale_frozen.update(one for one in partitions or () if self.frozen.holds(one))
+        self.stale_frozen.update(
+            partition for partition in partitions or () if self.frozen.holds(partition)
+        )
 
 
 SELF_RECORDED_CAUSES: frozenset[Cause] = frozenset(
@@ -262,15 +264,15 @@ def frozen_keys_stale(
 ) -> list[Change]:
     """Return changes that mark the frozen keys of these slices (None: of all) as stale."""
     changes: list[Change] = []
-    for one in snapshot.retained(view.id):
+    for record in snapshot.retained(view.id):
         slices = tuple(
             replace(s, rows=0, verdict="stale")
-            for s in one.slices
+            for s in record.slices
             if s.verdict in ("proven", "covered")
             and (None in partitions or s.partition is None or s.partition in partitions)
         )
         if slices:
-            changes.append(Retain(replace(one, rows=0, bytes=0, parts=0, slices=slices)))
+            changes.append(Retain(replace(record, rows=0, bytes=0, parts=0, slices=slices)))
     return changes
 
 

@@ -128,9 +128,9 @@ class RowRemoval:
         """
         # A concurrent retention could freeze keys that this change invalidates; or the keys that we
         # freeze could already be deleted from the target.
-        for one in (self._table.id, seen.view.target_id):
-            version = self._snapshot.data_version(one, PLACEHOLDER_PARTITION)
-            self._draft.require(DataVersionIs(one, PLACEHOLDER_PARTITION, version))
+        for table_id in (self._table.id, seen.view.target_id):
+            version = self._snapshot.data_version(table_id, PLACEHOLDER_PARTITION)
+            self._draft.require(DataVersionIs(table_id, PLACEHOLDER_PARTITION, version))
         return _ViewRemoval(seen.view, frozenset(part.id for part in seen.parts))
 
     @property

@@ -270,9 +270,9 @@ class TargetRows:
         A backfill would bring them back, though no part names their blocks any more. Slices in
         `emptied` are left out if the statement discards retained rows.
         """
-        kept = (one for one in self.snapshot.retained(view.id) if one.side == "target")
-        found = frozenset(s.partition for one in kept for s in one.slices)
-        return found.difference(emptied) if self.discard_retained else found
+        records = (record for record in self.snapshot.retained(view.id) if record.side == "target")
+        partitions = frozenset(s.partition for record in records for s in record.slices)
+        return partitions.difference(emptied) if self.discard_retained else partitions
 
     # --- names
 

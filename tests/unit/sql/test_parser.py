@@ -96,7 +96,6 @@ def test_what_is_refused_names_the_statement_to_use(text: str, hint: str) -> Non
         ("CREATE TABLE t (a)\nENGINE = Memory ENGINE = Log", 2, 17, "twice"),
         ("SELECT x::", 1, 11, "a data type"),
         ("SELEC 1", 1, 1, "Expected a statement, found SELEC"),
-        ("INSERT INTO t VALUES", 1, 21, "Expected rows"),
         ("SYSTEM REPLAY VIEW v STALE PARTITION 1", 1, 28, "one of"),
         ("SYSTEM ADOPT VIEW v PARTITION 1", 1, 21, "SETTINGS or the end"),
     ],
@@ -109,6 +108,12 @@ def test_syntax_errors_say_where_and_what(text: str, line: int, column: int, wor
     assert (position.line, position.column) == (line, column), raised.value
     assert words in str(raised.value)
     assert raised.value.code == 62
+
+
+def test_values_without_rows_have_their_place() -> None:
+    with pytest.raises(errors.NoDataToInsert, match="no rows behind VALUES") as raised:
+        parse("INSERT INTO t VALUES")
+    assert raised.value.position == errors.Position(1, 21, 20)
 
 
 def test_unknown_type_has_its_place() -> None:

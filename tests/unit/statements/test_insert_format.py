@@ -101,7 +101,7 @@ def test_errors_name_column_row_and_value(connection: olapdb.Connection) -> None
         connection.execute(
             'INSERT INTO t SETTINGS input_format_skip_unknown_fields = 0 FORMAT JSONEachRow {"z":1}'
         )
-    with pytest.raises(errors.BadArguments, match="no data"):
+    with pytest.raises(errors.NoDataToInsert, match="no data"):
         connection.execute("INSERT INTO t FORMAT CSV")
     with pytest.raises(errors.FormatNotForInput):
         connection.execute("INSERT INTO t FORMAT Pretty 1")
