@@ -130,8 +130,8 @@ def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
         columns = [kept_values(column, keep, rows) for column in batch.columns]
     others = [at for at, column in enumerate(columns) if column is None]
     if others:
-        found = _filtered(batch.select(others), keep, rows)
-        for at, column in zip(others, found.columns, strict=True):
+        filtered = _filtered(batch.select(others), keep, rows)
+        for at, column in zip(others, filtered.columns, strict=True):
             columns[at] = column
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 

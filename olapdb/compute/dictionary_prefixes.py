@@ -40,7 +40,7 @@ class Prefixes:
     def find(self, addresses: pa.Array) -> np.ndarray:
         """Return the row of the longest network that holds each address of 16 bytes, -1 where none
         does and for NULL; int64."""
-        found = np.full(len(addresses), -1, np.int64)
+        positions = np.full(len(addresses), -1, np.int64)
         open_rows = np.flatnonzero(to_numpy(addresses.is_valid()))
         wanted = _bytes(addresses.drop_null())
         for length, keys, rows in self._by_length:
@@ -49,9 +49,9 @@ class Prefixes:
             cut = _cut(wanted, length)
             at = np.minimum(np.searchsorted(keys, cut), len(keys) - 1)
             hits = keys[at] == cut
-            found[open_rows[hits]] = rows[at[hits]]
+            positions[open_rows[hits]] = rows[at[hits]]
             open_rows, wanted = open_rows[~hits], wanted[~hits]
-        return found
+        return positions
 
 
 def _bytes(addresses: pa.Array) -> np.ndarray:

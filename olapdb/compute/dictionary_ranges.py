@@ -48,10 +48,10 @@ class Ranges:
 
     def find(self, codes: np.ndarray, values: pa.Array) -> np.ndarray:
         """Return the row of the range that holds each value, -1 where none does; int64."""
-        found = np.full(len(codes), -1, np.int64)
+        positions = np.full(len(codes), -1, np.int64)
         known = np.flatnonzero((codes >= 0) & ~to_numpy(values.is_null()))
         if not len(known):
-            return found
+            return positions
         codes = codes[known]
         wanted = _numbers(values.take(from_numpy(known)))
         begun = codes * (len(self._firsts) + 1) + np.searchsorted(self._firsts, wanted, "right")
@@ -60,8 +60,8 @@ class Ranges:
         search = self._last_match if self._latest else self._first_match
         at = search(codes, end, needed)
         hits = at >= 0
-        found[known[hits]] = self._order[at[hits]]
-        return found
+        positions[known[hits]] = self._order[at[hits]]
+        return positions
 
     def _first_match(self, codes: np.ndarray, end: np.ndarray, needed: np.ndarray) -> np.ndarray:
         """Return the first row of each key, up to `end`, whose last value has rank `needed` or
@@ -73,7 +73,7 @@ class Ranges:
         """Return the last row of each key, up to `end`, whose last value has rank `needed` or more;
         -1 without one."""
         lowest = codes * (len(self._lasts) + 1) + needed
-        found = np.full(len(codes), -1, np.int64)
+        positions = np.full(len(codes), -1, np.int64)
         open_rows = np.arange(len(codes))
         at = end
         while len(open_rows):
@@ -81,9 +81,9 @@ class Ranges:
             can_match &= self._reached[np.maximum(at, 0)] >= lowest[open_rows]
             open_rows, at = open_rows[can_match], at[can_match]
             matches = self._last_ranks[at] >= needed[open_rows]
-            found[open_rows[matches]] = at[matches]
+            positions[open_rows[matches]] = at[matches]
             open_rows, at = open_rows[~matches], at[~matches] - 1
-        return found
+        return positions
 
 
 def _numbers(values: pa.Array) -> np.ndarray:

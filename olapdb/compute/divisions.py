@@ -122,8 +122,8 @@ def _joined_by_division(
 def factorised(keys: Sequence[pa.Array], ends: np.ndarray | None) -> Factorised:
     """Group rows that `joined` returned, by codes where keys are dictionaries."""
     codes = [_indices(key) for key in keys]
-    found = None if ends is None else grouping.number_divided(codes, _apart(ends))
-    return factorise(codes, len(codes[0]), threads=1) if found is None else Factorised(*found)
+    numbered = None if ends is None else grouping.number_divided(codes, _apart(ends))
+    return factorise(codes, len(codes[0]), threads=1) if numbered is None else Factorised(*numbered)
 
 
 def _apart(ends: np.ndarray) -> np.ndarray:
@@ -138,24 +138,24 @@ def ranges(starts: Sequence[np.ndarray], threads: int) -> list[tuple[int, int]]:
     ends = np.sum(starts, axis=0)
     share = max(tuning.TABLE_ROWS, -(-int(ends[-1]) // threads))
     wanted = min(tuning.DIVISION_ROWS, share)
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     first = 0
     for last in range(1, DIVISIONS + 1):
         rows = ends[last] - ends[first]
         is_last = ends[last] == ends[-1]
         # The middle of the division decides, so that ranges are about as long on average.
         if rows and (is_last or rows + (ends[last + 1] - ends[last]) // 2 >= wanted):
-            found.append((first, last))
+            ranges.append((first, last))
             first = last
         if is_last:
             break
-    return found
+    return ranges
 
 
 def _slice(column: pa.Array, start: int, rows: int) -> pa.Array:
     """Return a slice of a column, of nested types as an array of its own: their offsets begin at 0."""
-    found = column.slice(start, rows)
-    return pa.concat_arrays([found]) if pa.types.is_nested(column.type) else found
+    rows_of_slice = column.slice(start, rows)
+    return pa.concat_arrays([rows_of_slice]) if pa.types.is_nested(column.type) else rows_of_slice
 
 
 def _indices(column: pa.Array) -> pa.Array:

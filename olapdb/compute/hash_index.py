@@ -205,8 +205,11 @@ class HashIndex:
         is_exact = self.is_exact and not (with_null and leaves[0].null_count)
         if library() is not None:
             groups = compiled_hashes.find(hashes, self.hashes, self.buckets)
-            found = np.zeros(0, np.int64) if is_exact else np.flatnonzero(groups >= 0)
-            if not len(found) or self._equal(groups[found], leaves, found).all():
+            matching_rows = np.zeros(0, np.int64) if is_exact else np.flatnonzero(groups >= 0)
+            if (
+                not len(matching_rows)
+                or self._equal(groups[matching_rows], leaves, matching_rows).all()
+            ):
                 return groups
         bits = (len(self.buckets) - 1).bit_length() - 1
         bucket = (hashes >> np.uint64(64 - bits)).astype(np.int64)

@@ -170,9 +170,9 @@ class Lookup:
         """Return whether the set has each row. A NULL is in no set."""
         members = self._members
         tables = [
-            (one, column)
-            for one, column in zip(members, columns, strict=True)
-            if one is not None and column.type == one.numbers.values.type
+            (member, column)
+            for member, column in zip(members, columns, strict=True)
+            if member is not None and column.type == member.numbers.values.type
         ]
         if not tables:
             return from_numpy(self.find(columns, rows) >= 0)
@@ -181,14 +181,14 @@ class Lookup:
         if len(columns) == 1:
             return may_be
         candidates = true_positions(may_be)
-        for one, column in others:
-            kept = one.find(column.take(from_numpy(candidates)))
+        for member, column in others:
+            kept = member.find(column.take(from_numpy(candidates)))
             candidates = candidates[true_positions(kept)]
-        found = np.zeros(rows, bool)
+        is_contained = np.zeros(rows, bool)
         if len(candidates):
             taken = [column.take(from_numpy(candidates)) for column in columns]
-            found[candidates] = self.find(taken, len(candidates)) >= 0
-        return from_numpy(found)
+            is_contained[candidates] = self.find(taken, len(candidates)) >= 0
+        return from_numpy(is_contained)
 
     @property
     def members(self) -> Sequence[Members | None]:
@@ -217,12 +217,12 @@ class Lookup:
         """Return how many values each column has; `count`, which none exceeds, where counting would take long."""
         if len(self._columns) == 1:
             return [self.count]
-        return [self.count if one is None else one.count for one in self._members]
+        return [self.count if member is None else member.count for member in self._members]
 
     @property
     def is_quick(self) -> bool:
         """Return whether a bit for each integer rules out most rows that the set lacks."""
-        return any(one is not None for one in self._members)
+        return any(member is not None for member in self._members)
 
     def _numbered(self, columns: Sequence[pa.Array], rows: int) -> Codes | None:
         """Return a table of codes for a column of integers or days in a narrow span; None for others, and

@@ -123,8 +123,10 @@ class Members:
             words = compiled.find_members(_described(column), numbers.low, numbers.span, self.bits)
             return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(words)])
         at = numbers._offsets(column)
-        found = (self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & 1 == 1
-        return from_numpy(_without_null(found, column, absent=False))
+        is_contained = (
+            self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)
+        ) & 1 == 1
+        return from_numpy(_without_null(is_contained, column, absent=False))
 
     def keep(self, column: pa.Array, kept: np.ndarray) -> None:
         """Keep in `kept`, a bit for each row in words of 64 bits, the rows whose value the set has. Needs the library."""

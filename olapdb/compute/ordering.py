@@ -70,11 +70,11 @@ def rows_within(column: OrderColumn, bound: pa.Scalar) -> np.ndarray:
     The bound is a value other than NULL and NaN, of a type that is not nested."""
     values = column.values
     if library() is not None:
-        found = positions_within(
+        positions = positions_within(
             values, single(bound), descending=column.descending, nulls_first=column.nulls_first
         )
-        if found is not None:
-            return found
+        if positions is not None:
+            return positions
     keep = (pc.greater_equal if column.descending else pc.less_equal)(values, bound)
     if column.nulls_first:
         keep = pc.fill_null(keep, TRUE)

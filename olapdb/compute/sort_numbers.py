@@ -36,10 +36,10 @@ def sort_numbers(values: pa.Array) -> pa.Array:
 def _ordered_bits(values: pa.Array) -> pa.Array:
     """Return the bits of floats as integers in their order; the floats where one is NaN, whose place
     depends on that of NULL."""
-    found = values_of(values)
-    if found is None:
+    known = values_of(values)
+    if known is None:
         return values
-    numbers = found.numbers.astype(np.float64) + 0.0  # -0.0 equals 0.0
+    numbers = known.numbers.astype(np.float64) + 0.0  # -0.0 equals 0.0
     null = to_numpy(values.is_null()) if values.null_count else None
     if null is not None:
         numbers[null] = 0.0

@@ -76,12 +76,14 @@ def intersected(ranges: Iterable[ValueRange]) -> list[ValueRange]:
     """Return one range for each column, then what lies outside of ranges."""
     by_column: dict[str, ValueRange] = {}
     outside = []
-    for one in ranges:
-        known = by_column.get(one.column)
-        if one.outside:
-            outside.append(one)
+    for value_range in ranges:
+        known = by_column.get(value_range.column)
+        if value_range.outside:
+            outside.append(value_range)
         else:
-            by_column[one.column] = one if known is None else known.within(one)
+            by_column[value_range.column] = (
+                value_range if known is None else known.within(value_range)
+            )
     return [*by_column.values(), *outside]
 
 

@@ -137,15 +137,15 @@ def known_version(text: str) -> None:
 def earlier_defaults(version: str) -> Mapping[str, str]:
     """Return the settings whose default was another one in a version, with that default."""
     wanted = _numbers(version)
-    found: dict[str, str] = {}
+    defaults: dict[str, str] = {}
     for block in re.split(r"^(?=\S)", _CHANGES.strip(), flags=re.MULTILINE):
         changed_in, _, pairs = block.partition(":")
         if not pairs or _numbers(changed_in) <= wanted:
             continue
         for pair in pairs.split():
             name, _, default = pair.partition("=")
-            found[name] = default
-    return found
+            defaults[name] = default
+    return defaults
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -146,11 +146,11 @@ class Settings(Mapping[str, SettingValue]):
 @lru_cache(maxsize=64)
 def _earlier_values(version: str) -> Mapping[str, SettingValue]:
     """Return the defaults of a version of ClickHouse that are others now, as far as olapdb has them."""
-    found: dict[str, SettingValue] = {}
+    values: dict[str, SettingValue] = {}
     for name, text in compatibility.earlier_defaults(version).items():
         with suppress(NotSupportedError):
-            found[name] = SESSION_SETTINGS[name].parse(text)
-    return found
+            values[name] = SESSION_SETTINGS[name].parse(text)
+    return values
 
 
 def setting_text(value: SettingValue) -> str:

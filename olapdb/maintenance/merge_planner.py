@@ -59,7 +59,7 @@ def merge_worthwhile(
         if first is None or not wanted():
             return []
         inline = first[1]
-        alike = [first[0], *(parts for parts, one in chosen if one == inline)]
+        alike = [first[0], *(parts for parts, place in chosen if place == inline)]
         return merge_batch(
             CommitOrigin(services, "MERGE", settings={"max_threads": BACKGROUND_THREADS}),
             snapshot,

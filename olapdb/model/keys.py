@@ -115,7 +115,7 @@ class KeyRun:
     def accepted_mask(self, keys: SortedKeys, oldest: int = 0) -> np.ndarray:
         """Return for each key, in the order of `keys`, whether the run has it with an ordinal of at
         least `oldest`."""
-        found = np.zeros(len(keys), bool)
+        is_accepted = np.zeros(len(keys), bool)
         at = np.searchsorted(self.high, keys.high)
         waiting = np.flatnonzero(at < len(self))
         at = at[waiting]
@@ -125,11 +125,11 @@ class KeyRun:
             same = self.high[at] == keys.high[waiting]
             waiting, at = waiting[same], at[same]
             hit = (self.low[at] == keys.low[waiting]) & (self.offsets[at] >= oldest_offset)
-            found[waiting[hit]] = True
+            is_accepted[waiting[hit]] = True
             at = at + 1
             more = ~hit & (at < len(self))
             waiting, at = waiting[more], at[more]
-        return found
+        return is_accepted
 
     def oldest_after(self, cutoff_ms: int) -> int | None:
         """Return the first ordinal accepted later than `cutoff_ms`; None without one."""

@@ -76,8 +76,8 @@ def _words_of(count: int, groups: int, rows: int) -> int | None:
 def _marked(bits: np.ndarray, groups: int, words: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the codes whose bit is set: the offsets of the groups, and the codes as int32."""
     starts = np.zeros(groups + 1, np.int64)
-    found = kernels().olapdb_marked_codes(bits, groups, words, starts, None)
-    distinct = empty(found, np.int32)
+    count = kernels().olapdb_marked_codes(bits, groups, words, starts, None)
+    distinct = empty(count, np.int32)
     kernels().olapdb_marked_codes(bits, groups, words, starts, distinct)
     return starts, distinct
 

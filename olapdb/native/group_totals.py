@@ -78,9 +78,9 @@ def group_totals(
     ):
         return None
     group_keys, firsts = groups[:, :count]
-    found = [out[group_keys] for out in outs]
-    others = iter(found[1:])
-    return firsts, [found[0] if _counts_all(total) else next(others) for total in totals]
+    totals_out = [out[group_keys] for out in outs]
+    others = iter(totals_out[1:])
+    return firsts, [totals_out[0] if _counts_all(total) else next(others) for total in totals]
 
 
 def _counts_all(total: Total) -> bool:

@@ -230,15 +230,20 @@ def number_divided(
 
 def _key_columns(columns: Sequence[pa.Array]) -> np.ndarray | None:
     """Describe columns of a fixed width to the kernels that number rows; None for other types, and without rows."""
-    found = [values_of(column) for column in columns]
-    values = [as_integers(one) for one in found if one is not None and one.rows]
-    if len(values) < len(columns):
+    vectors = [values_of(column) for column in columns]
+    known = [as_integers(vector) for vector in vectors if vector is not None and vector.rows]
+    if len(known) < len(columns):
         return None
-    assert values[0].rows < _TABLE_MAX
+    assert known[0].rows < _TABLE_MAX
     return np.array(
         [
-            (one.type, one.numbers.__array_interface__["data"][0], one.validity or 0, one.bit)
-            for one in values
+            (
+                vector.type,
+                vector.numbers.__array_interface__["data"][0],
+                vector.validity or 0,
+                vector.bit,
+            )
+            for vector in known
         ],
         np.int64,
     )

@@ -42,9 +42,9 @@ def count_cells(
 def repeated(low: int, cells: np.ndarray, values: ColumnValues) -> np.ndarray:
     """Return the integers that `count_cells` counted in `values`, sorted by group and value, in their own type."""
     groups, span = cells.shape
-    found = empty(int(cells.sum()), values.numbers.dtype)
-    kernels().olapdb_repeat_cells(values.type, cells, groups, span, low % (1 << 64), found)
-    return found
+    numbers = empty(int(cells.sum()), values.numbers.dtype)
+    kernels().olapdb_repeat_cells(values.type, cells, groups, span, low % (1 << 64), numbers)
+    return numbers
 
 
 def buckets(values: np.ndarray) -> np.ndarray:

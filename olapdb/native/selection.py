@@ -56,7 +56,7 @@ def positions_within(
 
     Returns None for types without a kernel."""
     rows = len(column)
-    found = empty(rows, np.int64)
+    positions = empty(rows, np.int64)
     if pa.types.is_string(column.type) and rows:
         _, offsets, data = column.buffers()
         text = bound.buffers()[2]
@@ -70,15 +70,15 @@ def positions_within(
             int(text_offsets[1] - text_offsets[0]),
             descending,
             nulls_first,
-            found,
+            positions,
         )
-        return found[:count]
+        return positions[:count]
     described = _fixed_width(column)
     if described is None:
         return None
     _, limit, _, _ = _fixed_width(bound) or described
-    count = kernels().olapdb_within(*described, rows, limit, descending, nulls_first, found)
-    return found[:count]
+    count = kernels().olapdb_within(*described, rows, limit, descending, nulls_first, positions)
+    return positions[:count]
 
 
 def keep_between(

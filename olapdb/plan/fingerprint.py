@@ -82,7 +82,7 @@ class _Names:
             case Aggregate():
                 return value.name, str(value.parameters), value.argument_types, value.result_type
             case tuple():
-                return tuple(self.of(one) for one in value)
+                return tuple(self.of(item) for item in value)
             case DataType():
                 return value
             case _ if is_dataclass(value) and not isinstance(value, type):

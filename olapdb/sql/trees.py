@@ -14,14 +14,14 @@ NodeT = TypeVar("NodeT", bound=sql.Node)
 
 def children(node: sql.Node) -> list[sql.Node]:
     """Return the child nodes in the order of the fields, those inside tuples too."""
-    found: list[sql.Node] = []
+    nodes_below: list[sql.Node] = []
     for name in _fields(type(node)):  # type: ignore[arg-type]  # a class hashes as an object
         value = getattr(node, name)
         if isinstance(value, sql.Node):
-            found.append(value)
+            nodes_below.append(value)
         elif isinstance(value, tuple):
-            _add_nodes(value, found)
-    return found
+            _add_nodes(value, nodes_below)
+    return nodes_below
 
 
 @cache
@@ -30,13 +30,13 @@ def _fields(kind: type[sql.Node]) -> tuple[str, ...]:
     return tuple(name for name in kind.__dataclass_fields__ if name != "position")
 
 
-def _add_nodes(values: tuple[object, ...], found: list[sql.Node]) -> None:
+def _add_nodes(values: tuple[object, ...], nodes_below: list[sql.Node]) -> None:
     """Add the nodes in a tuple, in tuples inside it too, but not the nodes below them."""
     for value in values:
         if isinstance(value, sql.Node):
-            found.append(value)
+            nodes_below.append(value)
         elif isinstance(value, tuple):
-            _add_nodes(value, found)
+            _add_nodes(value, nodes_below)
 
 
 def walk(node: sql.Node, descend: Callable[[sql.Node], bool] | None = None) -> Iterator[sql.Node]:

@@ -9,9 +9,9 @@ from olapdb.types import DataType
 
 def parameters_of(query: nodes.Node) -> dict[str, DataType]:
     """Return the types of the `{name:Type}` of a query by name, in the order of the text."""
-    found = (n for n in walk(query) if isinstance(n, nodes.Parameter))
+    mentioned = (n for n in walk(query) if isinstance(n, nodes.Parameter))
     parameters: dict[str, DataType] = {}
-    for parameter in found:
+    for parameter in mentioned:
         if parameter.name is not None and parameter.type is not None:
             parameters.setdefault(parameter.name, parameter.type)
     return parameters

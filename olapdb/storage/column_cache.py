@@ -154,8 +154,8 @@ class ColumnCache:
         values = None if entry is None else entry.joined.get(count)
         if entry is None or values is None:
             return None
-        for one in entry.run:  # they leave together
-            one.uses = min(one.uses + 1, _USES_MAX)
+        for cached in entry.run:  # they leave together
+            cached.uses = min(cached.uses + 1, _USES_MAX)
         self._count(count, 0)
         return values
 
@@ -252,10 +252,10 @@ class ColumnCache:
                 if entry is None or entry.values is None:
                     break
                 values[row_group] = entry.values
-        found = [keys[0]._replace(row_group=row_group) for row_group in sorted(values)]
-        chunks = [values[key.row_group] for key in found]
+        ordered_keys = [keys[0]._replace(row_group=row_group) for row_group in sorted(values)]
+        chunks = [values[key.row_group] for key in ordered_keys]
         is_one_type = len({chunk.type for chunk in chunks}) == 1
-        return (found, chunks) if is_one_type and may_be_joined(chunks) else None
+        return (ordered_keys, chunks) if is_one_type and may_be_joined(chunks) else None
 
     def link(self, file: FileKey, keys: Sequence[ChunkKey], parts: Sequence[pa.Array]) -> None:
         """Let the entries of `keys`, if all are there, be these parts of one array, which they leave

@@ -123,14 +123,14 @@ def _dictionaries(
     columns: StoreColumns, paths: Sequence[str], column_id: int
 ) -> dict[str, pa.Array]:
     """Return the dictionaries that files have for a column, by the path."""
-    key, found = _dictionary_key(column_id), {}
+    key, dictionaries = _dictionary_key(column_id), {}
     for path in paths:
         file = columns.file(path)
         if columns.shared.has(file, key):
             (dictionary,) = columns.shared.get(file, [key])
             if dictionary is not None and not pa.types.is_null(dictionary.type):
-                found[path] = dictionary
-    return found
+                dictionaries[path] = dictionary
+    return dictionaries
 
 
 def _joint(dictionaries: Mapping[str, pa.Array]) -> JointDictionary | None:

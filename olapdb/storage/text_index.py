@@ -42,16 +42,20 @@ def text_index(texts: pa.Array, tokenizer: Tokenizer, granule_rows: int) -> pa.R
     """Return the index of a part's texts (or arrays of texts) in the part's order; see
     `texts_type`."""
     starts = range(0, len(texts), granule_rows)
-    found = [_distinct_tokens(texts.slice(start, granule_rows), tokenizer) for start in starts]
-    granule_of = np.repeat(np.arange(len(found)), [len(tokens) for tokens in found])
-    encoded = pa.concat_arrays([*found, pa.nulls(0, pa.binary())]).dictionary_encode()
+    granule_tokens = [
+        _distinct_tokens(texts.slice(start, granule_rows), tokenizer) for start in starts
+    ]
+    granule_of = np.repeat(
+        np.arange(len(granule_tokens)), [len(tokens) for tokens in granule_tokens]
+    )
+    encoded = pa.concat_arrays([*granule_tokens, pa.nulls(0, pa.binary())]).dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     ranks = np.empty(len(order), np.int64)
     ranks[columns.numpy_values(order)] = np.arange(len(order))
     rank_of = ranks[columns.numpy_values(encoded.indices)]
     by_rank = np.argsort(rank_of, kind="stable")  # granules stay in order
     counts = np.bincount(rank_of, minlength=len(order))
-    everywhere = counts == len(found)
+    everywhere = counts == len(granule_tokens)
     kept = ~everywhere[rank_of[by_rank]]
     offsets = columns.offsets_from_counts(np.where(everywhere, 0, counts))
     granules = pa.array(granule_of[by_rank][kept].astype(np.uint32))
@@ -60,7 +64,7 @@ def text_index(texts: pa.Array, tokenizer: Tokenizer, granule_rows: int) -> pa.R
             "tokens": encoded.dictionary.take(order),
             "granules": columns.lists_from(offsets, granules, ~everywhere),
         }
-    ).replace_schema_metadata({_GRANULES: str(len(found))})
+    ).replace_schema_metadata({_GRANULES: str(len(granule_tokens))})
 
 
 def _distinct_tokens(texts: pa.Array, tokenizer: Tokenizer) -> pa.Array:

@@ -81,10 +81,12 @@ def _combinators(context: SystemContext) -> Iterator[Row]:
 
 def _formats(context: SystemContext) -> Iterator[Row]:
     """List the formats by all their names, and whether they are read and written."""
-    for one in formats():
-        reads = int(one.reader is not None or one.name == "Values")  # the parser reads VALUES
-        for name in (one.name, *one.aliases):
-            yield name, reads, int(one.writer is not None), one.description
+    for data_format in formats():
+        reads = int(
+            data_format.reader is not None or data_format.name == "Values"
+        )  # the parser reads VALUES
+        for name in (data_format.name, *data_format.aliases):
+            yield name, reads, int(data_format.writer is not None), data_format.description
 
 
 def _table_functions(context: SystemContext) -> Iterator[Row]:

@@ -65,8 +65,8 @@ class SystemContext:
             yield from self._kept(self.snapshot.objects(), name)
             return
         for database in sorted(databases):
-            found = (self.snapshot.find(database, text) for text in sorted(names))
-            yield from (item for item in found if item is not None)
+            items = (self.snapshot.find(database, text) for text in sorted(names))
+            yield from (item for item in items if item is not None)
 
     def temporary(self, name: str = "name") -> Iterator[SchemaObject]:
         """Yield the session's temporary tables that the query can keep, by name."""

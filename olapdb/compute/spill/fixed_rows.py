@@ -69,8 +69,8 @@ def divided(
         return None
     fixed: list[list[ColumnValues]] = []
     for at in range(len(schema.names)):
-        found = [values_of(batch.column(at)) for batch in batches]
-        known = [as_integers(v) for v in found if v is not None and v.validity is None]
+        column_values = [values_of(batch.column(at)) for batch in batches]
+        known = [as_integers(v) for v in column_values if v is not None and v.validity is None]
         if len(known) < len(batches):
             return None
         fixed.append(known)

@@ -53,13 +53,13 @@ def widened(batch: pa.RecordBatch, changed: tuple[Narrowed, ...]) -> pa.RecordBa
     if not changed:
         return batch
     columns = batch.columns
-    for one in changed:
-        column, dtype = columns[one.column], number_type(one.arrow)
+    for change in changed:
+        column, dtype = columns[change.column], number_type(change.arrow)
         values = values_of(column)
         assert values is not None
         assert dtype is not None
-        numbers = _numbers(values.numbers, one.low, dtype)
-        columns[one.column] = _with_nulls_of(column, numbers, one.arrow)
+        numbers = _numbers(values.numbers, change.low, dtype)
+        columns[change.column] = _with_nulls_of(column, numbers, change.arrow)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 

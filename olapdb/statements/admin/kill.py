@@ -28,14 +28,14 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
     """
     if statement.kind == "PART_MOVE_TO_SHARD":
         return Result()
-    found = _matching(statement, context)
+    query_ids = _matching(statement, context)
     if statement.kind == "MUTATION":
         return Result()
     activity = context.services.activity
     chosen = [
         running
         for running in activity.running()
-        if running.query_id in found and running.query_id != context.query_id
+        if running.query_id in query_ids and running.query_id != context.query_id
     ]
     if not chosen:
         return Result()

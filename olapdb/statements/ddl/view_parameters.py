@@ -31,5 +31,5 @@ def view_with_parameters(
 
 def named_objects(query: nodes.Query, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
     """Return (id, revision) of the tables and views that a qualified query names and that exist."""
-    found = (snapshot.find(name.database or "", name.name) for name in referenced_tables(query))
-    return tuple((item.id, item.revision) for item in found if item is not None)
+    objects = (snapshot.find(name.database or "", name.name) for name in referenced_tables(query))
+    return tuple((item.id, item.revision) for item in objects if item is not None)

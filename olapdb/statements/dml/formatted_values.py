@@ -100,8 +100,8 @@ def _streams(
     chosen = [_format_of_file(statement, path) for path in paths]
     compression = statement.infile.compression
     return (
-        (one, open_data(one.name, path, compression))
-        for one, path in zip(chosen, paths, strict=True)
+        (data_format, open_data(data_format.name, path, compression))
+        for data_format, path in zip(chosen, paths, strict=True)
     )
 
 
@@ -109,13 +109,13 @@ def _format_of_file(statement: nodes.Insert, path: str) -> Format:
     """Return the format that the statement names, else that of the ending of the file's name.
 
     Raises BadArguments."""
-    found = find_format(statement.format) if statement.format else format_of_path(path)
-    if found is None:
+    data_format = find_format(statement.format) if statement.format else format_of_path(path)
+    if data_format is None:
         raise errors.BadArguments(
             f"The format of {path} is not known by its ending.", hint="Name it: FORMAT CSV."
         )
-    reader_of(found.name)
-    return found
+    reader_of(data_format.name)
+    return data_format
 
 
 def _text_stream(statement: nodes.Insert) -> tuple[Format, BinaryIO]:

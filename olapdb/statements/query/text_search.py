@@ -202,8 +202,8 @@ def _passed(node: nodes.Node, below: _Origins, inputs: list[_Origins]) -> _Origi
         case Scan() | nodes.Filter() | nodes.Sort() | nodes.Distinct() | nodes.Shared():
             return below
         case nodes.Project(expressions=pairs) | nodes.Aggregate(keys=pairs):
-            found = {name: _substituted(expression, below) for name, expression in pairs}
-            known = {name: origin for name, origin in found.items() if origin is not None}
+            substituted = {name: _substituted(expression, below) for name, expression in pairs}
+            known = {name: origin for name, origin in substituted.items() if origin is not None}
             return known if isinstance(node, nodes.Project) else _undecided(known)
         case nodes.Join(kind="INNER" | "CROSS"):
             return below

@@ -128,8 +128,10 @@ class PageEncoder:
             groups.append(
                 row_group_template(whole, min(row_group_size, rows.num_rows - start), self._sorting)
             )
-            column_indexes += [one.column_index for one in whole if one.column_index is not None]
-            offset_indexes += [one.offset_index for one in whole]
+            column_indexes += [
+                group.column_index for group in whole if group.column_index is not None
+            ]
+            offset_indexes += [group.offset_index for group in whole]
         footer = replace(self._head, rows=rows.num_rows, row_groups=tuple(groups))
         return EncodedStretch(
             tuple(pieces), footer, tuple(column_indexes), tuple(offset_indexes), pages.memory
@@ -165,7 +167,8 @@ class PageEncoder:
             for chunks in parse_chunks(file[start : file.size - _TAIL_BYTES].to_pybytes())
         ]
         end = max(
-            (one.offset + one.stored_bytes for chunks in groups for one in chunks), default=offset
+            (chunk.offset + chunk.stored_bytes for chunks in groups for chunk in chunks),
+            default=offset,
         )
         pieces.append(file[len(_MAGIC) : end - offset + len(_MAGIC)])
         return groups
