@@ -18,7 +18,7 @@ _NO_SAVEPOINTS = (
 
 
 def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
-    """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]`, and with `DRY
+    """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL | FORCE] [CLEANUP] [DEDUPLICATE [BY …]]`, and with `DRY
     RUN PARTS 'p', …` in place of PARTITION and FINAL."""
     position = cursor.position(cursor.advance())
     cursor.expect("TABLE")
@@ -29,7 +29,7 @@ def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
         cursor.expect("PARTS")
         rehearsed = cursor.comma_separated(lambda names: names.string("the name of a part"))
     partition = storage.parse_partition(cursor) if cursor.key == "PARTITION" else None
-    final = not rehearsed and cursor.take("FINAL")
+    final = not rehearsed and bool(cursor.take_one_of("FINAL", "FORCE"))
     cleanup = cursor.take("CLEANUP")
     deduplicate = cursor.take("DEDUPLICATE")
     final = cursor.take("FINAL") or final
