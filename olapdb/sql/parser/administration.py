@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from olapdb.errors import Position
+from olapdb.errors import Position, UnknownTable
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, queries, relations, storage
 from olapdb.sql.parser.cursor import TokenCursor
@@ -104,6 +104,12 @@ def parse_kill(cursor: TokenCursor) -> nodes.Kill:
     position = cursor.position(cursor.advance())
     kind: Literal["QUERY", "MUTATION", "PART_MOVE_TO_SHARD", ""]
     kind = cursor.take_one_of("QUERY", "MUTATION", "PART_MOVE_TO_SHARD")
+    if cursor.key == "TRANSACTION":
+        raise UnknownTable(
+            "There is no table system.transactions: each statement is one atomic commit.",
+            hint="KILL QUERY ends a statement.",
+            position=position,
+        )
     if not kind:
         raise cursor.expected("QUERY or MUTATION")
     clauses.refuse_on_cluster(cursor)

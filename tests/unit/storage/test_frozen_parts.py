@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 import olapdb
 
-pytestmark = pytest.mark.feature("partitions")
+pytestmark = pytest.mark.feature("changes")
 
 _TABLE = """CREATE TABLE visits (id UInt64, month UInt8, v String) ENGINE = MergeTree
     PARTITION BY month ORDER BY id SETTINGS inline_bytes_max = {}"""
