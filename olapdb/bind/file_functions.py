@@ -311,7 +311,8 @@ class _FileRelation:
         self._being_bound.remove(name)
         environment = self._queries.scope.environment
         default = constants.cast(bound, data_type, environment)
-        return constants.call("ifNull", (value, default), environment)
+        known = constants.call("ifNull", (value, default), environment)
+        return constants.cast(known, data_type, environment)
 
     def _build(self) -> plan.Node:
         """Return a FileScan that reads the columns which the query has used."""
