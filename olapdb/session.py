@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         dictionaries,
         drop,
         functions,
+        named_collections,
         plain_views,
         refreshable_definition,
         rename,
@@ -81,6 +82,7 @@ else:
         dictionaries,
         drop,
         functions,
+        named_collections,
         plain_views,
         refreshable_definition,
         rename,
@@ -94,6 +96,7 @@ else:
         "dictionaries",
         "drop",
         "functions",
+        "named_collections",
         "plain_views",
         "refreshable_definition",
         "rename",
@@ -229,6 +232,12 @@ class Session:
                 return functions.create_function(statement, context)
             case nodes.DropFunction():
                 return functions.drop_function(statement, context)
+            case nodes.CreateNamedCollection():
+                return named_collections.create_collection(statement, context)
+            case nodes.AlterNamedCollection():
+                return named_collections.alter_collection(statement, context)
+            case nodes.DropNamedCollection():
+                return named_collections.drop_collection(statement, context)
             case nodes.Rename():
                 return rename.rename(statement, context)
             case nodes.Exchange():

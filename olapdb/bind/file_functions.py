@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
 from olapdb import errors
+from olapdb.bind import constants
 from olapdb.bind.contracts import QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.relation import Relation, RelationColumn
-from olapdb.bind.structures import parse_structure
+from olapdb.bind.structures import parse_structure, structure_defaults
 from olapdb.config import Settings
 from olapdb.formats.base import Input, Reader, Structure
 from olapdb.formats.files import codec_of, matching_files
@@ -21,7 +22,7 @@ from olapdb.formats.opened import decoding, open_data
 from olapdb.formats.registry import find_format, format_of_path, reader_of
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Constant
+from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
 from olapdb.types import (
     INT64,
@@ -36,6 +37,7 @@ from olapdb.types import (
     Nullable,
     String,
     Tuple,
+    make_nullable,
     plain,
 )
 
@@ -63,11 +65,14 @@ def bind_file_function(
     texts = text_arguments(source, binder)
     if source.name.lower() == "format":
         scan = _text_scan(queries, source, texts)
-        return _relation(queries, scan, source, ())
+        defaults = structure_defaults(texts[1]) if len(texts) == 3 else {}
+        return _FileRelation(queries, scan, source, binder, defaults).relation(())
     queries.momentary = MOMENTARY
     scan = _file_scan(queries, source, texts)
     own = {name for name, _ in scan.structure}
-    return _relation(queries, scan, source, tuple(v for v in VIRTUAL if v[0] not in own))
+    defaults = structure_defaults(texts[2]) if len(texts) > 2 else {}
+    virtual = tuple(v for v in VIRTUAL if v[0] not in own)
+    return _FileRelation(queries, scan, source, binder, defaults).relation(virtual)
 
 
 def text_arguments(source: sql.TableFunction, binder: ExpressionBinder) -> list[str]:
@@ -145,7 +150,10 @@ def _text_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
 def _with_structure(queries: QueryBinder, scan: plan.FileScan, text: str) -> plan.FileScan:
     """Return the scan with the columns of a structure, or with those of the data for 'auto'."""
     if text.strip().lower() != "auto":
-        return _scan_of(scan, tuple(parse_structure(text)))
+        columns = parse_structure(text, with_defaults=True)
+        defaults = structure_defaults(text)
+        read = ((n, _with_null(n, t) if n in defaults else t) for n, t in columns)
+        return _scan_of(scan, tuple(read))
     return _scan_of(scan, _inferred(queries, scan))
 
 
@@ -244,41 +252,90 @@ def _without_null(data_type: DataType) -> DataType:
             return data_type
 
 
-def _relation(
-    queries: QueryBinder, scan: plan.FileScan, source: sql.TableFunction, virtual: Structure
-) -> Relation:
-    """Return the relation whose scan reads the columns that the query uses."""
-    qualifiers = ((source.alias or source.name,),)
-    columns: list[RelationColumn] = []
-    unique: list[str] = []
-    for name, data_type in (*scan.structure, *virtual):
-        unique.append(queries.names.unique(name))
-        columns.append(
-            RelationColumn(
-                name,
-                data_type,
-                partial(_reference, data_type, unique[-1]),
-                qualifiers,
-                starred=len(columns) < len(scan.structure),
-            )
-        )
+def _with_null(name: str, data_type: DataType) -> DataType:
+    """Return the type in which a column with DEFAULT is read, where NULL stands for the default.
 
-    def build() -> plan.Node:
+    Raises NotSupportedError for a type whose NULL is a value, or that has none."""
+    if make_nullable(data_type) == data_type:
+        raise errors.NotSupportedError(
+            f"DEFAULT of column {name}, a {data_type}, in the structure of a table function is not supported.",
+            hint="It is for types that are neither Nullable nor arrays, maps or tuples.",
+        )
+    return make_nullable(data_type)
+
+
+class _FileRelation:
+    """The relation of a scan of data: it reads the columns that the query uses, and computes the
+    defaults of those that the data lack."""
+
+    def __init__(
+        self,
+        queries: QueryBinder,
+        scan: plan.FileScan,
+        source: sql.TableFunction,
+        binder: ExpressionBinder,
+        defaults: Mapping[str, sql.Expression],
+    ) -> None:
+        self._queries, self._scan, self._source = queries, scan, source
+        self._binder, self._defaults = binder, defaults
+        self._columns: list[RelationColumn] = []
+        self._read: list[tuple[str, str, DataType]] = []
+        self._being_bound: set[str] = set()
+
+    def relation(self, virtual: Structure) -> Relation:
+        """Return the relation, with these further columns that `*` does not show."""
+        qualifiers = ((self._source.alias or self._source.name,),)
+        for name, data_type in (*self._scan.structure, *virtual):
+            unique = self._queries.names.unique(name)
+            self._read.append((unique, name, data_type))
+            reference = ColumnRef(data_type, unique)
+            shown = data_type
+            make: Callable[[], Expression] = partial(_reference, reference)
+            if name in self._defaults:
+                shown = _plain_of(data_type)
+                make = partial(self._value_or_default, name, shown, reference)
+            starred = len(self._columns) < len(self._scan.structure)
+            self._columns.append(RelationColumn(name, shown, make, qualifiers, starred=starred))
+        return Relation(self._columns, self._build, f"{self._source.name}()")
+
+    def _value_or_default(self, name: str, data_type: DataType, value: ColumnRef) -> Expression:
+        """Return a column's value, or its DEFAULT, which may read other columns, where it is NULL.
+
+        Raises CyclicAliases for a default that needs its own column."""
+        if name in self._being_bound:
+            raise errors.CyclicAliases(f"The DEFAULT of column {name} needs the column itself.")
+        self._being_bound.add(name)
+        relation = Relation(self._columns, self._build, f"{self._source.name}()")
+        context = self._binder.context.nested()
+        bound = ExpressionBinder(self._queries, relation, context).bind(self._defaults[name])
+        self._being_bound.remove(name)
+        environment = self._queries.scope.environment
+        default = constants.cast(bound, data_type, environment)
+        known = constants.call("ifNull", (value, default), environment)
+        return constants.cast(known, data_type, environment)
+
+    def _build(self) -> plan.Node:
         """Return a FileScan that reads the columns which the query has used."""
-        used = [(u, c) for u, c in zip(unique, columns, strict=True) if c.used]
+        scan = self._scan
+        used = [r for r, c in zip(self._read, self._columns, strict=True) if c.used]
         return plan.FileScan(
             scan.format,
             scan.structure,
-            tuple((u, c.name) for u, c in used),
-            tuple(c.type for _, c in used),
+            tuple((unique, name) for unique, name, _ in used),
+            tuple(data_type for _, _, data_type in used),
             scan.paths,
             scan.compression,
             scan.data,
         )
 
-    return Relation(columns, build, f"{source.name}()")
+
+def _plain_of(data_type: DataType) -> DataType:
+    """Return the type of `_with_null` without its NULL."""
+    if isinstance(data_type, LowCardinality):
+        return LowCardinality(_plain_of(data_type.inner))
+    return data_type.inner if isinstance(data_type, Nullable) else data_type
 
 
-def _reference(data_type: DataType, name: str) -> ColumnRef:
+def _reference(reference: ColumnRef) -> Expression:
     """Return a reference to a column of the scan."""
-    return ColumnRef(data_type, name)
+    return reference

@@ -37,7 +37,8 @@ def with_fill(
 
     `keys` are those of ORDER BY; `outputs` the columns of SELECT by their result names. Raises
     InvalidWithFillExpression for bounds that do not fit, NotSupportedError for INTERPOLATE beside
-    several filled keys. The rows that fill a key are filled by the keys behind it."""
+    several filled keys. The rows that fill a key are filled by the keys behind it. Under
+    `use_with_fill_by_sorting_prefix = 0` the rows of all prefixes are filled as one series."""
     filled = [at for at, (_, fill) in enumerate(keys) if fill is not None]
     if not filled:
         if select.interpolate is not None:
@@ -61,6 +62,19 @@ def with_fill(
         raise InvalidWithFillExpression(
             "Two keys WITH FILL are the same expression.", position=select.position
         )
+    by_prefix = binder.context.flag("use_with_fill_by_sorting_prefix")
+    if not by_prefix and filled[0] and len(filled) > 1:
+        raise NotSupportedError(
+            "WITH FILL of several keys behind a key without it is not supported beside"
+            " use_with_fill_by_sorting_prefix = 0.",
+            hint="Fill one key, or leave the setting at 1.",
+            position=select.position,
+        )
+    if not by_prefix and filled[0] and any(fill and fill.staleness for _, fill in keys):
+        raise NotSupportedError(
+            "STALENESS is not supported beside use_with_fill_by_sorting_prefix = 0.",
+            position=select.position,
+        )
     ordered = {k.expression.name for k, _ in keys if isinstance(k.expression, ColumnRef)}
     interpolated = _interpolated(select, binder, outputs, ordered)
     clauses = {at: _Clause(binder, fill, key) for at, (key, fill) in enumerate(keys) if fill}
@@ -73,6 +87,8 @@ def with_fill(
             if place > at and (start := starts[place]) is not None
         )
         prefix = tuple(k.expression for k, _ in keys[:at] if isinstance(k.expression, ColumnRef))
+        if not by_prefix and at == filled[0]:
+            prefix = ()
         node = clause.over(node, prefix, starts[at], (*interpolated, *begins))
     return node
 

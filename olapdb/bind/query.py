@@ -50,6 +50,7 @@ MEANING = frozenset(
         "function_locate_has_mysql_compatible_argument_order",
         "force_grouping_standard_compatibility",
         "enable_unaligned_array_join",
+        "use_with_fill_by_sorting_prefix",
         *FUNCTION_SETTINGS,
     }
 )

@@ -53,7 +53,7 @@ def random_query(
     columns = [
         f"{_Values(_seed(seed), at, _length(longest_text), _length(longest_array)).of(kind)}"
         f" AS {quote_name(name)}"
-        for at, (name, kind) in enumerate(parse_structure(values[0]))
+        for at, (name, kind) in enumerate(parse_structure(values[0], with_defaults=True))
     ]
     return parse_query(f"SELECT {', '.join(columns)} FROM numbers()")
 

@@ -267,10 +267,11 @@ def _value_rows(
         return None
     if find_format(texts[0]).name != "Values":
         return None
-    structure = parse_structure(texts[1])
+    structure = parse_structure(texts[1], with_defaults=True)
     arrays = value_expressions.value_columns(queries, binder, texts[2], structure)
     if arrays is None:
         return None
+    parse_structure(texts[1])  # refuses DEFAULT, which expressions of rows do not take
     unique = [queries.names.unique(shown) for shown, _ in structure]
     fields = tuple(plan.Field(u, t) for u, (_, t) in zip(unique, structure, strict=True))
     names = [(n, ColumnRef(t, u)) for u, (n, t) in zip(unique, structure, strict=True)]
@@ -295,7 +296,7 @@ def _structure_of(rows: list[Expression]) -> list[tuple[str, DataType]] | None:
     if text is None:
         return None
     try:
-        return parse_structure(text)
+        return parse_structure(text, with_defaults=True)
     except errors.NotSupportedError:
         raise
     except errors.Error:
@@ -328,7 +329,7 @@ def _null(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBin
     text = _constant_text(binder.bind(source.arguments[0]))
     if text is None:
         raise errors.BadArguments("The structure of null is a constant text.")
-    structure = parse_structure(text)
+    structure = parse_structure(text, with_defaults=True)
     unique = [queries.names.unique(shown) for shown, _ in structure]
     fields = tuple(plan.Field(u, t) for u, (_, t) in zip(unique, structure, strict=True))
     table = pa.Table.from_arrays([pa.nulls(0, f.type.arrow) for f in fields], unique)

@@ -237,6 +237,33 @@ _OBSOLETE: tuple[tuple[str, SettingValue], ...] = (
     ("write_through_distributed_cache", False),
 )
 
+_OTHER_OBSOLETE = """
+allow_experimental_alter_materialized_view_structure
+allow_experimental_analyzer
+allow_experimental_database_materialized_mysql
+allow_experimental_database_replicated
+allow_experimental_live_view
+allow_experimental_refreshable_materialized_view
+allow_experimental_shared_merge_tree
+allow_experimental_shared_set_join
+allow_experimental_window_view
+async_insert_threads
+enable_analyzer
+live_view_heartbeat_interval
+max_entries_for_hash_table_stats
+max_live_view_insert_blocks_before_refresh
+periodic_live_view_refresh
+temporary_live_view_timeout
+throw_if_deduplication_in_dependent_materialized_views_enabled_with_async_insert
+update_insert_deduplication_token_in_dependent_materialized_views
+wait_for_window_view_fire_signal_timeout
+window_view_clean_interval
+window_view_heartbeat_interval
+"""
+"""Settings of other groups that ClickHouse calls obsolete too."""
+OBSOLETE = frozenset((*(name for name, _ in _OBSOLETE), *_OTHER_OBSOLETE.split()))
+"""The names of the settings that ClickHouse only accepts: `is_obsolete` of system.settings."""
+
 # The format HiveText is refused by its own name.
 _HIVE_TEXT: tuple[tuple[str, SettingValue], ...] = (
     ("format_hive_text_rows_delimiter", "\n"),

@@ -170,7 +170,6 @@ QUERY_DEFINITIONS = (
         "use_with_fill_by_sorting_prefix",
         True,
         "WITH FILL fills the values of each prefix, which is the keys of ORDER BY before it.",
-        only=(True,),
     ),
     SettingDefinition(
         "totals_mode",

@@ -449,8 +449,18 @@ class UnsupportedMethod(NotSupportedError, name="NOT_IMPLEMENTED", code=48):
     """A valid statement that this kind of table does not support."""
 
 
+class InvalidSettingValue(ProgrammingError, name="INVALID_SETTING_VALUE", code=471):
+    """An option of EXPLAIN that is neither 0 nor 1."""
+
+
 class NamedCollectionDoesNotExist(ProgrammingError, name="NAMED_COLLECTION_DOESNT_EXIST", code=669):
-    """A named collection that is altered or dropped: there are none."""
+    """A named collection that is altered or dropped does not exist."""
+
+
+class NamedCollectionAlreadyExists(
+    ProgrammingError, name="NAMED_COLLECTION_ALREADY_EXISTS", code=670
+):
+    """CREATE NAMED COLLECTION of a name that a collection has."""
 
 
 class UnexpectedExpression(ProgrammingError, name="UNEXPECTED_EXPRESSION", code=183):

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from olapdb.model.job import JobChunk, JobState
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.requirements import Requirement
 from olapdb.model.schema import DatabaseEntry, SchemaObject
@@ -249,6 +250,20 @@ class RemoveFunction:
     id: str
 
 
+@dataclass(frozen=True, slots=True)
+class PutCollection:
+    """Creates the named collection, in place of one with its name."""
+
+    collection: NamedCollection
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveCollection:
+    """Drops the named collection with the id."""
+
+    id: str
+
+
 Change: TypeAlias = (
     AddBlock
     | AddPart
@@ -275,6 +290,8 @@ Change: TypeAlias = (
     | ReleaseRetained
     | PutFunction
     | RemoveFunction
+    | PutCollection
+    | RemoveCollection
 )
 
 

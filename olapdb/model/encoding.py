@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from olapdb.errors import InternalError
+from olapdb.model.named_collection import CollectionEntry, NamedCollection
 from olapdb.model.part import BlockRange, Blocks, Contribution, NewBlock, Part
 from olapdb.model.schema import (
     Column,
@@ -239,6 +240,23 @@ def decode_function(text: str) -> UserFunction:
     body["parameters"] = tuple(FunctionParameter(*p) for p in body["parameters"])
     body["packages"] = tuple(body["packages"])
     return UserFunction(**body)
+
+
+COLLECTION_KIND = "named_collection"
+"""The kind of a named collection's row among the catalog's objects."""
+
+
+def encode_collection(collection: NamedCollection) -> str:
+    """Return the collection as JSON; the inverse of `decode_collection`."""
+    entries: list[Json] = [[e.key, e.value, e.overridable] for e in collection.entries]
+    return dumps({"id": collection.id, "name": collection.name, "entries": entries})
+
+
+def decode_collection(text: str) -> NamedCollection:
+    """Return the collection of `encode_collection`."""
+    body = json.loads(text)
+    entries = tuple(CollectionEntry(*entry) for entry in body["entries"])
+    return NamedCollection(body["id"], body["name"], entries)
 
 
 def object_kind(schema_object: SchemaObject) -> str:

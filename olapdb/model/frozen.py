@@ -11,6 +11,7 @@ from dataclasses import field
 
 from olapdb.errors import InternalError
 from olapdb.model.damage import Damage
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
@@ -34,6 +35,11 @@ class FrozenSnapshot:
     @property
     def functions(self) -> Mapping[tuple[str, str], UserFunction]:
         """No functions: definitions of tables and views hold expressions without them."""
+        return {}
+
+    @property
+    def named_collections(self) -> Mapping[str, NamedCollection]:
+        """No collections: definitions of tables and views name none."""
         return {}
 
     def find(self, database: str, name: str) -> SchemaObject | None:

@@ -269,6 +269,14 @@ class FunctionIs:
     id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionIs:
+    """The named collection of this name has this id; None: there is none (rule 10)."""
+
+    name: str
+    id: str | None
+
+
 Requirement: TypeAlias = (
     LeaseLive
     | SchemaIs
@@ -300,4 +308,5 @@ Requirement: TypeAlias = (
     | DatabaseExists
     | DatabaseIsEmpty
     | FunctionIs
+    | CollectionIs
 )

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from olapdb.errors import Position, UnknownTable
 from olapdb.model.damage import Damage
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
     Column,
@@ -44,6 +45,11 @@ class Snapshot(Protocol):
     @property
     def functions(self) -> Mapping[tuple[str, str], UserFunction]:
         """The functions that users made by (database, name), ("", name) of those without one."""
+        ...
+
+    @property
+    def named_collections(self) -> Mapping[str, NamedCollection]:
+        """The named collections by name."""
         ...
 
     def find(self, database: str, name: str) -> SchemaObject | None:

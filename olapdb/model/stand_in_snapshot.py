@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from olapdb.model.damage import Damage
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.schema import DatabaseEntry
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.user_function import UserFunction
@@ -36,6 +37,11 @@ class StandInSnapshot:
     def functions(self) -> Mapping[tuple[str, str], UserFunction]:
         """The base's stored functions by database and name."""
         return self.base.functions
+
+    @property
+    def named_collections(self) -> Mapping[str, NamedCollection]:
+        """The base's named collections by name."""
+        return self.base.named_collections
 
     def coverage(self, view_id: str) -> Coverage:
         """Return the view's coverage in the base."""

@@ -95,6 +95,8 @@ def _function(node: nodes.Function) -> str:
     """Return the name of a call's column; DISTINCT and FILTER show as `sumDistinctIf(a, f)`."""
     arguments = node.arguments
     name = node.name if node.database is None else f"{node.database}.{node.name}"
+    if name.lower() == "grouping":
+        name = "grouping"  # not the name of a function: another spelling is the same word
     plain = not (node.parameters or node.distinct or node.filter or node.over)
     parameters = node.parameters
     if (

@@ -104,7 +104,6 @@ _COLUMNS = {
     "enabled_roles": """role_name String, with_admin_option UInt8, is_current UInt8, is_default UInt8""",
     "user_directories": "name String, type String, params String, precedence UInt64",
     "warnings": "message String, message_format_string LowCardinality(String)",
-    "named_collections": """name String, collection Map(String, String), source String, create_query String""",
     "user_defined_functions": """name String, load_status Enum8('Success' = 0, 'Failed' = 1), loading_error_message
         String, last_successful_update_time Nullable(DateTime), loading_duration_ms UInt64,
         type Enum8('executable' = 0, 'executable_pool' = 1), command String, format String,
@@ -122,7 +121,6 @@ _COMMENTS = {
     "Empty: texts are compared by their bytes": "collations",
     "Empty: there is one user, and no access control": "current_roles enabled_roles user_directories",
     "Empty: nothing is warned about beside the results of statements": "warnings",
-    "Empty: arguments are written out": "named_collections",
     "Empty: there are no executable functions of a configuration": "user_defined_functions",
 }
 

@@ -109,7 +109,7 @@ def key_clauses(table: Table) -> tuple[str, str]:
     *declared, items = table.declared_keys or ("", "", "")
     if table.declared_keys and items == key_list(table.sorting_key):
         primary, order = declared
-        return primary, order or primary
+        return primary, order or primary or "tuple()"
     primary = ""
     if 0 < table.primary_key < len(order_by):
         kept = table.sorting_key[: table.primary_key]

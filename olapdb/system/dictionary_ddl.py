@@ -22,7 +22,7 @@ def current_statement(view: View, definition: DictionaryDefinition) -> nodes.Cre
     assert isinstance(query, nodes.Select)
     assert source is not None
     attributes = statement.attributes
-    if source.kind != "NULL":
+    if source.kind == "CLICKHOUSE":
         attributes, source = _current_source(view, query, definition, source)
     return replace(
         statement,

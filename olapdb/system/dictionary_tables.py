@@ -59,6 +59,7 @@ def _error(view: View, context: SystemContext) -> str:
     scope = BindScope(
         snapshot=context.snapshot,
         database=view.database,
+        settings=context.settings,  # user_files_path, where a source is a file
         environment=Environment(database=view.database),
     )
     table = nodes.TableName(view.name, view.database)
@@ -77,12 +78,14 @@ def _type(layout: nodes.DictionaryClause | None) -> str:
 
 
 def _source(view: View) -> str:
-    """Return the source: the table's name, the query, or Null."""
+    """Return the source: the table's name, the query, the file, or Null."""
     query = parse_query(view.query)
     assert isinstance(query, nodes.Select)
     if isinstance(query.source, nodes.TableReference):
         return f"ClickHouse: {query.source.table}"
     source = definition_of(view).statement.source
+    if source is not None and source.kind == "FILE":
+        return f"File: {text_of(source.parameter('PATH'))}, {text_of(source.parameter('FORMAT'))}"
     text = text_of(source.parameter("QUERY")) if source is not None else ""
     return f"ClickHouse: {text}" if text else "Null"
 

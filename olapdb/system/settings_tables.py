@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from olapdb.bind.special_calls import SPECIAL_CALLS
 from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingDefinition, SettingValue
+from olapdb.config.neutral import OBSOLETE
 from olapdb.config.setting_types import SESSION_TYPES, TABLE_TYPES
 from olapdb.functions.aggregates.name_parts import aggregate_descriptions
 from olapdb.functions.registry import function_descriptions
@@ -44,7 +45,7 @@ def _settings(context: SystemContext) -> Iterator[Row]:
             [],
             0,
             "",
-            0,
+            int(name in OBSOLETE),
         )
 
 

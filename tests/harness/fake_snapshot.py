@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from olapdb.model.damage import Damage
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
     Column,
@@ -33,6 +34,7 @@ class FakeSnapshot:
         self._objects = tuple(sorted(objects, key=lambda o: (o.database, o.name)))
         self.number = 1
         self.functions: Mapping[tuple[str, str], UserFunction] = {}
+        self.named_collections: Mapping[str, NamedCollection] = {}
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         return next((o for o in self._objects if (o.database, o.name) == (database, name)), None)

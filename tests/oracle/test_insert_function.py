@@ -22,6 +22,9 @@ _SCRIPTS = {
         f"INSERT INTO FUNCTION file('{{}}/a.csv', 'CSVWithNames', {_S}) SELECT 1, 2"
     ],
     "columns": [f"INSERT INTO FUNCTION file('{{}}/a.csv', 'CSV', {_S}) (b) VALUES ('x')"],
+    "a default": [
+        "INSERT INTO FUNCTION file('{}/a.csv', CSV, 'a UInt8, b UInt8 DEFAULT a + 5') (a) VALUES (1)"
+    ],
     "data of a format": [
         f"INSERT INTO FUNCTION file('{{}}/a.csv', 'CSV', {_S}) FORMAT JSONEachRow\n"
         '{{"a": 1, "b": "x"}}\n'

@@ -24,7 +24,15 @@ from olapdb.errors import DuplicateInsert, InternalError
 from olapdb.model import changes
 from olapdb.model import requirements as required
 from olapdb.model.detached import is_hidden
-from olapdb.model.encoding import FUNCTION_KIND, encode_function, encode_object, object_kind
+from olapdb.model.encoding import (
+    COLLECTION_KIND,
+    FUNCTION_KIND,
+    encode_collection,
+    encode_function,
+    encode_object,
+    object_kind,
+)
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import (
     BlockRange,
     Blocks,
@@ -63,20 +71,26 @@ class CommitApplier:
         self._databases: dict[str, DatabaseEntry] | None = None
         self._objects: dict[str, SchemaObject] | None = None
         self._functions: dict[tuple[str, str], UserFunction] | None = None
+        self._collections: dict[str, NamedCollection] | None = None
         self._put_ids: set[str] = set()
         self._ledger = ViewLedger(self._connection, number)
 
     @property
     def schema(self) -> SchemaState:
         """The schema after the commit; the identical object if the commit does not change it."""
-        if self._databases is None and self._objects is None and self._functions is None:
+        if self._names_are_unchanged() and self._collections is None:
             return self._current.schema
         before = self._current.schema
         return SchemaState(
             before.databases if self._databases is None else self._databases,
             before.by_id if self._objects is None else self._objects,
             before.functions if self._functions is None else self._functions,
+            before.collections if self._collections is None else self._collections,
         )
+
+    def _names_are_unchanged(self) -> bool:
+        """Return whether the commit leaves databases, objects and functions as they were."""
+        return self._databases is None and self._objects is None and self._functions is None
 
     def run(self) -> None:
         """Make all changes of the commit. Raises CommitConflict or DuplicateInsert."""
@@ -156,6 +170,10 @@ class CommitApplier:
                 self._put_function(function)
             case changes.RemoveFunction(function_id):
                 self._drop_function(function_id)
+            case changes.PutCollection(collection):
+                self._put_collection(collection)
+            case changes.RemoveCollection(collection_id):
+                self._drop_collection(collection_id)
             case _:
                 assert_never(change)
 
@@ -396,6 +414,37 @@ class CommitApplier:
         del functions[name]
         sql.drop_object(self._connection, object_id=function_id, number=self._number)
 
+    def _put_collection(self, collection: NamedCollection) -> None:
+        """Write a named collection's row, and drop that of the collection with its name."""
+        collections = self._changed_collections()
+        replaced = collections.get(collection.name)
+        if replaced is not None:
+            sql.drop_object(self._connection, object_id=replaced.id, number=self._number)
+        sql.insert_object(
+            self._connection,
+            id=collection.id,
+            kind=COLLECTION_KIND,
+            body=encode_collection(collection),
+            created_commit=self._number,
+            dropped_commit=None,
+        )
+        collections[collection.name] = collection
+
+    def _drop_collection(self, collection_id: str) -> None:
+        """Mark a named collection as dropped. Raise CommitConflict if there is none with the id."""
+        collections = self._changed_collections()
+        name = next((name for name, c in collections.items() if c.id == collection_id), None)
+        if name is None:
+            raise conflict(required.RevisionIs(collection_id, 0))
+        del collections[name]
+        sql.drop_object(self._connection, object_id=collection_id, number=self._number)
+
+    def _changed_collections(self) -> dict[str, NamedCollection]:
+        """Return the named collections by name as this commit leaves them: a copy that callers modify."""
+        if self._collections is None:
+            self._collections = dict(self._current.schema.collections)
+        return self._collections
+
     def _changed_functions(self) -> dict[tuple[str, str], UserFunction]:
         """Return the functions by name as this commit leaves them: a copy that callers modify."""
         if self._functions is None:
@@ -419,7 +468,7 @@ class CommitApplier:
         """Raise CommitConflict if the database of any object or function does not exist: a
         concurrent commit dropped it. Raise InternalError if two objects share a name: the commit lacked a
         NameIsFree."""
-        if self._objects is None and self._databases is None and self._functions is None:
+        if self._names_are_unchanged():
             return
         objects = self._current.schema.by_id if self._objects is None else self._objects
         names = [(item.database, item.name) for item in objects.values()]

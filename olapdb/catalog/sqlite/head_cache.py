@@ -15,7 +15,14 @@ from olapdb.catalog.sqlite.schema_cache import SchemaState, StoredObject, Stored
 from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed, vacuumed_to
 from olapdb.errors import Error
-from olapdb.model.encoding import FUNCTION_KIND, decode_function, decode_part
+from olapdb.model.encoding import (
+    COLLECTION_KIND,
+    FUNCTION_KIND,
+    decode_collection,
+    decode_function,
+    decode_part,
+)
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry
 from olapdb.model.user_function import UserFunction
@@ -200,6 +207,7 @@ class HeadCache:
         }
         objects: dict[str, StoredObject] = {}
         functions: dict[tuple[str, str], UserFunction] = {}
+        collections: dict[str, NamedCollection] = {}
         rows: dict[int, StoredObject] = {}
         for row_id, object_id, kind, database, name, body in sql.objects_at(
             connection, number=number
@@ -208,6 +216,10 @@ class HeadCache:
                 function = decode_function(body)
                 functions[function.database, function.name] = function
                 continue
+            if kind == COLLECTION_KIND:
+                collection = decode_collection(body)
+                collections[collection.name] = collection
+                continue
             # The same object is kept as long as its row, so that caches may go by identity.
             row = self._rows.get(row_id)
             if row is None or row.body != body:
@@ -215,7 +227,7 @@ class HeadCache:
             rows[row_id] = objects[object_id] = row
         if keep:
             self._rows = rows
-        return SchemaState(databases, StoredObjects(objects), functions)
+        return SchemaState(databases, StoredObjects(objects), functions, collections)
 
 
 def _apply_commits(

@@ -210,6 +210,9 @@ def _holds(current: Current, requirement: required.Requirement) -> bool:
         case required.FunctionIs(database, name, function_id):
             function = schema.functions.get((database, name))
             return (None if function is None else function.id) == function_id
+        case required.CollectionIs(name, collection_id):
+            collection = schema.collections.get(name)
+            return (None if collection is None else collection.id) == collection_id
         case required.DataVersionIs(table_id, partition_id, version):
             return data_version(current, table_id, partition_id) == version
         case required.PartsLive(table_id, part_ids):

@@ -15,6 +15,7 @@ from itertools import takewhile
 
 from olapdb.functions import parse_type
 from olapdb.model.encoding import OBJECT_KINDS, decode_object
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import Part
 from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject
 from olapdb.model.user_function import UserFunction
@@ -75,12 +76,13 @@ class StoredObjects(Mapping[str, SchemaObject]):
 
 @dataclass(frozen=True)
 class SchemaState:
-    """Databases by name, objects by id, functions by (database, name); the other mappings are
+    """Databases by name, objects by id, functions by (database, name), named collections by name; the other mappings are
     derived. None but `ordered` decodes an object that it does not return."""
 
     databases: Mapping[str, DatabaseEntry] = field(default_factory=dict)
     by_id: Mapping[str, SchemaObject] = field(default_factory=dict)
     functions: Mapping[tuple[str, str], UserFunction] = field(default_factory=dict)
+    collections: Mapping[str, NamedCollection] = field(default_factory=dict)
 
     @cached_property
     def ids_by_name(self) -> Mapping[tuple[str, str], str]:

@@ -17,6 +17,7 @@ from olapdb.catalog.sqlite.schema_cache import SchemaState
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
 from olapdb.errors import SnapshotTooOld
 from olapdb.model.damage import Damage
+from olapdb.model.named_collection import NamedCollection
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import DatabaseEntry, KindOfObject, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived
@@ -63,6 +64,10 @@ class SqliteSnapshot:
     @property
     def functions(self) -> Mapping[tuple[str, str], UserFunction]:
         return self._schema.functions
+
+    @property
+    def named_collections(self) -> Mapping[str, NamedCollection]:
+        return self._schema.collections
 
     def find(self, database: str, name: str) -> SchemaObject | None:
         return self._schema.named(database, name)

@@ -59,7 +59,11 @@ class _Filled:
         self.default = rows_and_default.slice(rows)
         self._read(rows_and_default.slice(0, rows))
         groups, values = self._points()
-        order = self._merged(groups, values)
+        if self._in_sequence:
+            values, order = self._between_rows(values)
+            groups = np.zeros(len(values), np.int64)
+        else:
+            order = self._merged(groups, values)
         self.is_point = order >= rows
         self.batch = self._taken(rows_and_default, groups, values, order)
 
@@ -77,6 +81,20 @@ class _Filled:
         if node.descending and numbers.dtype.kind == "i" and (numbers == lowest).any():
             raise _too_wide()  # it has no negative
         self._values = numbers * self._direction
+        self._in_sequence = not node.prefix and not self._ascends()
+        if self._in_sequence:
+            first = np.flatnonzero(self._valid)[0]
+            self._own_values = np.where(self._valid, self._values, self._values[first])
+            self._values = np.maximum.accumulate(self._own_values)
+
+    def _ascends(self) -> bool:
+        """Return whether the rows with a value ascend, and those without one are all before or all
+        behind them."""
+        present = np.flatnonzero(self._valid)
+        if not len(present):
+            return True
+        together = present[-1] - present[0] + 1 == len(present)
+        return bool(together and (np.diff(self._values[present]) >= 0).all())
 
     def _ascending(self, bound: float | int | None) -> float | int | None:
         """Return a bound as one of the ascending values."""
@@ -163,8 +181,33 @@ class _Filled:
         if self._node.staleness is not None:
             dropped |= ~same | (ahead >= self._node.staleness * self._direction)
         kept: np.ndarray = order[(order < rows) | ~dropped]
-        self._point_groups, self._point_values = groups, values
         return kept
+
+    def _between_rows(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values to fill, and the order of rows and of these, where the rows are sorted by
+        other keys first and keep their places.
+
+        A value comes before the first row that is above it. Behind a row below the value that was
+        reached, that value comes again, as in ClickHouse: rows 1 4 2 6 are 1 (2) (3) 4 2 (4) (5) 6."""
+        rows, highest, own = self._rows, self._values, self._own_values
+        places = np.searchsorted(highest, points, side="right")
+        is_of_row = (places > 0) & (highest[places - 1] == points)
+        values, places = points[~is_of_row], places[~is_of_row]
+        if len(points):
+            nth = np.searchsorted(points, highest[:-1], side="right") - 1
+            reached = points[nth]
+            again = np.flatnonzero((nth >= 0) & (own[:-1] < reached) & (own[1:] > reached))
+            values = np.concatenate([values, reached[again]])
+            places = np.concatenate([places, again + 1])
+        is_row = np.arange(rows + len(values)) < rows
+        order: np.ndarray = np.lexsort(
+            (
+                np.concatenate([np.zeros(rows, values.dtype), values]),
+                is_row,
+                np.concatenate([np.arange(rows), places]),
+            )
+        )
+        return values, order
 
     def _taken(
         self,

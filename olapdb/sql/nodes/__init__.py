@@ -127,6 +127,12 @@ if TYPE_CHECKING:
         DictionaryClause,
     )
     from olapdb.sql.nodes.functions import CreateFunction, DropFunction, ParameterDefinition
+    from olapdb.sql.nodes.named_collections import (
+        AlterNamedCollection,
+        CollectionItem,
+        CreateNamedCollection,
+        DropNamedCollection,
+    )
     from olapdb.sql.nodes.refresh import Periods, RefreshClause
 
 _DEFERRED = {
@@ -199,6 +205,12 @@ _DEFERRED = {
     ],
     "dictionaries": ["CreateDictionary", "DictionaryAttribute", "DictionaryClause"],
     "functions": ["CreateFunction", "DropFunction", "ParameterDefinition"],
+    "named_collections": [
+        "AlterNamedCollection",
+        "CollectionItem",
+        "CreateNamedCollection",
+        "DropNamedCollection",
+    ],
     "refresh": ["Periods", "RefreshClause"],
 }
 _MODULE_OF = {name: module for module, names in _DEFERRED.items() for name in names}
@@ -218,12 +230,14 @@ __all__ = [
     "Alter",
     "AlterAction",
     "AlterDatabase",
+    "AlterNamedCollection",
     "ArrayJoin",
     "ArrayLiteral",
     "Attach",
     "Cast",
     "CheckTable",
     "ClearColumn",
+    "CollectionItem",
     "ColumnDefinition",
     "CommentColumn",
     "ConstraintAction",
@@ -232,6 +246,7 @@ __all__ = [
     "CreateDictionary",
     "CreateFunction",
     "CreateMaterializedView",
+    "CreateNamedCollection",
     "CreateTable",
     "CreateView",
     "Delete",
@@ -243,6 +258,7 @@ __all__ = [
     "Drop",
     "DropColumn",
     "DropFunction",
+    "DropNamedCollection",
     "EngineClause",
     "Exchange",
     "Exists",

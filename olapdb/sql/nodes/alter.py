@@ -169,7 +169,7 @@ class UpdateWhere(AlterAction):
 @dataclass(frozen=True, slots=True)
 class PartitionAction(AlterAction):
     """`action` on a partition; `table` is that of ATTACH or REPLACE … FROM and MOVE … TO TABLE, `target`
-    the disk or volume of MOVE … TO DISK and TO VOLUME."""
+    the disk or volume of MOVE … TO DISK and TO VOLUME, or the name of FREEZE and UNFREEZE."""
 
     action: Lit[
         "DROP",
@@ -179,6 +179,7 @@ class PartitionAction(AlterAction):
         "MOVE",
         "DROP DETACHED",
         "FREEZE",
+        "UNFREEZE",
         "FETCH",
         "FORGET",
         "MOVE TO DISK",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from olapdb.errors import Position
+from olapdb.errors import Position, UnknownTable
 from olapdb.sql import nodes
 from olapdb.sql.parser import clauses, expressions, operands, queries, relations, storage
 from olapdb.sql.parser.cursor import TokenCursor
@@ -18,7 +18,7 @@ _NO_SAVEPOINTS = (
 
 
 def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
-    """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL] [CLEANUP] [DEDUPLICATE [BY …]]`, and with `DRY
+    """Parse `OPTIMIZE TABLE t [PARTITION p] [FINAL | FORCE] [CLEANUP] [DEDUPLICATE [BY …]]`, and with `DRY
     RUN PARTS 'p', …` in place of PARTITION and FINAL."""
     position = cursor.position(cursor.advance())
     cursor.expect("TABLE")
@@ -29,7 +29,7 @@ def parse_optimize(cursor: TokenCursor) -> nodes.Optimize:
         cursor.expect("PARTS")
         rehearsed = cursor.comma_separated(lambda names: names.string("the name of a part"))
     partition = storage.parse_partition(cursor) if cursor.key == "PARTITION" else None
-    final = not rehearsed and cursor.take("FINAL")
+    final = not rehearsed and bool(cursor.take_one_of("FINAL", "FORCE"))
     cleanup = cursor.take("CLEANUP")
     deduplicate = cursor.take("DEDUPLICATE")
     final = cursor.take("FINAL") or final
@@ -104,6 +104,12 @@ def parse_kill(cursor: TokenCursor) -> nodes.Kill:
     position = cursor.position(cursor.advance())
     kind: Literal["QUERY", "MUTATION", "PART_MOVE_TO_SHARD", ""]
     kind = cursor.take_one_of("QUERY", "MUTATION", "PART_MOVE_TO_SHARD")
+    if cursor.key == "TRANSACTION":
+        raise UnknownTable(
+            "There is no table system.transactions: each statement is one atomic commit.",
+            hint="KILL QUERY ends a statement.",
+            position=position,
+        )
     if not kind:
         raise cursor.expected("QUERY or MUTATION")
     clauses.refuse_on_cluster(cursor)

@@ -27,10 +27,12 @@ from olapdb.sql.parser import (
 from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import element_end
 
-_PartitionVerb = Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH", "FORGET"]
+_PartitionVerb = Literal[
+    "DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "UNFREEZE", "FETCH", "FORGET"
+]
 _PARTITION_VERBS: tuple[_PartitionVerb, ...] = get_args(_PartitionVerb)
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
-_OTHER_VERBS = ("UNFREEZE", "APPLY", "REWRITE")
+_OTHER_VERBS = ("APPLY", "REWRITE")
 _OTHER_MODIFIED = ("DATABASE",)
 
 
@@ -53,7 +55,7 @@ def parse_alter(cursor: TokenCursor) -> nodes.Statement:
     if cursor.take("DATABASE"):
         return _parse_alter_database(cursor, position)
     if cursor.take("NAMED", "COLLECTION"):
-        return named_collections.parse_named_collection(cursor, position, altered=True)
+        return named_collections.parse_alter_collection(cursor, position)
     temporary = cursor.take("TEMPORARY")
     if not cursor.take_one_of("TABLE", "VIEW"):
         raise cursor.refused(
@@ -411,7 +413,7 @@ def _parse_partition_action(
 ) -> nodes.PartitionAction | None:
     """Parse the rest of an action from PARTITION or PART on; `verb` is before it.
 
-    None for what olapdb does not support: MOVE TO SHARD; FETCH FROM; WITH NAME."""
+    None for what olapdb does not support: MOVE TO SHARD; FETCH FROM."""
     partition = storage.parse_partition(cursor)
     table: nodes.TableName | None = None
     if verb == "MOVE":
@@ -428,16 +430,31 @@ def _parse_partition_action(
         table = cursor.table_name()
     elif verb == "REPLACE":
         raise cursor.expected("FROM")
-    elif cursor.sees("WITH", "NAME"):
-        return None
-    return nodes.PartitionAction(verb, partition, table, position=position)
+    name = _parse_copy_name(cursor, verb) if verb in ("FREEZE", "UNFREEZE") else ""
+    return nodes.PartitionAction(verb, partition, table, name, position=position)
 
 
-def _parse_freeze(cursor: TokenCursor, position: Position) -> nodes.PartitionAction | None:
-    """Parse FREEZE of all partitions, without PARTITION; None if WITH NAME follows."""
-    if cursor.sees("WITH", "NAME"):
-        return None
-    return nodes.PartitionAction("FREEZE", nodes.PartitionReference("ALL"), position=position)
+def _parse_copy_name(cursor: TokenCursor, verb: str) -> str:
+    """Parse `WITH NAME 'name'`, which FREEZE may leave out: then it is empty."""
+    if verb == "FREEZE" and not cursor.sees("WITH", "NAME"):
+        return ""
+    cursor.expect("WITH")
+    cursor.expect("NAME")
+    return cursor.string("the name of the copy")
+
+
+def _parse_freeze(cursor: TokenCursor, position: Position) -> nodes.PartitionAction:
+    """Parse the rest of FREEZE of all partitions."""
+    name = _parse_copy_name(cursor, "FREEZE")
+    everything = nodes.PartitionReference("ALL")
+    return nodes.PartitionAction("FREEZE", everything, target=name, position=position)
+
+
+def _parse_unfreeze(cursor: TokenCursor, position: Position) -> nodes.PartitionAction:
+    """Parse the rest of UNFREEZE of all partitions."""
+    name = _parse_copy_name(cursor, "UNFREEZE")
+    everything = nodes.PartitionReference("ALL")
+    return nodes.PartitionAction("UNFREEZE", everything, target=name, position=position)
 
 
 _ACTIONS: dict[str, Callable[[TokenCursor, Position], nodes.AlterAction | None]] = {
@@ -453,4 +470,5 @@ _ACTIONS: dict[str, Callable[[TokenCursor, Position], nodes.AlterAction | None]]
     "DELETE": _parse_delete,
     "UPDATE": _parse_update,
     "FREEZE": _parse_freeze,
+    "UNFREEZE": _parse_unfreeze,
 }

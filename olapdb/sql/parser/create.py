@@ -11,6 +11,7 @@ from olapdb.sql.parser import (
     columns,
     dictionaries,
     functions,
+    named_collections,
     operands,
     queries,
     refresh,
@@ -21,7 +22,6 @@ from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.sql.parser.lookahead import call_follows, query_follows, query_is_next
 
 _REFUSED = {
-    "NAMED": "Write the arguments out.",
     "HYPOTHETICAL": "ADD INDEX makes a true one; EXPLAIN indexes = 1 shows what it excludes.",
     "LIVE": "Use CREATE MATERIALIZED VIEW.",
     "WINDOW": "Use CREATE MATERIALIZED VIEW with a time bucket in its GROUP BY.",
@@ -64,6 +64,8 @@ def parse_create(cursor: TokenCursor) -> nodes.Statement:
     aggregate = cursor.sees("AGGREGATE", "FUNCTION")
     if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
         return functions.parse_create_function(cursor, or_replace, aggregate, position)
+    if cursor.take("NAMED", "COLLECTION"):
+        return named_collections.parse_create_collection(cursor, position)
     if cursor.key == "UNIQUE":
         raise cursor.refused("A unique index", "Use ReplacingMergeTree to keep one row for a key.")
     if cursor.key in ("LIVE", "WINDOW"):  # ClickHouse has them no more

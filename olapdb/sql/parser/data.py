@@ -56,7 +56,7 @@ def parse_insert(cursor: TokenCursor) -> nodes.Insert:
         return replace(insert, query=query, settings=settings + query_settings)
     if cursor.take("FORMAT"):
         return replace(insert, format=cursor.identifier("a format"))
-    if cursor.ended or cursor.key == ";":
+    if cursor.ended or cursor.key in (";", "VALUES"):
         return insert
     raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
 
@@ -66,6 +66,15 @@ def parse_insert_without_data(cursor: TokenCursor) -> nodes.Insert:
     insert = parse_insert(cursor)
     if insert.query is None and insert.infile is None and not insert.format:
         raise cursor.expected("VALUES, SELECT, FORMAT or SETTINGS")
+    return insert
+
+
+def parse_explained_insert(cursor: TokenCursor) -> nodes.Insert:
+    """Parse an INSERT whose data, if any, say nothing about its tree; step over them."""
+    insert = parse_insert(cursor)
+    if cursor.key == "VALUES" or insert.format:
+        while not cursor.ended:
+            cursor.advance()
     return insert
 
 

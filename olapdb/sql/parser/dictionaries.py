@@ -11,7 +11,7 @@ from olapdb.sql.parser import clauses, expressions, operands, type_names
 from olapdb.sql.parser.cursor import TokenCursor
 
 _FLAGS = ("IS_OBJECT_ID", "HIERARCHICAL", "BIDIRECTIONAL", "INJECTIVE")
-_SOURCES = ("CLICKHOUSE", "NULL")
+_SOURCES = ("CLICKHOUSE", "FILE", "NULL")
 _OTHER_SOURCE = (
     "Load the rows into a table, and write SOURCE(CLICKHOUSE(TABLE 't')): the dictionary always has"
     " the table's rows."
@@ -126,7 +126,7 @@ def _parse_key(cursor: TokenCursor) -> tuple[str, ...]:
 
 
 def _parse_source(cursor: TokenCursor) -> nodes.DictionaryClause:
-    """Parse `CLICKHOUSE(…)` or `NULL()`; refuse other sources by their name."""
+    """Parse `CLICKHOUSE(…)`, `FILE(…)` or `NULL()`; refuse other sources by their name."""
     if cursor.key not in _SOURCES:
         raise cursor.refused(f"SOURCE({cursor.token.text.upper()})", _OTHER_SOURCE)
     return _parse_parameters(cursor)

@@ -34,7 +34,7 @@ def parse_drop(cursor: TokenCursor) -> nodes.Statement:
     if cursor.take("FUNCTION") or cursor.take("AGGREGATE", "FUNCTION"):
         return functions.parse_drop_function(cursor, position)
     if cursor.take("NAMED", "COLLECTION"):
-        return named_collections.parse_named_collection(cursor, position)
+        return named_collections.parse_drop_collection(cursor, position)
     temporary = cursor.take("TEMPORARY")
     if temporary and cursor.key not in ("TABLE", "VIEW"):
         raise cursor.expected("TABLE or VIEW")

@@ -176,7 +176,10 @@ def parse_explain(cursor: TokenCursor) -> nodes.Explain:
     if kind == "DEPENDENCIES" or (kind == "VIEW" and cursor.key != "CREATE"):
         return nodes.Explain(kind, cursor.table_name(), settings, position=position)
     cursor.enter()  # EXPLAIN of EXPLAIN of …
-    explained = parse_statement(cursor)
+    if kind == "AST" and cursor.key == "INSERT":
+        explained: nodes.Statement = data.parse_explained_insert(cursor)
+    else:
+        explained = parse_statement(cursor)
     cursor.leave()
     return nodes.Explain(kind, explained, settings, position=position)
 

@@ -60,6 +60,9 @@ def _refuse_definition(statement: nodes.Statement | None) -> None:
         | nodes.CreateMaterializedView
         | nodes.CreateDictionary
         | nodes.CreateFunction
+        | nodes.CreateNamedCollection
+        | nodes.AlterNamedCollection
+        | nodes.DropNamedCollection
         | nodes.Alter
         | nodes.AlterDatabase
         | nodes.Rename

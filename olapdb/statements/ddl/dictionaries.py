@@ -264,6 +264,9 @@ def _check_source(statement: nodes.CreateDictionary) -> None:
     assert source is not None
     if source.kind == "NULL":
         return
+    if source.kind == "FILE":
+        _check_file(statement, source)
+        return
     for name, value in source.parameters:
         if name not in _SOURCE_PARAMETERS:
             raise errors.BadArguments(
@@ -279,6 +282,22 @@ def _check_source(statement: nodes.CreateDictionary) -> None:
         raise _incorrect(statement, "SOURCE(CLICKHOUSE) has either TABLE or QUERY.")
 
 
+_FILE_PARAMETERS = ("PATH", "FORMAT")
+
+
+def _check_file(statement: nodes.CreateDictionary, source: nodes.DictionaryClause) -> None:
+    """Raise IncorrectDictionaryDefinition for SOURCE(FILE) without a path or a format, BadArguments for
+    another parameter."""
+    for name, _ in source.parameters:
+        if name not in _FILE_PARAMETERS:
+            raise errors.BadArguments(
+                f"SOURCE(FILE) has no parameter {name}.", position=source.position
+            )
+    for name in _FILE_PARAMETERS:
+        if source.parameter(name) is None:
+            raise _incorrect(statement, f"SOURCE(FILE) needs the parameter {name}.")
+
+
 # --- the query
 
 
@@ -290,6 +309,8 @@ def _query_of(definition: DictionaryDefinition, database: str) -> nodes.Query:
     names = tuple(column.name for column, _ in definition.columns)
     if source.kind == "NULL":
         relation: nodes.Relation = nodes.TableFunction("numbers", (nodes.Literal(0, "0"),))
+    elif source.kind == "FILE":
+        relation = _file_relation(definition, source)
     elif source.parameter("QUERY") is not None:
         inner = parse_query(text_of(source.parameter("QUERY")))
         relation = nodes.SubqueryRelation(inner, "source", names)
@@ -303,6 +324,19 @@ def _query_of(definition: DictionaryDefinition, database: str) -> nodes.Query:
     if source.parameter("QUERY") is not None:
         _refuse_expressions(definition)
     return nodes.Select(columns=columns, source=relation, where=where)
+
+
+def _file_relation(
+    definition: DictionaryDefinition, source: nodes.DictionaryClause
+) -> nodes.TableFunction:
+    """Return the call of file() that reads the dictionary's columns, which data without names have in this
+    order: key, range, attributes."""
+    structure = ", ".join(
+        f"{types.quote_identifier(column.name)} {data_type}"
+        for column, data_type in definition.columns
+    )
+    texts = (text_of(source.parameter("PATH")), text_of(source.parameter("FORMAT")), structure)
+    return nodes.TableFunction("file", tuple(map(nodes.Literal, texts)))
 
 
 def _refuse_expressions(definition: DictionaryDefinition) -> None:

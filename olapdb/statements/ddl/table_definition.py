@@ -90,12 +90,13 @@ def build_table(
 def _settings(
     storage: nodes.StorageClause, like: Table | None, engine: Engine
 ) -> tuple[tuple[str, SettingValue], ...]:
-    """Return the settings that the table keeps: those of the statement, else those of `like`.
+    """Return the settings that the table keeps: those of the statement, else those of `like` unless the
+    statement names an engine.
 
     Engines without a MergeTree's parts keep none, but for those of deduplication in Null. Raises
     UnknownPolicy."""
     is_memory = engine.name == "Memory"
-    settings = like.settings if like else ()
+    settings = like.settings if like and storage.engine is None else ()
     if storage.settings:
         changes: dict[str, SettingValue | None] = {
             setting.name: setting.value

@@ -13,7 +13,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.bind import bind_value
 from olapdb.bind.file_functions import file_structure
-from olapdb.bind.structures import parse_structure
+from olapdb.bind.structures import parse_structure, structure_defaults
 from olapdb.bind.table_functions import unknown_function
 from olapdb.formats.base import Ending, Format, Header, Structure, write_all
 from olapdb.formats.files import NewFile, resolved_path
@@ -23,6 +23,7 @@ from olapdb.model.schema import Column, Engine, Table
 from olapdb.records import dataclass
 from olapdb.result import Result
 from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml import partitioned_files
 from olapdb.statements.dml.formatted_values import formatted_blocks
@@ -66,10 +67,10 @@ def run_insert_function(statement: nodes.Insert, context: StatementContext) -> R
         if structure == _AUTO:
             columns: Structure = tuple(zip(rows.names, rows.types, strict=True))
     if structure != _AUTO:
-        columns = tuple(parse_structure(structure))
+        columns = tuple(parse_structure(structure, with_defaults=True))
     elif rows is None:
         columns = file_structure(texts, context.settings, context.environment)
-    table = _table_of(columns, name)
+    table = _table_of(columns, name, "" if structure == _AUTO else structure)
     blocks = _blocks(statement, table, rows, context)
     if name == "file" and partition_by is not None:
 
@@ -99,10 +100,21 @@ def _text(argument: nodes.Expression, statement: nodes.Insert, context: Statemen
     return value
 
 
-def _table_of(structure: Structure, name: str) -> Table:
-    """Return a table of these columns, which no catalog has."""
-    columns = tuple(Column(at, column, kind) for at, (column, kind) in enumerate(structure, 1))
-    return Table(str(uuid.uuid4()), "_table_function", name, Engine("Null"), columns)
+def _table_of(columns: Structure, name: str, structure: str) -> Table:
+    """Return a table of these columns, which no catalog has, with the defaults of the structure."""
+    defaults = {name: to_sql(value) for name, value in structure_defaults(structure).items()}
+    return Table(
+        str(uuid.uuid4()),
+        "_table_function",
+        name,
+        Engine("Null"),
+        tuple(
+            Column(
+                at, column, kind, "DEFAULT" if column in defaults else "", defaults.get(column, "")
+            )
+            for at, (column, kind) in enumerate(columns, 1)
+        ),
+    )
 
 
 def _blocks(

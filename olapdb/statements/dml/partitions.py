@@ -25,8 +25,9 @@ from olapdb.statements.dml.partition_values import (
     partition_value,
     refuse_arithmetic,
 )
+from olapdb.storage import frozen_parts
 
-_WHOLE_TABLE = ("DROP", "DETACH", "ATTACH", "DROP DETACHED")
+_WHOLE_TABLE = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "FREEZE", "UNFREEZE")
 _SINGLE_PARTS = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "MOVE")
 
 
@@ -131,7 +132,7 @@ def alter_partition(
     """Run one partition action in one commit. Return the number of rows removed, or of rows
     added if none was removed.
 
-    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for FREEZE,
+    Raises the errors of `olapdb.dml.move_parts` and `attach_parts`, NotSupportedError for
     FETCH and FORGET, CannotForgetPartition for FORGET of one with rows, SupportIsDisabled for actions that ClickHouse disables.
     """
     check_partition_action(action, context)
@@ -146,6 +147,9 @@ def alter_partition(
                 position=action.position,
             )
         raise _unsupported(action)
+    if action.action in ("FREEZE", "UNFREEZE"):
+        _copy_or_delete_copies(action, table, selection, context)
+        return 0
     other_table = None
     if action.table is not None:
         other_table = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
@@ -178,10 +182,24 @@ def alter_partition(
             raise _unsupported(action)
 
 
+def _copy_or_delete_copies(
+    action: nodes.PartitionAction, table: Table, selection: NamedParts, context: StatementContext
+) -> None:
+    """Run FREEZE, which copies the live parts of the table, or UNFREEZE, which deletes copies."""
+    services = context.services
+    if action.action == "UNFREEZE":
+        frozen_parts.unfreeze_parts(services.store, table, action.target, selection.partition)
+        return
+    with services.catalog.pinned() as snapshot:
+        parts = selection.choose(table, snapshot.parts(table.id))
+        name = action.target or frozen_parts.next_name(services.store)
+        frozen_parts.freeze_parts(services.store, snapshot, table, parts, name)
+
+
 def check_partition_action(action: nodes.PartitionAction, context: StatementContext) -> None:
     """Raise NotSupportedError or SupportIsDisabled for an action that cannot run, before any action
     of the statement runs."""
-    if action.action in ("FREEZE", "FETCH"):
+    if action.action == "FETCH":
         raise _unsupported(action)
     if action.action in ("MOVE TO DISK", "MOVE TO VOLUME"):
         raise _no_such_place(action)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from olapdb.compute.profile import QueryProfile
 from olapdb.errors import (
     IncorrectQuery,
+    InvalidSettingValue,
     NotSupportedError,
     SyntaxError,
     UnknownSetting,
@@ -115,7 +116,13 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
 def _check_options(statement: nodes.Explain, options: Mapping[str, object]) -> None:
     """Raise UnknownSetting for an option that ClickHouse does not have either, NotSupportedError for
     one that is not known here, or that the form does not take."""
-    for name in options:
+    for name, value in options.items():
+        if name in _OPTIONS and value not in (0, 1):
+            raise InvalidSettingValue(
+                f'Invalid value {value} for setting "{name}". Expected boolean type.',
+                hint="Write 0 or 1.",
+                position=statement.position,
+            )
         if name == "oneline" and statement.kind == "SYNTAX":
             continue
         if name in _OF_QUERY_TREE and statement.kind == "QUERY TREE":
