@@ -109,6 +109,7 @@ NAMES = {
     ),
     "numeric.svg": ("SVG svg "),
     "numeric.map_grids": ("MGRSToGeo UTMToGeo geoToMGRS geoToUTM "),
+    "numeric.map_tiles": ("MVTBoundingBox MVTBoundingBoxMercator "),
     "numeric.well_known_binary": (
         "ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB "
         "ST_PolyFromWKB WKB readWKB readWKBLineString readWKBMultiLineString "
@@ -141,6 +142,9 @@ NAMES = {
         "blockSize byteSize countDigits defaultValueOfArgumentType defaultValueOfTypeName "
         "getSizeOfEnumType indexHint isConstant isNullable toColumnTypeName visibleWidth "
     ),
+    "introspection.column_forms": (
+        "dumpColumnStructure getTypeSerializationStreams lowCardinalityIndices lowCardinalityKeys "
+    ),
     "introspection.composed": (
         "JSONArrayLength JSON_ARRAY_LENGTH arrayZipUnaligned dateTime64ToSnowflakeID "
         "dateTimeToSnowflakeID digits indexOfAssumeSorted mapConcat notHas "
@@ -154,6 +158,7 @@ NAMES = {
         "neighbor runningAccumulate runningConcurrency runningDifference "
         "runningDifferenceStartingWithFirstValue "
     ),
+    "introspection.schema_texts": ("structureToCapnProtoSchema structureToProtobufSchema "),
     "introspection.server_facts": (
         "currentHandler currentRequestURL cutToFirstSignificantSubdomainCustom "
         "cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW "
@@ -399,6 +404,7 @@ NAMES = {
     "strings.query_texts": (
         "normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames "
     ),
+    "strings.query_tokens": ("tokenizeQuery "),
     "strings.sparse_grams": (
         "sparseGrams sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8 "
     ),
@@ -598,6 +604,7 @@ CASE_INSENSITIVE = {
         "hassubsequenceutf8 "
     ),
     "strings.pieces": ("overlay overlayutf8 regexp_extract regexp_substr regexpextract "),
+    "strings.query_tokens": ("tokenizequery "),
     "strings.text_parts": ("substring_index substringindex "),
     "arrays.resizing": ("arrayflatten flatten "),
     "arrays.shuffles": ("arraypartialshuffle arrayshuffle "),
