@@ -27,7 +27,7 @@ _REASONS = {
     "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
         addressToSymbol blockSerializedSize demangle filesystemAvailable filesystemCapacity
         filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
-        getServerSetting 
+        getServerSetting
         showCertificate validateNestedArraySizes
         chdb""",
     "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery

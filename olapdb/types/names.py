@@ -25,11 +25,11 @@ from olapdb.types.dynamic_names import dynamic_of, json_of
 from olapdb.types.enums import enum_of
 from olapdb.types.named import GEOMETRIES, GEOMETRY, Nested
 from olapdb.types.scalars import (
+    BFLOAT16,
     BOOL,
     DATE,
     DATE32,
     DATETIME,
-    BFLOAT16,
     FLOAT32,
     FLOAT64,
     INT8,

@@ -74,7 +74,9 @@ def _structure(array: pa.Array, data_type: DataType) -> str:
     match data_type:
         case LowCardinality():
             places, keys = _dictionary(array, data_type)
-            unique = f"Unique(size = {len(keys)}, {column_of(plain(data_type))}(size = {len(keys)}))"
+            unique = (
+                f"Unique(size = {len(keys)}, {column_of(plain(data_type))}(size = {len(keys)}))"
+            )
             width = next(bits for bits in (8, 16, 32, 64) if len(keys) <= 1 << bits)
             return f"LowCardinality{size}, UInt{width}(size = {len(places)}), {unique})"
         case Nullable(inner):

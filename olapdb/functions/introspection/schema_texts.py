@@ -18,16 +18,23 @@ _INDENT = "    "
 _PROTOBUF = {
     **dict.fromkeys(("UInt8", "UInt16", "UInt32", "Date", "DateTime", "IPv4"), "uint32"),
     **dict.fromkeys(("Int8", "Int16", "Int32", "Date32"), "int32"),
-    **{"UInt64": "uint64", "DateTime64": "uint64", "Int64": "int64"},
-    **{"Float32": "float", "Float64": "double", "Bool": "bool"},
+    "UInt64": "uint64",
+    "DateTime64": "uint64",
+    "Int64": "int64",
+    "Float32": "float",
+    "Float64": "double",
+    "Bool": "bool",
     **dict.fromkeys(("String", "FixedString", "UUID", "IPv6", "Decimal"), "bytes"),
     **dict.fromkeys(("Int128", "UInt128", "Int256", "UInt256"), "bytes"),
 }
 _CAPN_PROTO = {
     **{name: name for name in ("UInt8", "UInt16", "UInt32", "UInt64")},
     **{name: name for name in ("Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "Bool")},
-    **{"Date": "UInt16", "DateTime": "UInt32", "IPv4": "UInt32", "Date32": "Int32"},
-    **{"DateTime64": "Int64"},
+    "Date": "UInt16",
+    "DateTime": "UInt32",
+    "IPv4": "UInt32",
+    "Date32": "Int32",
+    "DateTime64": "Int64",
     **dict.fromkeys(("String", "FixedString", "UUID", "IPv6", "Decimal"), "Data"),
     **dict.fromkeys(("Int128", "UInt128", "Int256", "UInt256"), "Data"),
 }

@@ -55,7 +55,8 @@ def _borders(
 
 def _latitude(part: np.ndarray) -> np.ndarray:
     """Return the latitude in degrees at parts of the map, counted from its upper border."""
-    return np.asarray(np.degrees(np.arctan(np.sinh(np.pi * (1 - 2 * part)))))
+    height = 2 * np.arctan(np.exp(np.pi * (1 - 2 * part))) - np.pi / 2
+    return np.asarray(height * 180 / np.pi)
 
 
 def _in_degrees(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
