@@ -197,7 +197,7 @@ class ExpressionBinder:
         """Bind an array in brackets. Raises NoCommonType for literals without a common type."""
         arguments = self.bind_all(elements)
         bound = self.call("array", arguments)
-        if all(isinstance(element, sql.Literal) for element in elements):
+        if all(isinstance(e, sql.Literal) or is_list_of_constants(e) for e in elements):
             refuse_new_variant(bound, arguments)
         return bound
 

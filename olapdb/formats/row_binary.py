@@ -14,7 +14,7 @@ from olapdb.formats.byte_texts import binaries, fixed_bytes, joined, number_byte
 from olapdb.formats.row_binary_read import binary_reader, with_json_as_text
 from olapdb.formats.texts import body
 from olapdb.functions.casts.cast import cast_column
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import brain_floats, columns
 from olapdb.functions.variants.values import NO_ALTERNATIVE, alternatives_of, in_rows
 
 _VARINT_BYTES = 5
@@ -160,6 +160,8 @@ def scalar_bytes(array: pa.Array, data_type: types.DataType) -> np.ndarray:
     match data_type:
         case types.Boolean():
             return number_bytes(array.cast(pa.uint8()).to_numpy())
+        case types.BFloat16():
+            return number_bytes(brain_floats.words_of(array))
         case types.Date():
             return number_bytes(array.cast(pa.int32()).to_numpy().astype(np.uint16))
         case types.DateTime():

@@ -14,7 +14,7 @@ from olapdb.formats.absent import apart
 from olapdb.formats.base import Input, Reader, Rows, Structure
 from olapdb.formats.byte_positions import ByteBlock, blocks_of_rows, repeated, row_starts
 from olapdb.formats.heads import Head, checked_head
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import brain_floats, columns
 from olapdb.functions.kernels.escapes import spans
 from olapdb.functions.variants.values import NO_ALTERNATIVE, assembled
 
@@ -113,7 +113,7 @@ def byte_width(data_type: types.DataType, format_name: str = "RowBinary") -> int
             )
         case types.Boolean() | types.Nothing():
             return 1
-        case types.Date():
+        case types.Date() | types.BFloat16():
             return 2
         case types.DateTime():
             return 4
@@ -205,6 +205,8 @@ def scalars_of(rows: np.ndarray, data_type: types.DataType) -> pa.Array:
             if unknown.any():
                 number = numbers[np.argmax(unknown)]
                 raise errors.UnknownElementOfEnum(f"{data_type} has no element {number}.")
+        case types.BFloat16():
+            return brain_floats.of_words(rows.view("<u2")[:, 0])
         case types.Date():
             return columns.from_values(rows.view("<u2")[:, 0].astype(np.int32), arrow, None)
         case types.DateTime():

@@ -109,6 +109,7 @@ NAMES = {
     ),
     "numeric.svg": ("SVG svg "),
     "numeric.map_grids": ("MGRSToGeo UTMToGeo geoToMGRS geoToUTM "),
+    "numeric.map_tiles": ("MVTBoundingBox MVTBoundingBoxMercator "),
     "numeric.well_known_binary": (
         "ST_LineFromWKB ST_MLineFromWKB ST_MPointFromWKB ST_MPolyFromWKB ST_PointFromWKB "
         "ST_PolyFromWKB WKB readWKB readWKBLineString readWKBMultiLineString "
@@ -141,6 +142,9 @@ NAMES = {
         "blockSize byteSize countDigits defaultValueOfArgumentType defaultValueOfTypeName "
         "getSizeOfEnumType indexHint isConstant isNullable toColumnTypeName visibleWidth "
     ),
+    "introspection.column_forms": (
+        "dumpColumnStructure getTypeSerializationStreams lowCardinalityIndices lowCardinalityKeys "
+    ),
     "introspection.composed": (
         "JSONArrayLength JSON_ARRAY_LENGTH arrayZipUnaligned dateTime64ToSnowflakeID "
         "dateTimeToSnowflakeID digits indexOfAssumeSorted mapConcat notHas "
@@ -154,6 +158,7 @@ NAMES = {
         "neighbor runningAccumulate runningConcurrency runningDifference "
         "runningDifferenceStartingWithFirstValue "
     ),
+    "introspection.schema_texts": ("structureToCapnProtoSchema structureToProtobufSchema "),
     "introspection.server_facts": (
         "currentHandler currentRequestURL cutToFirstSignificantSubdomainCustom "
         "cutToFirstSignificantSubdomainCustomRFC cutToFirstSignificantSubdomainCustomWithWWW "
@@ -166,19 +171,19 @@ NAMES = {
         "transactionOldestSnapshot "
     ),
     "casts.conversion": (
-        "DATE toBool toDate toDate32 toDate32OrDefault toDate32OrNull toDate32OrZero "
-        "toDateOrDefault toDateOrNull toDateOrZero toDateTime toDateTime64 "
-        "toDateTime64OrDefault toDateTime64OrNull toDateTime64OrZero toDateTimeOrDefault "
-        "toDateTimeOrNull toDateTimeOrZero toDecimal128 toDecimal128OrDefault "
-        "toDecimal128OrNull toDecimal128OrZero toDecimal256 toDecimal256OrDefault "
-        "toDecimal256OrNull toDecimal256OrZero toDecimal32 toDecimal32OrDefault "
-        "toDecimal32OrNull toDecimal32OrZero toDecimal64 toDecimal64OrDefault "
-        "toDecimal64OrNull toDecimal64OrZero toFixedString toFloat32 toFloat32OrDefault "
-        "toFloat32OrNull toFloat32OrZero toFloat64 toFloat64OrDefault toFloat64OrNull "
-        "toFloat64OrZero toIPv4 toIPv4OrDefault toIPv4OrNull toIPv4OrZero toIPv6 "
-        "toIPv6OrDefault toIPv6OrNull toIPv6OrZero toInt128 toInt128OrDefault toInt128OrNull "
-        "toInt128OrZero toInt16 toInt16OrDefault toInt16OrNull toInt16OrZero toInt256 "
-        "toInt256OrDefault toInt256OrNull toInt256OrZero toInt32 toInt32OrDefault "
+        "DATE toBFloat16 toBFloat16OrNull toBFloat16OrZero toBool toDate toDate32 "
+        "toDate32OrDefault toDate32OrNull toDate32OrZero toDateOrDefault toDateOrNull "
+        "toDateOrZero toDateTime toDateTime64 toDateTime64OrDefault toDateTime64OrNull "
+        "toDateTime64OrZero toDateTimeOrDefault toDateTimeOrNull toDateTimeOrZero "
+        "toDecimal128 toDecimal128OrDefault toDecimal128OrNull toDecimal128OrZero "
+        "toDecimal256 toDecimal256OrDefault toDecimal256OrNull toDecimal256OrZero toDecimal32 "
+        "toDecimal32OrDefault toDecimal32OrNull toDecimal32OrZero toDecimal64 "
+        "toDecimal64OrDefault toDecimal64OrNull toDecimal64OrZero toFixedString toFloat32 "
+        "toFloat32OrDefault toFloat32OrNull toFloat32OrZero toFloat64 toFloat64OrDefault "
+        "toFloat64OrNull toFloat64OrZero toIPv4 toIPv4OrDefault toIPv4OrNull toIPv4OrZero "
+        "toIPv6 toIPv6OrDefault toIPv6OrNull toIPv6OrZero toInt128 toInt128OrDefault "
+        "toInt128OrNull toInt128OrZero toInt16 toInt16OrDefault toInt16OrNull toInt16OrZero "
+        "toInt256 toInt256OrDefault toInt256OrNull toInt256OrZero toInt32 toInt32OrDefault "
         "toInt32OrNull toInt32OrZero toInt64 toInt64OrDefault toInt64OrNull toInt64OrZero "
         "toInt8 toInt8OrDefault toInt8OrNull toInt8OrZero toInterval toIntervalDay "
         "toIntervalHour toIntervalMicrosecond toIntervalMillisecond toIntervalMinute "
@@ -399,6 +404,7 @@ NAMES = {
     "strings.query_texts": (
         "normalizeQuery normalizeQueryKeepNames normalizedQueryHash normalizedQueryHashKeepNames "
     ),
+    "strings.query_tokens": ("tokenizeQuery "),
     "strings.sparse_grams": (
         "sparseGrams sparseGramsHashes sparseGramsHashesUTF8 sparseGramsUTF8 "
     ),
@@ -598,6 +604,7 @@ CASE_INSENSITIVE = {
         "hassubsequenceutf8 "
     ),
     "strings.pieces": ("overlay overlayutf8 regexp_extract regexp_substr regexpextract "),
+    "strings.query_tokens": ("tokenizequery "),
     "strings.text_parts": ("substring_index substringindex "),
     "arrays.resizing": ("arrayflatten flatten "),
     "arrays.shuffles": ("arraypartialshuffle arrayshuffle "),

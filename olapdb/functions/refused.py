@@ -11,7 +11,7 @@ _REASONS = {
         AIClassify AIEmbed AIExtract AIFilter AIGenerate AIRedact AISimilarity AITranslate""",
     "it needs models or files beside ClickHouse's server": """naiveBayesClassifier naiveBayesClassifierWithProb naiveBayesClassifierWithAllProbs""",
     "polygons are not filled with cells": "h3PolygonToCells h3PolygonToCellsWithContainment",
-    "this function of shapes is not there yet": """MVTBoundingBox MVTBoundingBoxMercator MVTEncodeGeom ST_AsMVTGeom""",
+    "this function of shapes is not there yet": """MVTEncodeGeom ST_AsMVTGeom""",
     "there is no type QBit": """cosineDistanceTransposed cosineDistanceTransposedQuantized
         dotProductTransposed dotProductTransposedQuantized L2DistanceTransposed
         L2DistanceTransposedQuantized distanceCosineTransposed distanceL2Transposed
@@ -25,16 +25,16 @@ _REASONS = {
     "there is no dialect KQL": """kqlBin kqlBinAt kqlDateTimeBinAt kqlDivide kqlMultiply
         kqlParameterCast kqlRangeCount kqlToTimespan""",
     "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
-        addressToSymbol blockSerializedSize demangle dumpColumnStructure filesystemAvailable filesystemCapacity
+        addressToSymbol blockSerializedSize demangle filesystemAvailable filesystemCapacity
         filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
-        getServerSetting getTypeSerializationStreams
-        showCertificate lowCardinalityIndices lowCardinalityKeys validateNestedArraySizes
+        getServerSetting
+        showCertificate validateNestedArraySizes
         chdb""",
     "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery
-        obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON tokenizeQuery""",
+        obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON""",
     "a file is read by the table function file()": "file",
     "tables are not made from descriptions of other systems": """generateRandomStructure
-        structureToCapnProtoSchema structureToProtobufSchema""",
+        """,
     "it is not there yet": """partitionId partitionID
         inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet

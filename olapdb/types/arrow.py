@@ -29,6 +29,8 @@ def arrow_type(data_type: DataType) -> pa.DataType:
     match data_type:
         case scalars.Boolean():
             return pa.bool_()
+        case scalars.BFloat16():
+            return pa.float32()
         case scalars.Integer() | scalars.Float():
             return pa.type_for_alias(data_type.name.lower())
         case scalars.Decimal(precision, scale):

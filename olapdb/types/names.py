@@ -25,6 +25,7 @@ from olapdb.types.dynamic_names import dynamic_of, json_of
 from olapdb.types.enums import enum_of
 from olapdb.types.named import GEOMETRIES, GEOMETRY, Nested
 from olapdb.types.scalars import (
+    BFLOAT16,
     BOOL,
     DATE,
     DATE32,
@@ -69,7 +70,7 @@ StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
 
 _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64)},
-    **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
+    **{t.name: t for t in (BFLOAT16, FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
     **{t.name: t for t in (INT128, UINT128, INT256, UINT256)},
     **{t.name: t for t in (UUID_TYPE, IPV4, IPV6, NOTHING, TIME)},
     **{t.name: t for t in (*GEOMETRIES, GEOMETRY)},
@@ -85,7 +86,6 @@ _ESCAPED = re.compile(r"\\.|''", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 _UNSUPPORTED = {
     "Object": "Write JSON, which keeps the type of each value.",
-    "BFloat16": "Use Float32, which holds each of its values.",
     "QBit": "Use Array(Float32), which distances of vectors take.",
 }
 """Types of ClickHouse that olapdb does not have, and what to use instead."""

@@ -48,6 +48,21 @@ class Float(DataType):
 
 
 @dataclass(frozen=True)
+class BFloat16(Float):
+    """BFloat16: the upper half of a Float32, which has its range and 8 bits of its digits.
+
+    Arrow holds each value as the Float32 that it is.
+    """
+
+    bits: int = 16
+
+    @property
+    def name(self) -> str:
+        """The name: "BFloat16"."""
+        return "BFloat16"
+
+
+@dataclass(frozen=True)
 class ExactFloat(Float):
     """A Float64 as the common type of a 64-bit integer and a float, where ClickHouse has a Variant.
 
@@ -323,7 +338,7 @@ INTERVAL_UNITS = (
 
 UINT8, UINT16, UINT32, UINT64 = (Integer(b, False) for b in (8, 16, 32, 64))
 INT8, INT16, INT32, INT64 = (Integer(b, True) for b in (8, 16, 32, 64))
-FLOAT32, FLOAT64 = Float(32), Float(64)
+FLOAT32, FLOAT64, BFLOAT16 = Float(32), Float(64), BFloat16()
 INT128, INT256 = wide_number(128, True), wide_number(256, True)
 UINT128, UINT256 = wide_number(128, False), wide_number(256, False)
 BOOL, STRING, DATE, DATE32, DATETIME = Boolean(), String(), Date(), Date32(), DateTime()

@@ -108,7 +108,7 @@ def higher_moment(
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
         raise illegal_argument(name, types[0], "a number")
     fields = ["count", "mean", "squares", "cubes", *(["fourths"] if "kurt" in name else [])]
-    result = argument if isinstance(argument, Float) else FLOAT64
+    result = argument if isinstance(argument, Float) and argument.bits >= 32 else FLOAT64
     state = Tuple((UINT64, *[FLOAT64] * (len(fields) - 1)), tuple(fields))
     return HigherMoment(
         name, (), types, result, state_type_of(name, (), types, state), merge_class="float"

@@ -117,7 +117,7 @@ def variance(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     argument = plain(types[0])
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
         raise illegal_argument(name, types[0], "a number")
-    narrow = isinstance(argument, Float) and not name.endswith("Stable")
+    narrow = isinstance(argument, Float) and argument.bits >= 32 and not name.endswith("Stable")
     result = argument if narrow else FLOAT64
     state = Tuple((UINT64, FLOAT64, FLOAT64), ("count", "mean", "squares"))
     return Variance(

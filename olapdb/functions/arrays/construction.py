@@ -87,12 +87,9 @@ def _cast_to(
 
 def resolve_array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """Resolve array(…): values become the elements of one array, in their common type
-    or a Variant. Raises NoCommonType for arrays that have none."""
+    or a Variant."""
     types = [a.type for a in arguments]
-    if any(isinstance(plain(t), Array) for t in types):
-        inner = common_type(types)  # an array beside others makes no Variant
-    else:
-        inner = common_type_or_variant(types) if types else NOTHING
+    inner = common_type_or_variant(types) if types else NOTHING
     return _casting_call(
         Array(inner),
         lambda cast_arguments, rows: interleave_lists(cast_arguments, rows, inner),

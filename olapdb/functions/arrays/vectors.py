@@ -164,7 +164,7 @@ def _array_result(name: str, kind: str, inners: Sequence[DataType]) -> DataType:
     if kind == "dot" and all(isinstance(n, Integer | Boolean) for n in numbers):
         return _product_type(numbers)
     small = all(
-        (isinstance(n, Float) and n.bits == 32) or (isinstance(n, Integer) and n.bits <= 16)
+        (isinstance(n, Float) and n.bits <= 32) or (isinstance(n, Integer) and n.bits <= 16)
         for n in numbers
     ) and any(isinstance(n, Float) for n in numbers)
     return FLOAT32 if small else FLOAT64

@@ -26,7 +26,7 @@ from olapdb.functions.casts import (
     temporal,
     wide_numbers,
 )
-from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels import brain_floats, calendar, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
 from olapdb.lazy import LazyModule
@@ -384,6 +384,8 @@ def _converted(
     """Convert a column without nulls between two plain types; raise a conversion error if none
     fits.
     """
+    if isinstance(source, types.BFloat16) or isinstance(target, types.BFloat16):
+        return _brain_floats(array, source, target, environment, rule)
     if isinstance(target, types.Enum) and _has_enum_conversion(source):
         return enums.to_enum(array, source, target)
     if isinstance(source, types.Enum) and not isinstance(target, types.String):
@@ -481,6 +483,29 @@ def _converted(
             return _cast_state(array, source, target)
         case _:
             raise nested.no_conversion(source, target)
+
+
+def _brain_floats(
+    array: pa.Array,
+    source: types.DataType,
+    target: types.DataType,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array:
+    """Convert from or to BFloat16 by way of Float32. Raise NotSupportedError for Decimals."""
+    if isinstance(source, types.BFloat16):
+        if isinstance(target, types.Decimal) and not isinstance(target, types.WideNumber):
+            raise errors.NotSupportedError(
+                f"Conversion from {source} to Decimal is not implemented.",
+                hint="Convert it to Float32 first: toFloat32(x).",
+            )
+        source = types.FLOAT32
+    if not isinstance(target, types.BFloat16):
+        same = source == target
+        return array if same else _converted(array, source, target, environment, rule)
+    if source != types.FLOAT32:
+        array = _converted(array, source, types.FLOAT32, environment, rule)
+    return brain_floats.truncated(array)
 
 
 def _under_settings(

@@ -140,6 +140,7 @@ _CONVERSIONS: dict[str, _Conversion] = {
             types.UINT128,
             types.INT256,
             types.UINT256,
+            types.BFLOAT16,
             types.FLOAT32,
             types.FLOAT64,
             types.DATE32,
@@ -511,8 +512,8 @@ def _definitions() -> tuple[ScalarDefinition, ...]:
             definitions.append(
                 custom(f"{name}Or{suffix}", _or(conversion, suffix), count=(least, 1 + high))
             )
-        if name in ("toTime", "toTime64"):
-            continue  # ClickHouse has no toTimeOrDefault
+        if name in ("toTime", "toTime64", "toBFloat16"):
+            continue  # ClickHouse has none of these
         definitions.append(
             custom(f"{name}OrDefault", _or(conversion, "Default"), count=(1 + low, 2 + high))
         )

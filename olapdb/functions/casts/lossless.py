@@ -66,7 +66,7 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
         case (types.Enum(), types.Integer()):
             return target.signed and target.bits >= source.bits
         case (types.Integer(), types.Float()):
-            return source.bits <= (16 if target.bits == 32 else 32)
+            return source.bits <= {16: 8, 32: 16, 64: 32}[target.bits]
         case (types.Float(), types.Float()):
             return source.bits <= target.bits
         case (types.Integer(), types.Decimal()):

@@ -78,6 +78,8 @@ def resolve_call(name: str, arguments: Sequence[Argument], resolve: Resolve) -> 
     Raises IllegalTypeOfArgument, and NotSupportedError for hashes of a Dynamic."""
     if name == "tupleElement" and len(arguments) == 2:
         return _member(name, arguments, resolve)
+    if name == "arrayElement" and _is_path(arguments):
+        return _member(name, arguments, resolve)
     if name in _DISTINCT:
         return _comparison(name, arguments, resolve)
     if any(isinstance(types.plain(a.type), types.Dynamic) for a in arguments):
@@ -214,6 +216,12 @@ def _member(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Scala
         return found[0] if isinstance(values[0], pa.Scalar) else found
 
     return ScalarCall(name, element, kernel)
+
+
+def _is_path(arguments: Sequence[Argument]) -> bool:
+    """Return whether the call takes a part of a JSON by a text: j['a']."""
+    container, index = (types.plain(argument.type) for argument in arguments)
+    return isinstance(container, types.Json) and isinstance(index, types.String)
 
 
 def _member_of_dynamic(array: pa.Array, path: str) -> pa.Array:

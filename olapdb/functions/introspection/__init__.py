@@ -7,11 +7,13 @@ MODULES = (
     "environment",
     "blocks",
     "values",
+    "column_forms",
     "composed",
     "error_names",
     "part_names",
     "predictions",
     "running",
+    "schema_texts",
     "server_facts",
 )
 """The modules with `DEFINITIONS`, in their order."""

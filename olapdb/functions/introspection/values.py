@@ -87,23 +87,23 @@ def _default_value(name: str, data_type: DataType) -> ScalarCall:
 
 def _column_type_name(argument: Argument) -> str:
     """Return how ClickHouse names the column that holds the argument."""
-    name = _column_of(argument.type)
+    name = column_of(argument.type)
     return f"Const({name})" if argument.constant is not None else name
 
 
-def _column_of(data_type: DataType) -> str:
+def column_of(data_type: DataType) -> str:
     """Return the name of ClickHouse's column of a type; those of its elements in parentheses."""
     match data_type:
         case LowCardinality(inner):
-            return f"LowCardinality({_column_of(inner)})"
+            return f"LowCardinality({column_of(inner)})"
         case Nullable(inner):
-            return f"Nullable({_column_of(inner)})"
+            return f"Nullable({column_of(inner)})"
         case Array(inner):
-            return f"Array({_column_of(inner)})"
+            return f"Array({column_of(inner)})"
         case Tuple(elements):
-            return f"Tuple({', '.join(_column_of(element) for element in elements)})"
+            return f"Tuple({', '.join(column_of(element) for element in elements)})"
         case Map(key, value):
-            return f"Map({_column_of(key)}, {_column_of(value)})"
+            return f"Map({column_of(key)}, {column_of(value)})"
         case FixedString() | WideNumber():
             return data_type.name
         case Interval():

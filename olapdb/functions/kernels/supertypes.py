@@ -28,6 +28,7 @@ from olapdb.types import (
     WIDE_SUM,
     AggregateFunction,
     Array,
+    BFloat16,
     Boolean,
     DataType,
     Date,
@@ -200,12 +201,16 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             return left
         case (ExactFloat(), Float() | Integer() | Boolean() | WideInteger()):
             return EXACT_FLOAT
+        case (BFloat16(), Float(32)) | (Float(32), BFloat16()):
+            return FLOAT32
         case (Float(), Float()):
             return FLOAT64
         case (Float(), WideInteger()) | (Float(), Integer(64)):
             return EXACT_FLOAT
         case (Integer(bits), Float(width)) if bits < 64:
-            return FLOAT32 if width == 32 and bits <= 16 else FLOAT64
+            if width == 16 and bits == 8:
+                return right
+            return FLOAT32 if width <= 32 and bits <= 16 else FLOAT64
         case (Decimal(), Decimal()):
             return _decimals(left, right)
         case (Decimal(), Integer(bits, signed)):

@@ -34,6 +34,7 @@ MODULES = (
     "shape_functions",
     "svg",
     "map_grids",
+    "map_tiles",
     "well_known_binary",
     "well_known_text",
     "samples",

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from olapdb.errors import InternalError
 from olapdb.functions import scalar
-from olapdb.functions.kernels import columns, wide_numbers
+from olapdb.functions.kernels import brain_floats, columns, wide_numbers
 from olapdb.functions.numeric.byte_hashes import (
     U64,
     HashedValues,
@@ -28,6 +28,7 @@ from olapdb.types import (
     UINT64,
     UUID,
     Array,
+    BFloat16,
     Boolean,
     DataType,
     Date,
@@ -230,6 +231,8 @@ def _in_memory(array: pa.Array, data_type: DataType) -> np.ndarray | None:
             return _decimal_bytes(array, 38 if bits == 128 else 76)
         case Decimal(precision):
             return _decimal_bytes(array, precision)
+        case BFloat16():
+            return brain_floats.words_of(array)
         case Date():
             return columns.numpy_values(array).astype(np.uint16)
         case DateTime():

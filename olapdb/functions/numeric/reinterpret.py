@@ -16,7 +16,7 @@ from olapdb.errors import BadArguments, IllegalTypeOfArgument
 from olapdb.functions import scalar
 from olapdb.functions.aggregates.registry import state_representation
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.kernels import columns, wide_numbers
+from olapdb.functions.kernels import brain_floats, columns, wide_numbers
 from olapdb.functions.strings import rendering
 from olapdb.types import (
     DATE,
@@ -35,6 +35,7 @@ from olapdb.types import (
     UUID,
     UUID_TYPE,
     Array,
+    BFloat16,
     DataType,
     Date,
     DateTime,
@@ -52,7 +53,11 @@ from olapdb.types import (
 
 _FIXED = (Integer, Float, Date, DateTime, DateTime64, UUID, WideNumber, Decimal)
 _SOURCES = (*_FIXED, String, FixedString)
-_STORED: dict[type[DataType], np.dtype] = {Date: np.dtype("<u2"), DateTime: np.dtype("<u4")}
+_STORED: dict[type[DataType], np.dtype] = {
+    Date: np.dtype("<u2"),
+    DateTime: np.dtype("<u4"),
+    BFloat16: np.dtype("<u2"),
+}
 """ClickHouse's widths of types that Arrow stores wider."""
 _DECIMAL_WIDTHS = ((4, 9), (8, 18), (16, 38), (32, 76))
 """The bytes of a Decimal, and the digits that they hold."""
@@ -72,6 +77,8 @@ def _value_bytes(array: pa.Array, data_type: DataType) -> np.ndarray:
         limbs = wide_numbers.limbs_of(array).astype("<u8", copy=False)
         width = next(w for w, digits in _DECIMAL_WIDTHS if data_type.precision <= digits)
         return limbs.view(np.uint8)[:, :width]
+    if isinstance(data_type, BFloat16):
+        return brain_floats.words_of(array).view(np.uint8).reshape(len(array), 2)
     values = columns.numpy_values(array)
     values = values.astype(_STORED.get(type(data_type), values.dtype.newbyteorder("<")))
     return np.ascontiguousarray(values).view(np.uint8).reshape(len(array), values.dtype.itemsize)
@@ -99,6 +106,8 @@ def _as_number(result: DataType, dtype: np.dtype) -> scalar.Kernel:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Take the bytes as numbers; missing ones are zero."""
         raw = _first_bytes(arrays[0], call.types[0], dtype.itemsize)
+        if isinstance(result, BFloat16):
+            return brain_floats.of_words(raw.view(dtype).reshape(-1))
         return columns.from_values(raw.view(dtype).reshape(-1), result.arrow)
 
     return kernel

@@ -35,6 +35,7 @@ MODULES = (
     "search_many",
     "pieces",
     "query_texts",
+    "query_tokens",
     "sparse_grams",
     "naive_bayes",
     "prometheus",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb.errors import IllegalColumn, TooFewArguments, UnsupportedMethod
 from olapdb.functions.base import Argument
 from olapdb.functions.casts.parsing import unhexed
-from olapdb.functions.kernels import columns, slices
+from olapdb.functions.kernels import brain_floats, columns, slices
 from olapdb.functions.scalar import (
     Invocation,
     ScalarDefinition,
@@ -28,6 +28,7 @@ from olapdb.types import (
     UUID,
     AggregateFunction,
     Array,
+    BFloat16,
     DataType,
     Date,
     Date32,
@@ -92,6 +93,8 @@ def hex_digits(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return _significant_digits(np.ascontiguousarray(raw[:, ::-1]))
     if isinstance(call.types[0], Decimal):
         return _all_digits(_decimal_bytes(array, call.types[0].precision))
+    if isinstance(call.types[0], BFloat16):
+        return _all_digits(brain_floats.words_of(array).view(np.uint8).reshape(-1, 2))
     values = columns.numpy_values(array)
     if isinstance(call.types[0], Date):
         values = values.astype(np.uint16)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, IncorrectData
 from olapdb.functions import scalar
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import brain_floats, columns
 from olapdb.functions.kernels.by_value import define_by_value
 from olapdb.functions.strings import byte_codes, rendering
 from olapdb.functions.strings.arguments import TEXT_TYPES, text_rule
@@ -23,6 +23,7 @@ from olapdb.types import (
     UINT64,
     UUID,
     Array,
+    BFloat16,
     Boolean,
     DataType,
     Date,
@@ -146,6 +147,10 @@ def _bin(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         data = np.frombuffer(bytes.fromhex(digits.tobytes().decode("ascii")), np.uint8)
         return _digits_of(data, offsets // 2)
     values = columns.numpy_values(array)
+    if isinstance(data_type, BFloat16):
+        return _digits_of(
+            brain_floats.words_of(array).view(np.uint8), np.arange(len(values) + 1) * 2
+        )
     if isinstance(data_type, Date | DateTime):
         values = values.astype(np.uint16 if isinstance(data_type, Date) else np.uint32)
     width = values.dtype.itemsize
