@@ -10,6 +10,7 @@ hashes of the groups    12 70 95
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,10 @@ from olapdb.threads import ThreadPool
 from olapdb.types.arrow_values import from_numpy
 
 BUCKETED_GROUPS = 1 << 20
+
+_MARK_BITS = 3
+_MARK_BITS_MAX = 23
+"""There are eight marks for each bucket, and at most 1 MiB of them."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +238,27 @@ class HashIndex:
                 hashes[open_rows],
             )
         return groups
+
+    def contains(self, leaf: pa.Array) -> pa.BooleanArray | None:
+        """Return whether each value of an index of one column is in a group; None where `find` has to tell."""
+        if not self.is_exact or leaf.null_count or self._marks is None:
+            return None
+        rows = len(leaf)
+        hashes = row_hashes([leaf], rows)
+        bits = compiled_hashes.contains(hashes, self.hashes, self.buckets, self._marks)
+        return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])
+
+    @cached_property
+    def _marks(self) -> np.ndarray | None:
+        """A bit for each number of the uppermost bits of a hash: whether a group has these; in bytes. None for many
+        groups, whose marks would be as far from the processor as the index, and without compiled kernels."""
+        bits = (len(self.buckets) - 1).bit_length() - 1 + _MARK_BITS
+        is_wide = self.buckets.dtype.itemsize > np.dtype(np.int32).itemsize
+        if library() is None or is_wide or bits > _MARK_BITS_MAX or not len(self.hashes):
+            return None
+        marks = np.zeros(1 << bits, bool)
+        marks[self.hashes >> np.uint64(64 - bits)] = True
+        return np.packbits(marks, bitorder="little")
 
     def _equal(
         self, groups: np.ndarray, leaves: Sequence[pa.Array], rows: np.ndarray

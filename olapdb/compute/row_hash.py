@@ -8,7 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.config import tuning
+from olapdb.functions.kernels.arrow_buffers import empty
 from olapdb.functions.kernels.hashing import combined, hash_values
+from olapdb.native import hashes as compiled_hashes
+from olapdb.native.library import library
 
 
 def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
@@ -28,7 +31,11 @@ def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
 
     NULL equals NULL, and floats are equal by their bits (the NaN of 0 / 0 differs from a literal
     NaN), as in Arrow's hash tables."""
-    hashes = np.empty(rows, np.uint64)
+    if len(leaves) == 1 and library() is not None and not pa.types.is_floating(leaves[0].type):
+        known = compiled_hashes.hash_values(leaves[0])
+        if known is not None:
+            return known
+    hashes = empty(rows, np.uint64)
     step = chunk_rows(leaves, rows)
     for start in range(0, rows, step):
         total = _hashes(leaves[0].slice(start, step))

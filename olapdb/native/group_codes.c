@@ -45,6 +45,28 @@ EXPORT int64_t olapdb_bounds(int type, const void *values, const uint8_t *validi
     return -1;
 }
 
+/* Write how many steps each value is above `low`; return whether all are whole numbers of steps below 2^32. `inverse` is
+ * 2^64 / `step`, rounded up: a number of steps that is not exact is seen by multiplying it again. */
+EXPORT int olapdb_count_steps(int type, const void *values, int64_t rows, uint64_t low, uint64_t step,
+                              uint64_t inverse, uint32_t *steps) {
+    uint64_t differences = 0;
+    switch (type) {
+#define CASE(NAME, T)\
+    case NAME: {                                                                                    \
+        const T *typed = values;                                                                    \
+        for (int64_t row = 0; row < rows; row++) {                                                  \
+            uint64_t distance = (uint64_t)typed[row] - low;                                         \
+            steps[row] = (uint32_t)((unsigned __int128)distance * inverse >> 64);                           \
+            differences |= distance - steps[row] * step;                                            \
+        }                                                                                           \
+        return differences == 0;                                                                    \
+    }
+        FOR_INTEGERS(CASE)
+#undef CASE
+    }
+    return 0;
+}
+
 /* Append a digit to each row's packed key: packed = packed * radix + (value - low), with radix - 1 for
  * null where there is a bitmap. `is_first` starts from 0 instead of reading `packed`. */
 EXPORT void olapdb_pack(int type, const void *values, const uint8_t *validity, int64_t bit, int64_t rows,

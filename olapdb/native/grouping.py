@@ -29,6 +29,8 @@ _CAPACITY_MIN = 4096
 _SPARE = 64
 """A table of n slots takes five eighths of n keys, less those that are read ahead."""
 _SLOT_WORDS = 2
+_STEP_SAMPLE = 256
+"""So many values are looked at for a step before all are divided by it."""
 _NARROW_BYTES = 2
 """A table has a place for each value of integers so wide."""
 _OFFSET_BYTES = {
@@ -109,6 +111,12 @@ def digits_of(leaves: Sequence[pa.Array], radix_max: int) -> tuple[list[Digit], 
             return None
         low, high = bounds(values) if len(leaves) > 1 else _single_bounds(values, radix_max)
         count = high - low + 1 + (values.validity is not None)
+        if radix * count > radix_max and values.validity is None:
+            step = _step(values, low)
+            if step > 1 and radix * ((high - low) // step + 1) <= radix_max:
+                in_steps = _in_steps(values, low, step)
+                if in_steps is not None:
+                    values, low, count = in_steps, 0, (high - low) // step + 1
         radix *= count
         if radix > radix_max:
             return None
@@ -124,6 +132,24 @@ def _single_bounds(values: ColumnValues, radix_max: int) -> tuple[int, int]:
         return bounds(values)
     limits = np.iinfo(dtype)
     return int(limits.min), int(limits.max)
+
+
+def _step(values: ColumnValues, low: int) -> int:
+    """Return the largest number of which the distances of some values from `low` are multiples: 3,600 for times that are
+    rounded down to hours; 0 if these are all `low`."""
+    sample = values.numbers[:: max(values.rows // _STEP_SAMPLE, 1)]
+    distances = sample.astype(np.uint64) - np.uint64(low % (1 << 64))
+    return int(np.gcd.reduce(distances))
+
+
+def _in_steps(values: ColumnValues, low: int, step: int) -> ColumnValues | None:
+    """Return how many steps each value is above `low`, as UInt32; None where one is between two steps."""
+    steps = empty(values.rows, np.uint32)
+    inverse = -(-(1 << 64) // step)
+    is_exact = kernels().olapdb_count_steps(
+        values.type, values.numbers, values.rows, low % (1 << 64), step, inverse, steps
+    )
+    return values_of_numbers(steps) if is_exact else None
 
 
 def _packed(digits: Sequence[Digit]) -> np.ndarray:

@@ -106,3 +106,34 @@ EXPORT void olapdb_raise_registers(const uint64_t *hashes, int64_t rows, int ind
     }
 FIND(olapdb_find_hashes32, int32_t)
 FIND(olapdb_find_hashes64, int64_t)
+
+/* Write a bit for each hash, in words of 64: whether it is among the `count` hashes of groups, which are indexed as for
+ * the kernels above. A hash is looked up only where the bit of its upper bits, those above `mark_shift`, is set in
+ * `marks`: most hashes that no group has are told by that, and the marks stay in a near cache. */
+EXPORT void olapdb_contains_hashes(const uint64_t *hashes, int64_t rows, const uint64_t *indexed, int64_t count,
+                                   const int32_t *buckets, int64_t shift, const uint8_t *marks,
+                                   int64_t mark_shift, uint64_t *found) {
+    int64_t last = count - 1;
+    for (int64_t start = 0; start < rows; start += 64) {
+        int64_t block = rows - start < 64 ? rows - start : 64, candidates = 0;
+        uint8_t places[64];
+        uint64_t bits = 0;
+        for (int64_t at = 0; at < block; at++) {
+            uint64_t mark = hashes[start + at] >> mark_shift;
+            places[candidates] = (uint8_t)at;
+            candidates += marks[mark >> 3] >> (mark & 7) & 1;
+        }
+        for (int64_t at = 0; at < candidates; at++) PREFETCH(&buckets[hashes[start + places[at]] >> shift]);
+        for (int64_t at = 0; at < candidates; at++)
+            PREFETCH(&indexed[buckets[hashes[start + places[at]] >> shift]]);
+        for (int64_t at = 0; at < candidates; at++) {
+            uint64_t hash = hashes[start + places[at]], bucket = hash >> shift, is_found;
+            int64_t first = buckets[bucket], end = buckets[bucket + 1], second = first + 1;
+            is_found = indexed[first < last ? first : last] == hash;
+            is_found |= indexed[second < last ? second : last] == hash;
+            for (int64_t group = second + 1; group < end && !is_found; group++) is_found = indexed[group] == hash;
+            bits |= is_found << places[at];
+        }
+        found[start / 64] = bits;
+    }
+}

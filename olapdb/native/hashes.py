@@ -12,6 +12,7 @@ from olapdb.native.memory import empty
 from olapdb.native.values import validity_of, values_of
 
 _ENTRY_WORDS = 2
+_WORD_BITS = 64
 
 
 def hash_values(array: pa.Array) -> np.ndarray | None:
@@ -59,6 +60,22 @@ def find(hashes: np.ndarray, indexed: np.ndarray, buckets: np.ndarray) -> np.nda
     kernel = kernels().olapdb_find_hashes64 if wide else kernels().olapdb_find_hashes32
     kernel(hashes, len(hashes), indexed, len(indexed), buckets, shift, groups)
     return groups
+
+
+def contains(
+    hashes: np.ndarray, indexed: np.ndarray, buckets: np.ndarray, marks: np.ndarray
+) -> np.ndarray:
+    """Return a bit for each hash in words of 64 bits: whether a group has it. There is one group at least, and `buckets`
+    are int32. `marks` has a bit, in bytes, for each number of the uppermost bits of a hash: whether a group has these.
+
+    `find` gives the same where the library has groups to tell."""
+    found = empty(-(-len(hashes) // _WORD_BITS), np.uint64)
+    shift = _WORD_BITS - ((len(buckets) - 1).bit_length() - 1)
+    mark_shift = _WORD_BITS - ((8 * len(marks)).bit_length() - 1)
+    kernels().olapdb_contains_hashes(
+        hashes, len(hashes), indexed, len(indexed), buckets, shift, marks, mark_shift, found
+    )
+    return found
 
 
 def sort_hashes(hashes: np.ndarray) -> np.ndarray:

@@ -41,6 +41,7 @@ _NUMBERING = (_POINTER, _LONG, _POINTER, _POINTER, _POINTER)
 
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_bounds": (_LONG, (*_COLUMN, _LONG, _POINTER)),
+    "olapdb_count_steps": (_INT, (_INT, _POINTER, _LONG, _WORD, _WORD, _WORD, _POINTER)),
     "olapdb_pack": (None, (*_COLUMN, _LONG, _WORD, _WORD, _INT, _POINTER)),
     "olapdb_number_values": (_LONG, (*_COLUMN, _LONG, _WORD, _WORD, _LONG, *[_POINTER] * 4)),
     "olapdb_number_hashed": (None, (_POINTER, _POINTER, _LONG, _LONG, *_NUMBERING)),
@@ -112,6 +113,10 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_raise_registers": (None, (_POINTER, _LONG, _INT, _INT, _POINTER)),
     "olapdb_find_hashes32": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
     "olapdb_find_hashes64": (None, (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER)),
+    "olapdb_contains_hashes": (
+        None,
+        (_POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER, _LONG, _POINTER),
+    ),
     "olapdb_combine_hashes": (None, (_POINTER, _POINTER, _LONG)),
     "olapdb_decode_numbers": (
         _INT,
@@ -158,7 +163,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 }
 """The result and the arguments of each kernel, as its source has them."""
 
-ABI = 25
+ABI = 26
 """`olapdb_abi()` of the library that these signatures fit. Raise both with every change of one."""
 
 

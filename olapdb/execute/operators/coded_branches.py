@@ -15,7 +15,7 @@ from olapdb.compute.evaluate import evaluate_predicate
 from olapdb.execute.operators.compact_columns import decoded
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
 from olapdb.storage.column_chunks import are_one_array
-from olapdb.types import String
+from olapdb.types import DataType, LowCardinality, String
 from olapdb.types.arrow_values import FALSE, from_numpy, to_numpy
 
 _EXTENDED_MAX = 1 << 16
@@ -27,15 +27,20 @@ def branch_column(expression: Expression, texts: Collection[str]) -> str | None:
     constant; None for other expressions."""
     if not isinstance(expression, Call) or expression.name not in ("if", "multiIf"):
         return None
-    if len(expression.arguments) != 3 or not isinstance(expression.type, String):
+    if len(expression.arguments) != 3 or not _is_text(expression.type):
         return None
     branches = expression.arguments[1:]
     names = {branch.name for branch in branches if isinstance(branch, ColumnRef)}
     are_texts = all(
-        isinstance(branch, ColumnRef | Constant) and isinstance(branch.type, String)
-        for branch in branches
+        isinstance(branch, ColumnRef | Constant) and _is_text(branch.type) for branch in branches
     )
     return next(iter(names)) if are_texts and len(names) == 1 and names <= set(texts) else None
+
+
+def _is_text(data_type: DataType) -> bool:
+    """Return whether values are texts, and none of them NULL."""
+    inner = data_type.inner if isinstance(data_type, LowCardinality) else data_type
+    return isinstance(inner, String)
 
 
 class BranchCodes:

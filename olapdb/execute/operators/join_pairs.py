@@ -22,8 +22,10 @@ from olapdb.compute.hash_table import Lookup
 from olapdb.config import tuning
 from olapdb.errors import InternalError
 from olapdb.execute.operators.join_outputs import Wanted, may_be_narrowed
+from olapdb.execute.operators.single_partners import SinglePartners
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import true_positions
+from olapdb.functions.kernels.decimal_width import is_short
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Field, Join
 from olapdb.records import dataclass
@@ -42,7 +44,7 @@ PAIRS_MIN = 1_024
 class Pairs:
     """Row numbers on both sides; "no partner" is the right side's number of rows.
 
-    `in_order`: the left rows are consecutive, each once."""
+    `in_order`: the left rows are consecutive, each once; of a join with single partners only the first is in `left`."""
 
     left: np.ndarray
     right: np.ndarray
@@ -80,6 +82,7 @@ class Joiner:
         """Take the right side's rows with the columns that are read of them."""
         self._node = node
         self._columns = wanted.columns if may_be_narrowed(node) else None
+        self._compact = wanted.compact if may_be_narrowed(node) else frozenset()
         self._compared = frozenset() if node.residual is None else columns_of(node.residual)
         self._context = context
         self._no_partner = right_rows
@@ -97,6 +100,12 @@ class Joiner:
         self._used_codes = np.zeros(lookup.count if uses_codes else 0, bool)
         self.stateful = self._keeps_right or uses_codes
         """Whether the pairs of a row depend on earlier rows."""
+        self._single: SinglePartners | None = None
+        if node.residual is None and not self.stateful and node.strictness not in ("SEMI", "ANTI"):
+            extra = right_rows if self._keeps_left else None
+            self._single = SinglePartners.of(lookup, right, extra, takes_one=self._takes_one)
+        if self._single is not None:
+            self._right = self._single.right
 
     @property
     def nbytes(self) -> int:
@@ -137,6 +146,10 @@ class Joiner:
         """
         keys = [self._value(key, left) for key in self._node.left_keys]
         codes = self.lookup.find(keys, left.num_rows)
+        if self._single is not None and (
+            self._single.rows is None or left.num_rows <= self._pairs_max(left)
+        ):
+            return Matches(left, codes, codes, [], self._rows_of_single(self._single, left, codes))
         sizes = self._sizes(codes)
         matches = Matches(left, codes, sizes, list(self._pieces(left, sizes)))
         if self._node.strictness in ("SEMI", "ANTI"):
@@ -144,6 +157,14 @@ class Joiner:
         if len(matches.pieces) == 1 and not self._is_long(matches, matches.pieces[0]):
             return Matches(left, codes, sizes, [], self._piece(matches, *matches.pieces[0]))
         return matches
+
+    def _rows_of_single(
+        self, single: SinglePartners, left: pa.RecordBatch, codes: np.ndarray
+    ) -> pa.RecordBatch:
+        """Return the pairs of left rows that have one partner at most."""
+        rows, right = single.find(codes)
+        first = np.zeros(1, np.int64) if rows is None else rows
+        return self._rows(left, Pairs(first, right, in_order=rows is None))
 
     def pair_batches(self, matches: Matches) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a chunk's pairs, none of them empty."""
@@ -255,7 +276,7 @@ class Joiner:
 
     def _rows(self, left: pa.RecordBatch, pairs: Pairs) -> pa.RecordBatch:
         """Return the rows of pairs, with the columns that are read above the join."""
-        return pair_rows(self._node, left, self._right, pairs, self._columns)
+        return pair_rows(self._node, left, self._right, pairs, self._columns, self._compact)
 
     def _long_row(self, matches: Matches, row: int) -> Iterator[pa.RecordBatch]:
         """Yield the pairs of one left row that has too many for a batch."""
@@ -390,15 +411,16 @@ def pair_rows(
     right: pa.RecordBatch,
     pairs: Pairs,
     names: Collection[str] | None = None,
+    compact: Collection[str] = (),
 ) -> pa.RecordBatch:
     """Return the rows of the pairs: left columns, then right columns; of those in `names`, None for all.
 
-    Dictionaries stay dictionaries."""
+    Dictionaries stay dictionaries, and Decimals of 64 bits in `compact` stay such."""
     types = {field.name: field.type for side in sides(node) for field in side}
     left_names = [name for name in left.schema.names if names is None or name in names]
     right_names = [name for name in right.schema.names if names is None or name in names]
     if pairs.in_order and len(pairs.left):
-        consecutive = left.slice(int(pairs.left[0]), len(pairs.left))
+        consecutive = left.slice(int(pairs.left[0]), len(pairs.right))
         columns = [consecutive.column(name) for name in left_names]
     else:
         rows = from_numpy(pairs.left)
@@ -410,7 +432,9 @@ def pair_rows(
     every = [*left_names, *right_names]
     typed = [
         column
-        if column.type == types[name].arrow or isinstance(column, pa.DictionaryArray)
+        if column.type == types[name].arrow
+        or isinstance(column, pa.DictionaryArray)
+        or (name in compact and is_short(column.type))
         else column.cast(types[name].arrow)
         for column, name in zip(columns, every, strict=True)
     ]

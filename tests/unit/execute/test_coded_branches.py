@@ -23,24 +23,25 @@ KEYS = [
     "if(x > 3, 'narrow', s)",
     "if(s = 'b1', 'one', s)",
     "if(1, 'always', s)",
+    "if(n % 5 < 2, 'narrow', l)",
     "CASE WHEN n % 7 = 0 AND x IS NOT NULL THEN s ELSE '' END",
     "CASE WHEN n % 7 = 0 THEN s END",
     "multiIf(n % 7 = 0, s, n % 5 = 0, 'five', '')",
 ]
-CODED = KEYS[:7]
+CODED = KEYS[:8]
 
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[Connection]:
     with olapdb.connect() as made:
         made.execute(
-            "CREATE TABLE t (n UInt32, x Nullable(UInt8), s String, p UInt8)"
+            "CREATE TABLE t (n UInt32, x Nullable(UInt8), s String, l LowCardinality(String), p UInt8)"
             " ENGINE = MergeTree PARTITION BY p ORDER BY n"
         )
         for part in range(2):
             made.execute(
                 "INSERT INTO t SELECT number, if(number % 3 = 0, NULL, number % 6),"
-                f" concat('b', toString(number % {9 + part})), {part} FROM numbers({ROWS})"
+                f" concat('b', toString(number % {9 + part})) AS b, b, {part} FROM numbers({ROWS})"
             )
         yield made
 
