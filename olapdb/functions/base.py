@@ -172,6 +172,11 @@ class TotalsOfState:
     states: Callable[[Sequence[np.ndarray]], pa.Array]
 
 
+ChooseRows: TypeAlias = Callable[[np.ndarray, np.ndarray | None, bool], np.ndarray]
+"""Finds the row with the extreme key of each set of rows, -1 for none: takes integer keys, which rows have one (None:
+all), and whether the largest is wanted."""
+
+
 @dataclass(frozen=True)
 class Aggregate(ABC):
     """An aggregate resolved for argument types: the triad state, merge, finalize.
@@ -254,6 +259,13 @@ class Aggregate(ABC):
     def totals(self, arguments: Sequence[pa.Array]) -> TotalsOfState | None:
         """Return the totals that the states of these arguments are made of, or None if they are not. The states
         equal those of `state`; a kernel computes the totals of all aggregates of a node in one pass."""
+        return None
+
+    def states_of_extremes(
+        self, arguments: Sequence[pa.Array], choose: ChooseRows
+    ) -> pa.Array | None:
+        """Return the states of sets of rows from the one row of each that has the extreme key, which `choose` finds;
+        None if the state is not that of one row."""
         return None
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:

@@ -141,6 +141,11 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "olapdb_sort_order": (None, (_POINTER, _LONG, _INT, _POINTER, _POINTER, _POINTER)),
     "olapdb_sort_hashes": (None, (_POINTER, _LONG, *[_POINTER] * 3)),
     "olapdb_hash_buckets": (None, (_POINTER, _LONG, _INT, _POINTER)),
+    "olapdb_frame_sums": (None, (_POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER)),
+    "olapdb_frame_extremes": (
+        None,
+        (_POINTER, _POINTER, _LONG, _POINTER, _POINTER, _LONG, _POINTER),
+    ),
     "olapdb_narrow": (None, (_INT, _POINTER, _LONG, _WORD, _INT, _POINTER)),
     "olapdb_widen": (None, (_INT, _POINTER, _LONG, _POINTER)),
     "olapdb_partition_counts": (None, (_POINTER, _LONG, _POINTER)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,12 @@ from olapdb.errors import DecimalOverflow
 from olapdb.functions import parse_type, resolve_scalar
 from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Environment, Groups
-from olapdb.functions.kernels.decimal_width import is_short, lengthened, shortened
+from olapdb.functions.kernels.decimal_width import (
+    decimals_of_integers,
+    is_short,
+    lengthened,
+    shortened,
+)
 from olapdb.native.library import library, without_kernels
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
 
@@ -219,3 +224,54 @@ def test_tables_with_decimals_of_all_widths(monkeypatch: pytest.MonkeyPatch) -> 
                 with without_kernels():
                     expected = cursor.execute(query) or cursor.fetchall()
                 assert found == expected, query
+
+
+ROUNDINGS = {
+    "round": ROUND_HALF_UP,
+    "roundBankers": ROUND_HALF_EVEN,
+    "floor": ROUND_FLOOR,
+    "ceil": ROUND_CEILING,
+    "trunc": ROUND_DOWN,
+}
+
+
+@pytest.mark.parametrize("function", ROUNDINGS)
+@given(
+    unscaled=st.lists(st.integers(-(10**18), 10**18) | st.integers(-300, 300), max_size=20),
+    places=st.integers(-14, 4),
+)
+def test_rounded_decimals(function: str, unscaled: list[int], places: int) -> None:
+    data_type = parse_type("Decimal(18, 4)")
+    values = [Decimal(number).scaleb(-4) for number in unscaled]
+    column = decimals_of_integers(np.array(unscaled, np.int64), data_type.arrow)
+    digits = Argument(parse_type("Int8"), pa.scalar(places, pa.int8()))
+    call = resolve_scalar(function, [Argument(data_type), digits])
+    rounded = call.kernel([column, digits.constant], len(column), Environment())
+    expected = [value.quantize(Decimal(1).scaleb(-places), ROUNDINGS[function]) for value in values]
+    assert unscaled_of(rounded) == [int(value.scaleb(4)) for value in expected]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(-99, 99) | st.integers(1 - 10**18, 10**18 - 1))
+    )
+)
+def test_distinct_decimals(rows: list[tuple[int, int]]) -> None:
+    codes = np.array([code for code, _ in rows], np.int64)
+    numbers = np.array([number for _, number in rows], np.int64)
+    data_type = parse_type("Decimal(18, 4)")
+    aggregate = resolve_aggregate("uniqExact", (), (data_type,))
+    column = decimals_of_integers(numbers, data_type.arrow)
+    states = aggregate.state([column], Groups(codes, 3))
+    states.validate(full=True)
+    offsets = np.asarray(states.offsets)
+    found = unscaled_of(states.values)
+    for code in range(3):
+        own = sorted({number for group, number in rows if group == code})
+        assert found[offsets[code] : offsets[code + 1]] == own
+
+
+def unscaled_of(column: pa.Array) -> list[int]:
+    """Return the integers of decimals, which may have more digits than their type."""
+    view = shortened(column)
+    return np.frombuffer(view.buffers()[1], np.int64, len(view)).tolist()

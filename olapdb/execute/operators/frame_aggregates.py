@@ -1,6 +1,7 @@
 """Aggregates over frames of sorted rows.
 
-Whole partitions are grouped once.  Counts and sums of integers are differences of running sums.  Other
+Whole partitions are grouped once.  Counts and sums of integers are differences of running sums.  Sums of floats and
+extremes are left to kernels.  Other
 aggregates use a tree of states, each of which covers twice the rows of those below it:
 
     rows     0 1 2 3 4 5 6 7
@@ -22,6 +23,9 @@ import pyarrow as pa
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.window_definitions import Frames
+from olapdb.native import frames as native_frames
+from olapdb.native.group_totals import Total
+from olapdb.native.library import library
 from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
@@ -44,8 +48,11 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
         return aggregate.finalize(states).take(from_numpy(codes))
     starts, ends, row_frames = _distinct_frames(frames)
     states = _by_running_sums(aggregate, arguments, starts, ends)
+    if states is None and library() is not None:
+        states = _by_kernels(aggregate, arguments, starts, ends)
     if states is not None:
-        return aggregate.finalize(states).take(from_numpy(row_frames))
+        values = aggregate.finalize(states)
+        return values if len(starts) == rows else values.take(from_numpy(row_frames))
     tree = _StateTree.of(aggregate, arguments, rows)
     pieces = [
         aggregate.finalize(
@@ -101,6 +108,54 @@ def _summands(leaf: AceroAggregation, arguments: Sequence[pa.Array]) -> np.ndarr
     signed = pa.types.is_signed_integer(argument.type)
     values = columns.numpy_values(argument).astype(np.int64 if signed else np.uint64)
     return values if valid is None else np.where(valid, values, 0).astype(values.dtype)
+
+
+# --- sums of floats, and extremes
+
+
+def _by_kernels(
+    aggregate: Aggregate, arguments: Sequence[pa.Array], starts: np.ndarray, ends: np.ndarray
+) -> pa.Array | None:
+    """Return the states of the frames of sums of floats, their averages, and extremes; None for other aggregates.
+
+    The kernels walk the same tree as `_StateTree`, over plain values, and add in the same order."""
+
+    def choose(keys: np.ndarray, valid: np.ndarray | None, largest: bool) -> np.ndarray:
+        """Return the row with the extreme key of each frame."""
+        return native_frames.extreme_rows(keys, valid, starts, ends, largest=largest)
+
+    states = aggregate.states_of_extremes(arguments, choose)
+    if states is not None:
+        return states
+    found = aggregate.totals(arguments)
+    if found is None:
+        return None
+    totals = []
+    for total in found.totals:
+        values = _frame_totals(total, starts, ends)
+        if values is None:
+            return None
+        totals.append(values)
+    return found.states(totals)
+
+
+def _frame_totals(total: Total, starts: np.ndarray, ends: np.ndarray) -> np.ndarray | None:
+    """Return a count of values, or a sum of floats, of each frame; None for other totals."""
+    column = total.column
+    if column is None:
+        return None
+    valid = columns.validity(column)
+    if total.kind == "count":
+        if valid is None:
+            return ends - starts
+        running = np.concatenate((np.zeros(1, np.int64), np.cumsum(valid)))
+        return np.asarray(running[ends] - running[starts])
+    if total.kind != "sum" or not pa.types.is_floating(column.type):
+        return None
+    values = columns.numpy_values(column).astype(np.float64)
+    if valid is not None:
+        values = np.where(valid, values, 0.0)
+    return native_frames.frame_sums(values, starts, ends)
 
 
 # --- all others

@@ -18,6 +18,7 @@ from olapdb.functions.aggregates.signatures import (
 )
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns, hashing
+from olapdb.functions.kernels.decimal_width import has_short_form, lengthened, shortened
 from olapdb.functions.kernels.nested import truncate_lists
 from olapdb.functions.kernels.supertypes import as_number
 from olapdb.native import distinct as native_distinct
@@ -47,6 +48,13 @@ _POWERS = 65
 def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.DataType) -> pa.Array:
     """Return each group's distinct values as a sorted list, of list type `arrow`, shape
     (groups.count,). Several arguments make a list of structs."""
+    if len(arguments) == 1 and has_short_form(arguments[0].type):
+        short = shortened(arguments[0])
+        integers = columns.view(short, pa.int64())
+        lists = distinct_lists([integers], groups, pa.list_(pa.int64()))
+        offsets, elements = columns.elements_of(lists)
+        decimals = lengthened(columns.view(elements, short.type))
+        return columns.lists_from(offsets, columns.retype(decimals, arrow.value_type))
     numbers = group_kernels.distinct_integers(arguments[0], groups) if len(arguments) == 1 else None
     if numbers is not None:
         values = columns.from_values(numbers[1], arguments[0].type)

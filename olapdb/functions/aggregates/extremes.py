@@ -25,7 +25,7 @@ from olapdb.functions.aggregates.signatures import (
     state_type_of,
     unboxed,
 )
-from olapdb.functions.base import AceroAggregation, Aggregate, Groups, TotalsOfState
+from olapdb.functions.base import AceroAggregation, Aggregate, ChooseRows, Groups, TotalsOfState
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.decimal_width import is_short, lengthened
@@ -142,6 +142,24 @@ class Extreme(Aggregate):
             return self._state(best)
 
         return TotalsOfState([extreme, *seen], states)
+
+    def states_of_extremes(
+        self, arguments: Sequence[pa.Array], choose: ChooseRows
+    ) -> pa.Array | None:
+        """Return the states of the chosen rows' values."""
+        (values,) = arguments
+        if isinstance(values, pa.DictionaryArray):
+            return None
+        valid = columns.validity(values)
+        present = values if valid is None else values.filter(from_numpy(valid))
+        keys = _keys_of_type(present, self.argument_types[0], largest=self.largest)
+        if valid is not None:
+            every = np.zeros(len(values), keys.dtype)
+            every[valid] = keys
+            keys = every
+        rows = choose(keys, valid, self.largest)
+        values = lengthened(values) if is_short(values.type) else values
+        return self._state(group_kernels.take_rows(values, rows))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         """Return the extreme value of each group's states."""

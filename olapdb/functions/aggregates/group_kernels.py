@@ -24,6 +24,7 @@ from olapdb.native.values import values_of, values_of_numbers
 from olapdb.records import dataclass
 from olapdb.types.arrow_values import from_numpy
 
+_BITS_BELOW_SIGN = np.int64((1 << 63) - 1)
 _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
 _GROUP_ROWS_MIN = 64
@@ -221,16 +222,24 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
     """Return floats as int64 that compare as the floats do: -0.0 below 0.0, all NaN equal and
     largest.
     """
-    wide = values.astype(np.float64)
-    wide[np.isnan(wide)] = np.nan
-    bits = wide.view(np.int64)
-    return np.where(bits < 0, ~bits ^ np.int64(np.iinfo(np.int64).min), bits)
+    wide = np.ascontiguousarray(values, np.float64)
+    is_nan = np.isnan(wide)
+    if is_nan.any():
+        wide = np.where(is_nan, np.nan, wide)
+    return _turned(wide.view(np.int64))
 
 
 def floats_of_sortable_bits(bits: np.ndarray) -> np.ndarray:
     """Return the Float64 values whose `sortable_bits` these are."""
-    least = np.int64(np.iinfo(np.int64).min)
-    return np.where(bits < 0, ~bits ^ least, bits).view(np.float64)
+    return _turned(bits).view(np.float64)
+
+
+def _turned(bits: np.ndarray) -> np.ndarray:
+    """Return int64 numbers with all bits but the sign flipped where they are negative."""
+    flipped = bits >> 63
+    flipped &= _BITS_BELOW_SIGN
+    flipped ^= bits
+    return np.asarray(flipped)
 
 
 def order_keys(array: pa.Array) -> np.ndarray:

@@ -14,9 +14,11 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import numbers
 from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.kernels.decimal_width import has_short_form, lengthened, shortened
 from olapdb.functions.kernels.supertypes import as_number
 from olapdb.functions.registry import resolve_scalar
 from olapdb.types import FLOAT64, UINT8, Boolean, DataType, Decimal, Float, Integer, Nothing, plain
+from olapdb.types.arrow_values import from_numpy
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 
@@ -221,6 +223,10 @@ def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str)
     widest = next(digits for digits in (9, 18, 38, 76) if data_type.precision <= digits)
     if data_type.scale - places > widest:
         return pa.repeat(pa.scalar(0, array.type), len(array))
+    if has_short_form(array.type) and not array.null_count:
+        rounded = _round_short(array, 10 ** (data_type.scale - places), 10**widest, mode)
+        if rounded is not None:
+            return rounded
     names = {
         "round": "half_towards_infinity",
         "bankers": "half_to_even",
@@ -232,6 +238,29 @@ def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str)
     if data_type.precision > 38:
         _refuse_round(wide, data_type, places)
     return numbers.fitted(pc.round(wide, places, round_mode=names[mode]), data_type, array)
+
+
+def _round_short(array: pa.Array, step: int, limit: int, mode: str) -> pa.Array | None:
+    """Round decimals of at most 18 digits by `mode` to multiples of `step`, a power of ten up to `limit`, by their
+    integers. None where one of them is beyond `limit`, so that its multiple may not fit."""
+    short = shortened(array)
+    values = columns.numpy_values(columns.view(short, pa.int64()))
+    if len(values) and not -limit <= values.min() <= values.max() <= limit:
+        return None
+    if mode == "floor":
+        quotient = values // step
+    elif mode == "ceil":
+        quotient = (values + (step - 1)) // step
+    elif mode == "trunc":
+        quotient = (values + (values >> 63 & (step - 1))) // step
+    else:
+        # Halves go up, those of negative numbers down: away from zero.
+        quotient = (values + (step // 2) + (values >> 63)) // step
+        if mode == "bankers":
+            is_half = np.abs(values - quotient * step) == step // 2
+            quotient -= (is_half & (quotient & 1 == 1)) * np.sign(values)
+    quotient *= step
+    return lengthened(columns.view(from_numpy(quotient), short.type))
 
 
 def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
