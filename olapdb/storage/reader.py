@@ -476,7 +476,9 @@ class PartReader:
                 chunks.setdefault(column.id, []).extend(parts)
                 if self._caches:
                     keys = [ChunkKey(column.id, group, False) for group in run]
-                    self._store.cache.columns.keep_whole(self._cache_path, keys, parts)
+                    self._store.cache.columns.keep_read(
+                        self._cache_path, keys, parts, are_one_array=True
+                    )
         return chunks
 
     def _decode_by_arrow(
@@ -511,7 +513,9 @@ class PartReader:
         for column in columns if self._caches else ():
             coded = column.id in as_dictionaries
             keys = [ChunkKey(column.id, group, coded) for group in groups]
-            self._store.cache.columns.keep(self._cache_path, keys, chunks[column.id])
+            self._store.cache.columns.keep_read(
+                self._cache_path, keys, chunks[column.id], are_one_array=False
+            )
         return chunks
 
     def _footer(self) -> PartFooter:
