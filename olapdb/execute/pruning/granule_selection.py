@@ -292,7 +292,7 @@ class Selector:
         reader = self._reader(part)
         if not _has_groups(part):
             return PartSelection(part, reader, None, (part.rows,), (0,))
-        rows = tuple(group.rows for group in reader.row_groups)
+        rows = reader.group_rows
         offsets = tuple(int(v) for v in np.cumsum((0, *rows))[:-1])
         return PartSelection(part, reader, None, rows, offsets)
 
