@@ -69,13 +69,15 @@ class _Method:
     """A stand-in for a method of a class. It compiles the method and takes its place, at the first use of a method
     without a form `first`, else after a few calls of that."""
 
-    __slots__ = ("_calls", "_first", "_make", "_name", "_owner")
+    __slots__ = ("_calls", "_first", "_make", "_name", "_owner", "facts")
 
     def __init__(
         self, make: Callable[[type], Any], first: Callable[..., Any] | None = None
     ) -> None:
         self._make, self._first = make, first
         self._calls = _FIRST_CALLS
+        self.facts: Any = None
+        """What the form `first` knows of the class, once it was called."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
@@ -308,52 +310,76 @@ def _init(cls: type) -> Any:
     return function
 
 
+class _InitFacts:
+    """What an `__init__` that is not compiled has to know of its class.
+
+    `defaults` has what each field is set to without an argument: MISSING for the `required` ones, `_UNSET` for those
+    that have one of the `factories`."""
+
+    __slots__ = ("defaults", "factories", "has_more", "names", "positional", "put", "required")
+
+    def __init__(self, cls: Any) -> None:
+        self.positional: tuple[str, ...] = cls.__match_args__
+        self.defaults: dict[str, object] = {}
+        self.factories: list[tuple[str, Callable[[], object]]] = []
+        self.names: set[str] = set()
+        self.required: set[str] = set()
+        for f in _fields_of(cls):
+            if f.init:
+                self.names.add(f.name)
+            if f.default_factory is not MISSING:
+                self.factories.append((f.name, f.default_factory))
+                self.defaults[f.name] = _UNSET
+            elif f.init:
+                self.defaults[f.name] = f.default
+                if f.default is MISSING:
+                    self.required.add(f.name)
+            elif f.default is not MISSING and isinstance(
+                getattr(cls, f.name, None), MemberDescriptorType
+            ):
+                self.defaults[f.name] = f.default
+        self.put = object.__setattr__ if getattr(cls, _PARAMETERS).frozen else setattr
+        self.has_more = hasattr(cls, "__post_init__")
+
+
 def _first_init(method: _Method, self: Any, /, *arguments: object, **named: object) -> None:
     """Do what the compiled `__init__` does; that says what is wrong with arguments."""
-    cls = method.owner
-    positional: tuple[str, ...] = cls.__match_args__
-    given = dict(zip(positional, arguments))
-    is_usual = len(arguments) <= len(positional) and given.keys().isdisjoint(named)
+    facts = method.facts
+    if facts is None:
+        facts = method.facts = _InitFacts(method.owner)
+    given = dict(zip(facts.positional, arguments))
+    is_usual = len(arguments) <= len(facts.positional) and given.keys().isdisjoint(named)
     given.update(named)
-    values: list[tuple[str, object]] = []
-    used = 0
-    for f in _fields_of(cls):
-        if f.init and f.name in given:
-            value = given[f.name]
-            used += 1
-            if value is _UNSET and f.default_factory is not MISSING:
-                value = f.default_factory()
-        elif f.default_factory is not MISSING:
-            value = f.default_factory()
-        elif f.init or isinstance(getattr(cls, f.name, None), MemberDescriptorType):
-            value = f.default
-        else:
-            continue
-        if value is not MISSING:
-            values.append((f.name, value))
-        elif f.init:
-            is_usual = False
-    if not is_usual or used != len(given):
+    if not (is_usual and facts.required <= given.keys() <= facts.names):
         method.compiled()(self, *arguments, **named)
         return
-    put = object.__setattr__ if getattr(cls, _PARAMETERS).frozen else setattr
-    for name, value in values:
+    values = facts.defaults | given
+    for name, make in facts.factories:
+        if values[name] is _UNSET:
+            values[name] = make()
+    put = facts.put
+    for name, value in values.items():
         put(self, name, value)
-    if hasattr(cls, "__post_init__"):
+    if facts.has_more:
         self.__post_init__()
 
 
 def _first_eq(method: _Method, self: object, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    names = [f.name for f in _fields_of(method.owner) if f.compare]
-    return tuple(getattr(self, n) for n in names) == tuple(getattr(other, n) for n in names)
+    names = method.facts
+    if names is None:
+        names = method.facts = [f.name for f in _fields_of(method.owner) if f.compare]
+    return [getattr(self, n) for n in names] == [getattr(other, n) for n in names]
 
 
 def _first_hash(method: _Method, self: object) -> int:
-    fields = _fields_of(method.owner)
-    compared = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
-    return hash(tuple(getattr(self, name) for name in compared))
+    names = method.facts
+    if names is None:
+        names = method.facts = [
+            f.name for f in _fields_of(method.owner) if (f.compare if f.hash is None else f.hash)
+        ]
+    return hash(tuple([getattr(self, name) for name in names]))
 
 
 def _values(self: str, names: Sequence[str]) -> str:

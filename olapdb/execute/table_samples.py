@@ -170,7 +170,7 @@ class TableSamples:
         groups = []
         for part in parts:
             reader = PartReader(store, self._snapshot, part, table, environment)
-            sizes = tuple(group.rows for group in reader.row_groups)
+            sizes = reader.group_rows
             for number, size in enumerate(sizes):
                 selection = PartSelection(part, reader, (number,), (size,), (sum(sizes[:number]),))
                 groups.append(Piece(selection, (number,), (size,), selection.group_offsets))

@@ -21,6 +21,8 @@ _FULL = 3
 """The answer of a kernel that needs more room for texts."""
 _ROOM_BYTES_MIN = 1 << 16
 _ROOM_FACTOR = 1.06
+_LENGTH_BYTES = 4
+"""Before each text of a plain page."""
 _TEXT_BYTES_MAX = (1 << 31) - 1
 """Of an array of texts, whose offsets are int32."""
 
@@ -53,7 +55,8 @@ def decode_texts(
     the validity bitmap (None: no row may be NULL), and the number of NULLs. None as `decode_numbers`, and for more
     bytes than such an array may have.
 
-    `form` says whether rows may be NULL, and how pages are compressed."""
+    `form` says whether rows may be NULL, how pages are compressed, and whether there are dictionaries: without these and
+    NULLs the texts have the bytes of their pages, less their lengths."""
     ends = np.cumsum(chunks[:, 2])
     rows = int(ends[-1])
     offsets = empty(rows + 1, np.int32)
@@ -63,9 +66,11 @@ def decode_texts(
         validity[:] = 0
     scratch = empty(_scratch_bytes(chunks), np.uint8)
     progress = np.zeros(4, np.int64)
-    room = max(2 * int(chunks[0, 3]), _ROOM_BYTES_MIN)
+    room, stop = int(chunks[:, 3].sum()) - _LENGTH_BYTES * rows, len(chunks)
+    if form[0] or form[2] or not 0 <= room <= _TEXT_BYTES_MAX:
+        # What the first row group has tells how much room the others need.
+        room, stop = max(2 * int(chunks[0, 3]), _ROOM_BYTES_MIN), 1
     texts = empty(room + SLACK_BYTES, np.uint8)
-    stop = 1  # what the first row group has tells how much room the others need
     while True:
         problem = kernels().olapdb_decode_texts(
             source,

@@ -5,7 +5,9 @@ convert a column whose type changed after they took it.  Entries were verified w
 
 Eviction is S3-FIFO (Yang and others, "FIFO queues are all you need for cache eviction", SOSP 2023):
 new entries wait in a small queue and move to the main one when they were used again, so that one large
-scan cannot flush what is read often.  A lookup takes no lock.
+scan cannot flush what is read often.  What a reader decodes of many bytes at once is kept from the second read on:
+a first one works in memory that it uses again, which is much faster than memory that the process never used.
+A lookup takes no lock.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from olapdb import observation
+from olapdb.config import tuning
 from olapdb.records import dataclass
 from olapdb.storage.column_chunks import (
     cut_array,
@@ -190,6 +193,23 @@ class ColumnCache:
                 self._promote(entry)
             self._evict_to(self._bytes_max)
 
+    def is_first_read(
+        self, file: FileKey, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array]
+    ) -> bool:
+        """Return whether chunks of many bytes (`tuning.KEPT_AT_ONCE_BYTES_MAX`) were read that the cache knows nothing of.
+
+        It then remembers them like evicted ones, without their values: the next read of them keeps them."""
+        sizes = [int(chunk.nbytes) for chunk in chunks]
+        if sum(sizes) <= tuning.KEPT_AT_ONCE_BYTES_MAX:
+            return False
+        with self._lock:
+            entries = self._files.get(file, {})
+            if any(key in entries or (file, key) in self._evicted for key in keys):
+                return False
+            for key, nbytes in zip(keys, sizes, strict=True):
+                self._remember(file, key, nbytes)
+        return True
+
     def join(self, file: FileKey, keys: Sequence[ChunkKey], chunks: Sequence[pa.Array]) -> pa.Array:
         """Return the chunks of a column, which are the values of `keys`, as one array.
 
@@ -352,11 +372,15 @@ class ColumnCache:
         if entry.uses:
             self._promote(entry)
             return
-        self._evicted[entry.file, entry.key] = entry.nbytes
-        self._ghost_bytes += entry.nbytes
+        self._remember(entry.file, entry.key, entry.nbytes)
+        self._drop(entry)
+
+    def _remember(self, file: FileKey, key: ChunkKey, nbytes: int) -> None:
+        """Remember the key of a chunk that the cache has not: if it is put soon, it is kept for longer."""
+        self._evicted[file, key] = nbytes
+        self._ghost_bytes += nbytes
         while self._ghost_bytes > self._bytes_max:
             self._ghost_bytes -= self._evicted.popitem(last=False)[1]
-        self._drop(entry)
 
     def _evict_main(self) -> None:
         """Give the oldest entry of the main queue another round if it was used, else evict it."""
@@ -448,6 +472,23 @@ class StoreColumns:
         """Keep row groups of one column of a file that are parts of one array."""
         self.keep(path, keys, parts)
         self.shared.link(self.file(path), keys, parts)
+
+    def keep_read(
+        self,
+        path: str,
+        keys: Sequence[ChunkKey],
+        chunks: Sequence[pa.Array],
+        *,
+        are_one_array: bool,
+    ) -> None:
+        """Keep row groups of one column that a reader decoded, many bytes only if they were read before.
+        `are_one_array`: they are parts of one array."""
+        if self.shared.is_first_read(self.file(path), keys, chunks):
+            return
+        if are_one_array:
+            self.keep_whole(path, keys, chunks)
+        else:
+            self.keep(path, keys, chunks)
 
     def forget_file(self, path: str) -> None:
         """Remove the entries of a file of the store."""

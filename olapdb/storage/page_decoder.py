@@ -129,6 +129,8 @@ def _column_pages(footer: PartFooter, column: FileColumn) -> ColumnPages | None:
     form = _form(leaf.physical_type, arrow, leaf.max_definition_level, _CODECS[codec])
     if form is None:
         return None
+    if pa.types.is_string(arrow):
+        form = (*form, int(any(chunk.has_dictionary_page for chunk in chunks)))
     return ColumnPages(
         arrow, np.array(form, np.int64), np.array([_place(chunk) for chunk in chunks], np.int64)
     )

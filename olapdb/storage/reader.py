@@ -124,17 +124,23 @@ class PartReader:
         """The table's former column names and types, computed once."""
         return PartColumns(self._table)
 
-    @cached_property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """The row groups in order; none for a placeholder part, one for an inline part."""
+    @property
+    def group_rows(self) -> tuple[int, ...]:
+        """The rows of each row group. Threads may read footers through it at the same time: a cached property has one
+        lock for all readers before Python 3.12."""
         part = self._part
         if part.rows == 0:
             return ()
-        if part.inline:
-            return (RowGroup(0, part.rows, self._past.bounds(part)),)
+        return (part.rows,) if part.inline else self._footer().group_rows
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """The row groups in order; none for a placeholder part, one for an inline part."""
+        if self._part.inline and self._part.rows:
+            return (RowGroup(0, self._part.rows, self._past.bounds(self._part)),)
         return tuple(
             RowGroup(index, rows, _GroupBounds(self, index))
-            for index, rows in enumerate(self._footer().group_rows)
+            for index, rows in enumerate(self.group_rows)
         )
 
     def read(
@@ -403,7 +409,7 @@ class PartReader:
         for column_id in column_ids if groups else ():
             values = shared_column(columns, path, column_id, groups)
             if values is None and self._caches:
-                share_codes(columns, path, column_id, [group.rows for group in self.row_groups])
+                share_codes(columns, path, column_id, self.group_rows)
                 values = shared_column(columns, path, column_id, groups)
             if values is not None:
                 shared[column_id] = pa.chunked_array([values])
@@ -476,7 +482,9 @@ class PartReader:
                 chunks.setdefault(column.id, []).extend(parts)
                 if self._caches:
                     keys = [ChunkKey(column.id, group, False) for group in run]
-                    self._store.cache.columns.keep_whole(self._cache_path, keys, parts)
+                    self._store.cache.columns.keep_read(
+                        self._cache_path, keys, parts, are_one_array=True
+                    )
         return chunks
 
     def _decode_by_arrow(
@@ -511,7 +519,9 @@ class PartReader:
         for column in columns if self._caches else ():
             coded = column.id in as_dictionaries
             keys = [ChunkKey(column.id, group, coded) for group in groups]
-            self._store.cache.columns.keep(self._cache_path, keys, chunks[column.id])
+            self._store.cache.columns.keep_read(
+                self._cache_path, keys, chunks[column.id], are_one_array=False
+            )
         return chunks
 
     def _footer(self) -> PartFooter:

@@ -102,7 +102,7 @@ class ConditionMasks:
                 key = (self._key, path)
                 known = self._cache.get(key)
                 if not isinstance(known, PartMask):
-                    known = PartMask(sum(g.rows for g in piece.selection.reader.row_groups))
+                    known = PartMask(sum(piece.selection.reader.group_rows))
                     self._cache.put_of((path,), key, known, known.nbytes)
                 known.remember(piece, mask.slice(row, piece.rows))
             row += piece.rows

@@ -281,18 +281,18 @@ class Selector:
         return _pruned(selection, keep)
 
     def _read_footers(self, parts: Sequence[Part]) -> None:
-        """Read the missing footers of parts with several row groups in parallel."""
+        """Read the missing footers of parts with several row groups, in parallel where they are many."""
         footers = self._context.require_store().cache.footers
         unread = [p for p in parts if _has_groups(p) and footers.get(p.path) is None]
         if len(unread) > 1:
-            list(self._context.parallel(self._whole, unread))
+            list(self._context.parallel_if_slow(self._whole, unread))
 
     def _whole(self, part: Part) -> PartSelection:
         """Return the selection of a whole part."""
         reader = self._reader(part)
         if not _has_groups(part):
             return PartSelection(part, reader, None, (part.rows,), (0,))
-        rows = tuple(group.rows for group in reader.row_groups)
+        rows = reader.group_rows
         offsets = tuple(int(v) for v in np.cumsum((0, *rows))[:-1])
         return PartSelection(part, reader, None, rows, offsets)
 

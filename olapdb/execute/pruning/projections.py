@@ -142,6 +142,6 @@ class _ProjectionSelector(Selector):
     def _whole(self, part: Part) -> PartSelection:
         """Return the selection of a whole projection."""
         reader = self._readers[part.id]
-        rows = tuple(group.rows for group in reader.row_groups)
+        rows = reader.group_rows
         offsets = tuple(int(v) for v in np.cumsum((0, *rows))[:-1])
         return PartSelection(part, reader, None, rows, offsets)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from olapdb.config import tuning
 from olapdb.functions import parse_type
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import Column, Engine, Table
@@ -374,3 +375,46 @@ def test_joined_chunks_leave_the_cache_together() -> None:
     assert cache.statistics().entries == 20
     cache.clear()
     assert cache.bytes == 0
+
+
+# --- what is read for the first time
+
+
+def test_much_that_is_read_once_is_not_kept_and_what_is_read_again_is(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = written(store)
+    store.cache.forget(part.path)
+    monkeypatch.setattr(tuning, "KEPT_AT_ONCE_BYTES_MAX", 1_000)
+    reader = PartReader(store, NoRows(), part, TABLE)
+    assert reader.read(["n", "s"]).equals(ROWS)
+    assert keys(store) == set()
+    assert reader.read(["n"]).equals(ROWS.select(["n"]))
+    assert keys(store) == {(1, group) for group in range(10)}
+    (store.root / part.path).rename(store.root / "elsewhere")
+    assert reader.read(["n"]).equals(ROWS.select(["n"]))
+
+
+def test_little_that_is_read_is_kept_at_once_also_beside_much(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = written(store)
+    store.cache.forget(part.path)
+    monkeypatch.setattr(tuning, "KEPT_AT_ONCE_BYTES_MAX", 1_600)
+    reader = PartReader(store, NoRows(), part, TABLE)
+    reader.read(["n"], [0, 1])
+    assert keys(store) == {(1, 0), (1, 1)}
+    assert reader.read(["n"]).equals(ROWS.select(["n"]))
+    assert keys(store) == {(1, 0), (1, 1)}
+    assert reader.read(["n"]).equals(ROWS.select(["n"]))
+    assert keys(store) == {(1, group) for group in range(10)}
+
+
+def test_what_was_read_once_is_forgotten_in_time() -> None:
+    cache = ColumnCache(20_000)
+    cache.reset()
+    for number in range(100):
+        keys = [ChunkKey(1, group, False) for group in range(10)]
+        large = [pa.array(np.zeros(1 << 20, np.int64))] * 10
+        assert cache.is_first_read(FileKey(0, str(number)), keys, large)
+    assert len(cache._evicted) <= 10
