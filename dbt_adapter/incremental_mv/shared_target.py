@@ -120,7 +120,8 @@ def into_shared_target(
         raise refuse(
             f"the rows do not fit the target of {names.shares}:",
             difference,
-            "Select the same columns, of the same types and aggregates, in the same order.",
+            "Select the same columns, of the same types and aggregates, in the same order; "
+            "CAST(x AS T) AS x gives a column x the type T.",
         )
     return shared
 

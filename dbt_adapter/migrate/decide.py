@@ -24,7 +24,7 @@ from .diagnose import engine_of, order_names, problems
 from .explicit_targets import SHARED, with_own_targets
 from .microbatch import microbatch_problems
 from .model_text import REF_DATABASE, parsed
-from .new_config import dropped_keys, dropped_notes, new_config
+from .new_config import dropped_keys, dropped_notes, keys_without_meaning, new_config
 from .project import DbtProject, ModelFile
 
 _VIEWS = ("materialized_view", "materializedview")
@@ -245,7 +245,10 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
         )
     if model.rewritten == SHARED:
         drop += [*_STORAGE]
-        notes = [f"It writes into the target of {model.target}, as one of several."]
+        notes = [
+            f"It writes into the target of {model.target}, as one of several. Its columns have the "
+            "types of that one: where they differ, the run says so, and CAST(x AS T) AS x converts."
+        ]
     elif model.rewritten:
         notes.append("It is the view and its table in one: the view that wrote into it is its SQL.")
     config = new_config(model, "incremental_mv", drop=tuple(drop))
@@ -348,10 +351,13 @@ def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list
     dropped = dropped_notes(model, becomes)
     engine = str(model.config.get("engine") or "")
     renamed = becomes != model.materialized or re.match(r"Replicated|Shared|Distributed", engine)
-    if not changes and not dropped and not renamed and "settings" not in model.config:
+    without_meaning = keys_without_meaning(model)
+    if without_meaning:
+        notes.append(f"{' and '.join(without_meaning)} is dropped: {engine} has no such key.")
+    if not (changes or dropped or renamed or without_meaning) and "settings" not in model.config:
         return Decision(model, becomes, None, (), tuple(notes))
     is_dictionary = model.materialized == dictionaries.MATERIALIZED
-    drop = dictionaries.KEYS if is_dictionary else ()
+    drop = (*without_meaning, *(dictionaries.KEYS if is_dictionary else ()))
     config = {**new_config(model, becomes, drop=drop), **changes}
     if is_dictionary and (hook := dictionaries.post_hook(model)):
         config.pop("post-hook", None)

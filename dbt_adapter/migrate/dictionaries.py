@@ -45,7 +45,7 @@ def post_hook(model: ModelFile) -> str:
     the model has; "" if the config does not say its columns, layout and lifetime."""
     config = model.config
     fields, keys = config.get("fields"), config.get("primary_key")
-    if not (isinstance(fields, list | tuple) and keys and config.get("layout")):
+    if not (isinstance(fields, list | tuple) and fields and keys and config.get("layout")):
         return ""
     columns = ", ".join(f"{name} {data_type}" for name, data_type in fields)
     key = keys if isinstance(keys, str) else ", ".join(map(str, keys))
