@@ -113,7 +113,7 @@ def into_shared_target(
     shared = replace(
         definition, shares=names.shares, settings="", ttl="", partition_by=partition_by
     )
-    difference, _ = target_difference(warehouse, names, shared, target)
+    difference, _ = target_difference(names, shared, target)
     if not difference and dict(owner.column_kinds) != dict(definition.column_kinds):
         difference = "Columns are finished by other functions there."
     if difference:
