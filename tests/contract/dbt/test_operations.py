@@ -250,12 +250,14 @@ class TestOrphansBelowAKeptVersion(OperationsProject):
         (models / "hourly.sql").unlink()
         (models / "schema.yml").write_text(re.sub(r"  - \{name: hourly.*\n", "", SCHEMA))
         run_dbt(["run", "--select", "daily"])
+        assert f"{schema}.hourly__mv stays: {schema}.daily__mv__v1 reads" in operate("drop_orphans")
         log = operate("drop_orphans", "{confirm: true}", succeeds=False)
         assert f"previous version of {schema}.daily__mv" in log
         assert f"DROP VIEW {schema}.daily__mv__v1;" in log
 
         (models / "marts" / "daily.sql").unlink()
         (models / "schema.yml").write_text(re.sub(r"  - \{name: (hourly|daily).*\n", "", SCHEMA))
+        assert " stays: " not in operate("drop_orphans")  # since its reader is dropped before
         log = operate("drop_orphans", "{confirm: true}")
         assert log.index(f"dropped  {schema}.daily__mv") < log.index(f"{schema}.hourly__mv")
         assert self.relations(warehouse, "daily") == self.relations(warehouse, "hourly") == set()
