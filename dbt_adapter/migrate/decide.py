@@ -340,7 +340,7 @@ def _decide_incremental(model: ModelFile) -> Decision:
 
 def _decide_table(model: ModelFile) -> Decision:
     """Return the decision on a table: the same, without what only a cluster has."""
-    notes = []
+    notes: list[str] = []
     if model.materialized == dictionaries.MATERIALIZED:
         notes += dictionaries.dictionary_notes(model)
     return _stored(model, "table", {}, notes)

@@ -94,8 +94,9 @@ def with_dictionaries(text: str, names: Iterable[str]) -> str:
             + re.escape(name)
             + r"['\"]\s*\)\s*-?\}\}\2(?=\s*,)"
         )
-        named = f'\'{{{{ ref("{name}").schema }}}}.{{{{ ref("{name}").identifier }}}}{SUFFIX}\''
-        text = re.sub(by_ref, lambda match, named=named: match[1] + named, text)
+        ref = f'{{{{ ref("{name}")'
+        named = f"'{ref}.schema }}}}.{ref}.identifier }}}}{SUFFIX}'"
+        text = re.sub(by_ref, rf"\g<1>{named}", text)
         by_name = (
             rf"(\bdict[A-Z]\w*\(\s*['\"`]?(?:[^,'\"()]*[.`])?){re.escape(name)}(?=['\"`]?\s*,)"
         )
