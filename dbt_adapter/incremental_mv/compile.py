@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from olapdb.bind.analysis import referenced_tables, source_of
 from olapdb.bind.user_functions import calls_of_users
@@ -46,12 +46,17 @@ def compile_model(
     source = _source(warehouse, names, attached)
     if names.shares:
         config = config_of_owner(warehouse, names, config)
+    try:
+        check_inputs(select, source, config)
+        split = split_query(attached)
+        types = warehouse.describe(to_sql(split.trigger))
+    except (CompilationError, DbtDatabaseError):
+        if attached is select:
+            warehouse.describe(to_sql(select))  # raises the error in terms of the model's own SQL
+        raise
     described: tuple[tuple[str, DataType], ...] = ()
-    if attached is select or config.contract is not None:
-        described = warehouse.describe(to_sql(select))  # raises the error for unknown names
-    check_inputs(select, source, config)
-    split = split_query(attached)
-    types = warehouse.describe(to_sql(split.trigger))
+    if config.contract is not None or (attached is select and not split.reads_columns):
+        described = warehouse.describe(to_sql(select))  # raises what is wrong with expressions
     definition = define_model(split, types, source.partition_key, config)
     definition = replace(definition, chained=attached is not select)
     if config.contract is not None:

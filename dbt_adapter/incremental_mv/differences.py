@@ -67,7 +67,7 @@ def compare(
     expected = _normal(warehouse.stored_query(definition.trigger))
     live = _normal(view.as_select)
     query, moved = _query_difference(live, expected, view, definition)
-    of_target, types_only = target_difference(warehouse, names, definition, target)
+    of_target, types_only = target_difference(names, definition, target)
     options = recorded_difference(view, definition)
     actions = ""
     if target is not None and not query and not of_target and not definition.shares:
@@ -139,24 +139,26 @@ def _following(live: str) -> str:
 
 
 def target_difference(
-    warehouse: Warehouse, names: ModelNames, definition: ModelDefinition, target: TableInfo | None
+    names: ModelNames, definition: ModelDefinition, target: TableInfo | None
 ) -> tuple[str, bool]:
     """Return a sentence about the columns, engine and keys of the target, "" if they are the
     model's; and whether it is about types of columns alone."""
     if target is None:
         return "", False
-    name = warehouse.sql_name(names, names.target)
     expected = parse_one(definition.create_target(names))
+    live = parse_one(target.create_table_query)
     assert isinstance(expected, nodes.CreateTable)
+    assert isinstance(live, nodes.CreateTable)
     columns = {column.name: str(column.type) for column in expected.columns}
-    described = warehouse.describe(f"SELECT * FROM {name}")
-    live_columns = {column: str(data_type) for column, data_type in described}
+    live_columns = {
+        column.name: str(column.type)
+        for column in live.columns
+        if column.default_kind in ("", "DEFAULT")  # those of SELECT *
+    }
     if list(columns.items()) != list(live_columns.items()):
         text = _columns_text(live_columns, columns)
         types_only = list(columns) == list(live_columns)
         return f"The columns of {names.target} differ: {text}.", types_only
-    live = parse_one(f"CREATE TABLE t (x UInt8) ENGINE = {target.engine_full}")
-    assert isinstance(live, nodes.CreateTable)
     for clause, attribute in (
         ("ENGINE", "engine"),
         ("PARTITION BY", "partition_by"),
@@ -193,9 +195,7 @@ def _read_view_differs(
     return _normal(read_view.as_select) != _normal(expected)
 
 
-def target_fits(
-    warehouse: Warehouse, names: ModelNames, definition: ModelDefinition, target: TableInfo
-) -> bool:
+def target_fits(names: ModelNames, definition: ModelDefinition, target: TableInfo) -> bool:
     """Return whether an existing target has the columns, engine and keys of the definition."""
-    difference, _ = target_difference(warehouse, names, definition, target)
+    difference, _ = target_difference(names, definition, target)
     return not difference

@@ -55,7 +55,7 @@ def _kept_target(run: ModelRun, state: ModelState) -> tuple[bool, bool]:
     warehouse, names, target = run.warehouse, run.names, state.target
     if _is_shared(run, state):
         return True, bool(rows_left_by_a_trigger(warehouse, names))
-    if target is None or not target_fits(warehouse, names, run.definition, target):
+    if target is None or not target_fits(names, run.definition, target):
         return False, False
     return True, warehouse.has_rows(names, state)
 

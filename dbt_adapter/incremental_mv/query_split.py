@@ -63,6 +63,12 @@ class SplitQuery:
             stored[state.name] = (state.storage.meaning, function)
         return {o.name: stored.get(o.name, ("expression", "")) for o in self.outputs}
 
+    @property
+    def reads_columns(self) -> bool:
+        """Return whether each output is a column of the target, or its finished state: the types of
+        the trigger's query then prove the outputs."""
+        return all(kind != "expression" for kind, _ in self.column_kinds().values())
+
 
 def split_query(select: nodes.Select) -> SplitQuery:
     """Split a SELECT whose clauses `refuse_clauses` has accepted."""

@@ -113,14 +113,15 @@ def into_shared_target(
     shared = replace(
         definition, shares=names.shares, settings="", ttl="", partition_by=partition_by
     )
-    difference, _ = target_difference(warehouse, names, shared, target)
+    difference, _ = target_difference(names, shared, target)
     if not difference and dict(owner.column_kinds) != dict(definition.column_kinds):
         difference = "Columns are finished by other functions there."
     if difference:
         raise refuse(
             f"the rows do not fit the target of {names.shares}:",
             difference,
-            "Select the same columns, of the same types and aggregates, in the same order.",
+            "Select the same columns, of the same types and aggregates, in the same order; "
+            "CAST(x AS T) AS x gives a column x the type T.",
         )
     return shared
 

@@ -170,8 +170,9 @@ class MaterializationMethods(TypeMethods):
     @available.parse(lambda *a, **k: "")
     def load_seed(
         self, relation: OlapdbRelation, agate_table: agate.Table, exchange: bool = False
-    ) -> str:
-        """Insert the seed's rows in one commit. Returns the equivalent statement.
+    ) -> dict[str, Any]:
+        """Insert the seed's rows in one commit. Return the equivalent `statement`, and whether it has
+        `changed` the table.
 
         With `exchange` the table has no other rows afterwards: rows that the file lacks leave,
         equal rows stay, and the others are inserted."""
@@ -180,8 +181,8 @@ class MaterializationMethods(TypeMethods):
         clause = "REPLACE WHERE 1" if exchange else ""
         statement = f"INSERT INTO {relation.render()} {clause} FORMAT Arrow"
         with self.connections.exception_handler(statement):
-            self._handle().connection.insert(relation.render(), data, replace=clause)
-        return statement
+            inserted = self._handle().connection.insert(relation.render(), data, replace=clause)
+        return {"statement": statement, "changed": inserted.commit is not None}
 
     @available.parse(lambda *a, **k: "String")
     def seed_column_type(

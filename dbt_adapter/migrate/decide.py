@@ -19,29 +19,18 @@ from ..incremental_mv.chain import Upstream, attach_to_target
 from ..incremental_mv.model_sql import read_model
 from ..incremental_mv.query_split import SplitQuery, split_query
 from ..incremental_mv.refusals import refuse_clauses
+from . import dictionaries
 from .diagnose import engine_of, order_names, problems
 from .explicit_targets import SHARED, with_own_targets
 from .microbatch import microbatch_problems
 from .model_text import REF_DATABASE, parsed
-from .new_config import dropped_keys, dropped_notes, new_config
+from .new_config import dropped_keys, dropped_notes, keys_without_meaning, new_config
 from .project import DbtProject, ModelFile
 
 _VIEWS = ("materialized_view", "materializedview")
 _STRATEGIES = {"delete_insert": "delete+insert"}
 _OF_REFRESHED = ("refreshable", "catchup", "query_settings")
 """Keys that a view which is refreshed on a schedule keeps."""
-_OF_DICTIONARY = (
-    "layout",
-    "lifetime",
-    "range",
-    "source_type",
-    "fields",
-    "table",
-    "url",
-    "format",
-    "connection_overrides",
-)
-"""Keys of CREATE DICTIONARY, which a table has not."""
 _MERGING = ("SummingMergeTree", "AggregatingMergeTree")
 _OF_TARGET = "Its readers may read that one."
 _INSERT = re.compile(
@@ -256,7 +245,10 @@ def _maintained(model: ModelFile, split: SplitQuery, today: tuple[str, ...]) -> 
         )
     if model.rewritten == SHARED:
         drop += [*_STORAGE]
-        notes = [f"It writes into the target of {model.target}, as one of several."]
+        notes = [
+            f"It writes into the target of {model.target}, as one of several. Its columns have the "
+            "types of that one: where they differ, the run says so, and CAST(x AS T) AS x converts."
+        ]
     elif model.rewritten:
         notes.append("It is the view and its table in one: the view that wrote into it is its SQL.")
     config = new_config(model, "incremental_mv", drop=tuple(drop))
@@ -348,9 +340,9 @@ def _decide_incremental(model: ModelFile) -> Decision:
 
 def _decide_table(model: ModelFile) -> Decision:
     """Return the decision on a table: the same, without what only a cluster has."""
-    notes = []
-    if model.materialized == "dictionary":
-        notes.append("A dictionary is a table here; join it, and a view's rows follow its changes.")
+    notes: list[str] = []
+    if model.materialized == dictionaries.MATERIALIZED:
+        notes += dictionaries.dictionary_notes(model)
     return _stored(model, "table", {}, notes)
 
 
@@ -359,10 +351,17 @@ def _stored(model: ModelFile, becomes: str, changes: dict[str, str], notes: list
     dropped = dropped_notes(model, becomes)
     engine = str(model.config.get("engine") or "")
     renamed = becomes != model.materialized or re.match(r"Replicated|Shared|Distributed", engine)
-    if not changes and not dropped and not renamed and "settings" not in model.config:
+    without_meaning = keys_without_meaning(model)
+    if without_meaning:
+        notes.append(f"{' and '.join(without_meaning)} is dropped: {engine} has no such key.")
+    if not (changes or dropped or renamed or without_meaning) and "settings" not in model.config:
         return Decision(model, becomes, None, (), tuple(notes))
-    drop = _OF_DICTIONARY if model.materialized == "dictionary" else ()
+    is_dictionary = model.materialized == dictionaries.MATERIALIZED
+    drop = (*without_meaning, *(dictionaries.KEYS if is_dictionary else ()))
     config = {**new_config(model, becomes, drop=drop), **changes}
+    if is_dictionary and (hook := dictionaries.post_hook(model)):
+        config.pop("post-hook", None)
+        config["post_hook"] = hook
     return Decision(model, becomes, config, (), (*notes, *dropped))
 
 
@@ -378,14 +377,10 @@ def _callers(decision: Decision, writers: Mapping[str, str], project: DbtProject
             f"An INSERT into it is refused, since it is a read view. In {by} name the target: insert "
             f"into {{{{ ref('{name}').incorporate(path={{'identifier': '{name}__target'}}) }}}}."
         )
-    if decision.model.materialized == "dictionary":
-        call = re.compile(rf"\bdict[A-Z]\w*\(\s*[^,)]*\b{re.escape(name)}\b")
-        paths = [path for path, _, text in _texts(project) if call.search(text)]
+    if decision.model.materialized == dictionaries.MATERIALIZED:
+        paths = dictionaries.callers(name, ((path, text) for path, _, text in _texts(project)))
         if paths:
-            yield (
-                f"{', '.join(paths)} reads it by dictGet or its kin: join the table there, or make a "
-                f"dictionary of another name over it by a post_hook (CREATE OR REPLACE DICTIONARY …)."
-            )
+            yield dictionaries.callers_note(decision.model, paths)
 
 
 def _writers(project: DbtProject) -> dict[str, str]:

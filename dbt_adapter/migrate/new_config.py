@@ -53,6 +53,18 @@ def new_config(model: ModelFile, materialized: str, drop: tuple[str, ...]) -> di
     return config
 
 
+_OF_MERGETREE = ("order_by", "partition_by", "primary_key", "ttl")
+
+
+def keys_without_meaning(model: ModelFile) -> tuple[str, ...]:
+    """Return the keys that the model's engine, Log or Memory for example, does not have. dbt-clickhouse
+    leaves them out of the statement, and a run here refuses them."""
+    engine = str(model.config.get("engine") or "MergeTree")
+    if "MergeTree" in engine or engine.startswith("Distributed"):
+        return ()
+    return tuple(name for name in _OF_MERGETREE if model.config.get(name) is not None)
+
+
 def dropped_keys(materialized: str) -> Mapping[str, str]:
     """Return the keys that mean nothing to a materialization, each with the reason."""
     kept = _OF_FILLED if materialized in ("table", "incremental") else ()

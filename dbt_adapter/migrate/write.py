@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .decide import Decision
+from .dictionaries import names_of, with_dictionaries
 from .project import DbtProject, ProjectError
 
 _LEFT_OUT = shutil.ignore_patterns(
@@ -43,6 +44,7 @@ def write_project(project: DbtProject, decisions: Sequence[Decision], out: Path)
         text = changed_text(decision, maintained)
         if text != decision.model.text or decision.model.rewritten:
             (partial / decision.model.path).write_text(text, encoding="utf-8")
+    _name_dictionaries(partial, names_of(project.models))
     profile = partial / "profiles.yml"
     profile.write_text(_PROFILE.format(profile=project.profile), encoding="utf-8")
     partial.rename(target)
@@ -51,6 +53,14 @@ def write_project(project: DbtProject, decisions: Sequence[Decision], out: Path)
         "    dbt run-operation generate_reconciliation_tests",
         "    dbt build",
     ]
+
+
+def _name_dictionaries(folder: Path, names: Sequence[str]) -> None:
+    """Let each dictGet in the SQL files of the folder name the dictionaries over the tables."""
+    for path in folder.rglob("*.sql") if names else ():
+        text = path.read_text(encoding="utf-8")
+        if (changed := with_dictionaries(text, names)) != text:
+            path.write_text(changed, encoding="utf-8")
 
 
 def _needs_no_final(decision: Decision) -> bool:

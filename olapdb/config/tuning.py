@@ -337,6 +337,10 @@ SMALL_BLOCK_ROWS_MAX = 1_000
 views share, and arguments that occur several times, are worth more. With two views 100 rows took 5.7 ms instead of
 6.5 ms, 1,000 rows 4.9 ms instead of 5.4 ms, 16,384 rows 12 ms either way."""
 
+CHUNK_IN_CALLER_ROWS_MAX = 1 << 16
+"""Compute the only chunk of a backfill in the caller's thread up to these source rows. Between threads that wait
+for the interpreter a change of threads costs up to 5 ms, twice a chunk."""
+
 SORTED_WHOLE_ROWS_MAX = 1 << 18
 """Sort a block before it is split up to this: once, not for each of a thousand partitions. The
 partitions of a larger one are often sorted already. An INSERT into 50 partitions took 23 ms instead of 27 ms with
@@ -415,6 +419,7 @@ OFF: Final[Mapping[str, int]] = MappingProxyType(
         "PARALLEL_COLUMNS_ROWS_MIN": _NEVER,
         "BESIDE_ROWS_MIN": _NEVER,
         "PLAIN_ROWS_MAX": -1,
+        "CHUNK_IN_CALLER_ROWS_MAX": 0,
         "SMALL_BLOCK_ROWS_MAX": -1,
         "SORTED_WHOLE_ROWS_MAX": -1,
         "THREADED_MERGES_MIN": _NEVER,
@@ -494,6 +499,7 @@ EAGER: Final[Mapping[str, int]] = MappingProxyType(
         "PARALLEL_COLUMNS_ROWS_MIN": 0,
         "BESIDE_ROWS_MIN": 1,
         "PLAIN_ROWS_MAX": _NEVER,
+        "CHUNK_IN_CALLER_ROWS_MAX": _NEVER,
         "SMALL_BLOCK_ROWS_MAX": _NEVER,
         "SORTED_WHOLE_ROWS_MAX": _NEVER,
         "THREADED_MERGES_MIN": 1,

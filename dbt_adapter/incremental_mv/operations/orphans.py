@@ -7,7 +7,7 @@ cost time at each INSERT, and INSERTs fail with them, until they are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,13 +207,14 @@ def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: 
     if not orphans:
         return Report([], ["There are no orphans."])
     if not confirmed:
+        report.notes += _that_would_stay(warehouse, orphans)
         report.notes.append(
             "Nothing was dropped: this is a dry run. Add confirm: true to --args to drop them."
         )
         return report
     report.rows = []
     for orphan in orphans:
-        readers = sorted(set(readers_of(warehouse, orphan)) - {_key(orphan)})
+        readers = _other_readers(warehouse, orphan)
         if readers:
             report.problems.append(_stays(warehouse, orphan, readers))
             continue
@@ -225,6 +226,24 @@ def drop_orphans(warehouse: Warehouse, orphans: Sequence[Orphan], *, confirmed: 
         report.rows.append({"did": "dropped"} | orphan.row())
         report.notes += _left_rows(warehouse, orphan)
     return report
+
+
+def _other_readers(warehouse: Warehouse, orphan: Orphan) -> list[str]:
+    """Return the triggers, as `database.name`, that read the orphan, itself apart."""
+    return sorted(set(readers_of(warehouse, orphan)) - {_key(orphan)})
+
+
+def _that_would_stay(warehouse: Warehouse, orphans: Sequence[Orphan]) -> Iterator[str]:
+    """Yield why an orphan would stay, for each that a trigger reads which is not dropped before it."""
+    versions = _kept_versions(warehouse)
+    dropped: set[str] = set()
+    for orphan in orphans:
+        readers = _other_readers(warehouse, orphan)
+        left = [reader for reader in readers if versions.get(reader, reader) not in dropped]
+        if left:
+            yield _stays(warehouse, orphan, left)
+        else:
+            dropped.add(_key(orphan))
 
 
 def _left_rows(warehouse: Warehouse, orphan: Orphan) -> list[str]:

@@ -95,6 +95,7 @@ def create_view(
     """
     _refuse_clauses(statement)
     origin = origin.of_kind("CREATE MATERIALIZED VIEW")
+    finishing = None if draft_read_view is None else Finishing(partial(draft_read_view, statement))
 
     def attempt(snapshot: Snapshot) -> CreatedView:
         """Create the view in one commit on this snapshot, or return the one that exists."""
@@ -107,13 +108,16 @@ def create_view(
             return _existing_view(snapshot, existing, statement)
         draft = _Draft(origin, snapshot, statement, database, build_inner, replaced)
         view, target, composed = draft.make()
-        if draft_read_view is not None:
-            created = OverlaySnapshot.of(draft.remaining, target, view)
-            read_view = draft_read_view(statement, created)
-            composed.merge(CommitDraft() if statement.populate else read_view)
+        read_view = CommitDraft()
+        if finishing is not None:
+            read_view = finishing.draft(OverlaySnapshot.of(draft.remaining, target, view))
         if statement.populate:  # before anything is created
             readable_source(snapshot, view, "POPULATE")
-        publish(composed, origin)
+        else:
+            composed.merge(read_view)
+        committed = publish(composed, origin)
+        if finishing is not None:
+            finishing.keep(read_view, (view.id, target.id), committed.number)
         warnings = (f"It cannot be proven: {view.unprovable}",) if view.unprovable else ()
         return CreatedView(view, target, True, warnings)
 
@@ -125,9 +129,8 @@ def create_view(
     created = retry_commit(origin.services, attempt, policy)
     if not created.created or not statement.populate:
         return created
-    finishing = None
-    if draft_read_view is not None and statement.read_view is not None:
-        finishing = Finishing(partial(draft_read_view, statement))
+    if finishing is not None and statement.read_view is None:
+        finishing = None
     chunks = backfill(
         origin, created.view.id, executor=executor, progress=progress, finishing=finishing
     )

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import field
 from typing import Protocol, TypeAlias
 
+from olapdb.config import tuning
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.records import dataclass
 from olapdb.runtime.cache import Cache
@@ -33,6 +34,18 @@ def cancelled_error() -> QueryWasCancelled:
     return QueryWasCancelled(
         "The job was cancelled.", hint="What it published stays; run it again to go on."
     )
+
+
+class _Asking(threading.Event):
+    """An event that is set once `stop` returns True."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def is_set(self) -> bool:
+        """Return whether the run has to stop."""
+        return super().is_set() or self._stop()
 
 
 class Executor(Protocol):
@@ -63,6 +76,9 @@ class InProcessExecutor:
     ) -> Iterator[StagedChunk | FailedChunk]:
         """Yield each chunk as `Executor.run` does. Delete the files of computed chunks that were
         not yielded."""
+        if len(tasks) == 1 and tasks[0].rows <= tuning.CHUNK_IN_CALLER_ROWS_MAX:
+            yield self._compute_here(tasks[0], stop)
+            return
         remaining_tasks = list(reversed(tasks))
         threads = max(1, min(self.threads, len(tasks)))
         ended = threading.Event()
@@ -84,6 +100,16 @@ class InProcessExecutor:
                 self._drop(
                     (*outcomes, *(chunk.result() for chunk in running if not chunk.cancel()))
                 )
+
+    def _compute_here(self, task: ChunkTask, stop: Stop) -> StagedChunk | FailedChunk:
+        """Return the outcome of one small chunk, computed in the caller's thread. It asks `stop` at
+        each batch."""
+        ended = _Asking(stop)
+        outcome = self._compute(task, ended)
+        if ended.is_set():
+            self._drop((outcome,))
+            raise cancelled_error()
+        return outcome
 
     def _compute(self, task: ChunkTask, ended: threading.Event) -> StagedChunk | FailedChunk:
         """Return the computed chunk, or its error as a FailedChunk."""

@@ -212,7 +212,7 @@ def test_keys_of_a_folder_and_strategies_without_a_key(
     report = capsys.readouterr().out
     for line in (
         "delete_insert without a unique_key appends",
-        "models/reads.sql reads it by dictGet or its kin",
+        "the dictionary codes__dictionary over it, which dictGet reads in models/reads.sql.",
         "models/base.sql: table, unchanged",
         "query_settings is dropped: a trigger runs with the settings of each INSERT",
     ):

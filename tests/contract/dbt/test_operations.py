@@ -133,7 +133,7 @@ class TestOperations(OperationsProject):
         """Check that the plan shows the one statement of a first run, whole and without its comment."""
         begin = f"CREATE MATERIALIZED VIEW `{schema}`.`hourly__mv` TO `{schema}`.`hourly__target` ("
         lines = [line for line in log.splitlines() if "`hourly__target`" in line]
-        assert len(lines) == 1 and begin in lines[0], log
+        assert [begin in line for line in lines] == [True], log
         for clause in (
             " ENGINE = ",
             f" READ VIEW `{schema}`.`hourly` AS (",
@@ -250,12 +250,14 @@ class TestOrphansBelowAKeptVersion(OperationsProject):
         (models / "hourly.sql").unlink()
         (models / "schema.yml").write_text(re.sub(r"  - \{name: hourly.*\n", "", SCHEMA))
         run_dbt(["run", "--select", "daily"])
+        assert f"{schema}.hourly__mv stays: {schema}.daily__mv__v1 reads" in operate("drop_orphans")
         log = operate("drop_orphans", "{confirm: true}", succeeds=False)
         assert f"previous version of {schema}.daily__mv" in log
         assert f"DROP VIEW {schema}.daily__mv__v1;" in log
 
         (models / "marts" / "daily.sql").unlink()
         (models / "schema.yml").write_text(re.sub(r"  - \{name: (hourly|daily).*\n", "", SCHEMA))
+        assert " stays: " not in operate("drop_orphans")  # since its reader is dropped before
         log = operate("drop_orphans", "{confirm: true}")
         assert log.index(f"dropped  {schema}.daily__mv") < log.index(f"{schema}.hourly__mv")
         assert self.relations(warehouse, "daily") == self.relations(warehouse, "hourly") == set()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from dbt.adapters.olapdb.incremental_mv.shared_reads import SINGLE_READS
+from dbt.adapters.olapdb.incremental_mv.warehouse import Warehouse
 from dbt.cli.main import dbtRunner
 
 import olapdb
@@ -33,7 +34,9 @@ class TestRuns:
             "sources.yml": f"sources: [{{name: raw, schema: raw, tables: {tables}}}]",
         }
 
-    def test_two_queries_a_model_that_list_only_its_parts(self, project: Any) -> None:
+    def test_two_queries_a_model_that_list_only_its_parts(
+        self, project: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         credentials = project.adapter.config.credentials
         with olapdb.connect(credentials.location) as connection:
             connection.execute("create database raw")
@@ -43,6 +46,14 @@ class TestRuns:
                     "engine = MergeTree order by k"
                 )
                 connection.execute(f"insert into raw.events{number} values ('a', 1), ('b', 2)")
+        described: list[str] = []
+        describe = Warehouse.describe
+
+        def counted(warehouse: Warehouse, sql: str) -> Any:
+            described.append(sql)
+            return describe(warehouse, sql)
+
+        monkeypatch.setattr(Warehouse, "describe", counted)
         events: list[Any] = []
         runner = dbtRunner(callbacks=[events.append])
         assert runner.invoke(["run"]).success
@@ -50,11 +61,15 @@ class TestRuns:
         looked_up = [e for e in looked_up if "FROM system." in e.data.sql]
         # A first run asks for each source once, and for the parts of the upstream of a chain.
         assert len(looked_up) <= 3, [e.data.sql for e in looked_up]
+        # A model of keys and aggregates is described once, by the query of its trigger.
+        assert len(described) == MODELS + 1, described
         events.clear()
+        described.clear()
         result = runner.invoke(["run"])
         assert result.success
         messages = [r.adapter_response["_message"] for r in result.result.results]  # type: ignore[union-attr]
         assert messages == ["NO CHANGE"] * (MODELS + 1)
+        assert len(described) == MODELS + 1, described
         queries = Counter(
             event.data.node_info.node_name for event in events if event.info.name == "SQLQuery"
         )

@@ -46,3 +46,22 @@ class TestNarrowSeeds:
             for name in ("small", "whole"):
                 found = connection.execute(f"SELECT n FROM {project.test_schema}.{name} ORDER BY n")
                 assert found.fetchall() == [(5,), (7,)]
+
+
+class TestResultOfASeed:
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"small.csv": GOOD}
+
+    def test_it_says_whether_anything_changed(self, project: Any, project_root: Path) -> None:
+        def result() -> tuple[str, int]:
+            response = run_dbt(["seed"])[0].adapter_response
+            return response["_message"], response["rows_affected"]
+
+        assert result() == ("INSERT 2", 2)
+        assert result() == ("NO CHANGE", 0)
+        write_file(GOOD + "5,9\n", project_root, "seeds", "small.csv")
+        assert result() == ("INSERT 3", 3)
+        write_file("id,n\n1,5\n", project_root, "seeds", "small.csv")
+        assert result() == ("INSERT 1", 1)  # rows that left are a change
+        assert result() == ("NO CHANGE", 0)

@@ -9,6 +9,7 @@ import pytest
 import olapdb
 from olapdb import errors
 from olapdb.dbapi.connection import Connection
+from olapdb.runtime.failpoints import watching
 from tests.unit.views.warehouse import rows
 
 pytestmark = pytest.mark.feature("views")
@@ -155,3 +156,18 @@ def test_the_statement_is_formatted_as_it_is_read(connection: Connection) -> Non
     assert rows(connection, "SELECT formatQuerySingleLine('" + lines.replace("'", "''") + "')") == [
         (text,)
     ]
+
+
+def test_a_target_altered_during_the_fill_is_read_as_it_is_then(connection: Connection) -> None:
+    altered: list[str] = []
+
+    def alter(name: str) -> None:
+        if name == "backfill.chunk_computed" and not altered:
+            altered.append(name)
+            connection.execute("ALTER TABLE target COMMENT COLUMN s 'the sum'")
+
+    with watching(alter):
+        connection.execute(STATEMENT)
+    assert altered
+    assert totals(connection) == [1305, 1335, 1365]
+    assert len(rows(connection, NAMES)) == 4
