@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.definitions.documents import Documents
 from tests.definitions.latest import Latest
 from tests.definitions.newest import Newest
 from tests.definitions.tables import Field, TableDraft, value_type
@@ -48,6 +49,7 @@ class Forms:
         self.has_functions = self.used and self.lot(0.5)
         self.newest = Newest(seed)
         self.latest = Latest(seed)
+        self.documents = Documents(seed)
 
     def lot(self, share: float) -> bool:
         """Return True with the given probability."""

@@ -49,7 +49,7 @@ class _Drawing:
         key_type = chance.choice(list(KEY_TYPES))
         for at in range(chance.choices((1, 2), (80, 20))[0]):
             table = self.later.table(draw_source(chance, ("s", "r")[at], key_type))
-            table = self.forms.latest.table(table)
+            table = self.forms.documents.table(self.forms.latest.table(table))
             self._create(table)
             definition.sources.append(table.name)
         for at in range(chance.choices((0, 1, 2), (25, 60, 15))[0]):
@@ -82,6 +82,9 @@ class _Drawing:
             self.said += self.forms.latest.with_settings(history.step())
             self.said += self.forms.latest.step(
                 [definition.tables[n] for n in (*definition.sources, *definition.dimensions)]
+            )
+            self.said += self.forms.documents.step(
+                [definition.tables[n] for n in definition.sources]
             )
             self.said += self.swaps.step(definition)
             self.said += self.handles.step(

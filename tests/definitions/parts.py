@@ -262,6 +262,8 @@ class Parts:
         found = self._key()
         dot = f"{self.alias}." if self.alias else ""
         latest = None if self.plain else self.forms.latest.key(self.source.fields, dot)
+        if not self.plain:
+            latest = latest or self.forms.documents.key(self.source.fields, dot)
         if latest is not None:
             return Expression(latest, "String")
         newer = None if self.plain else self.forms.key(found.text)
@@ -320,6 +322,8 @@ class Parts:
         latest = (
             None if self.plain else self.forms.latest.number(self.source.fields, dot, found.text)
         )
+        if not self.plain:
+            latest = latest or self.forms.documents.number(self.source.fields, dot)
         if latest is not None:
             return Expression(*latest)
         newer = None if self.plain else self.forms.number(found.text, arrays)

@@ -1,8 +1,8 @@
 """The commit of backfill chunks: their rows, their coverage and the rows of all downstream views.
 
 A commit requires that each partition holds what its chunk read, and that no concurrent commit has
-covered it (rule 3). Usually each chunk has its own commit. A staged backfill publishes all chunks
-in one, with the requirements of each.
+covered it (rule 3). A large chunk has its own commit, small ones share commits. A staged backfill
+publishes all chunks in one. A shared commit has the requirements of each of its chunks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from olapdb.ingest.view_failure import with_statements
 from olapdb.lineage.dimension_change import changed_tables
 from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.model.changes import AddBlock, AddCoverage, Change
-from olapdb.model.requirements import NotCovered, PartsWithinRanges, Requirement
+from olapdb.model.requirements import DimensionViewsAre, NotCovered, PartsWithinRanges, Requirement
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -47,6 +47,16 @@ class PreparedChunk:
     stale_together: tuple[Change, ...]
     """Invalidations when several chunks share one commit. The lookup ran per chunk, and views that
     fired on this chunk did not join rows of the others, so whole targets are invalidated."""
+
+    @property
+    def may_share(self) -> bool:
+        """Return whether the chunk may share its commit with others at no cost to views: no view joins
+        a table that it writes, which its commit requires."""
+        return not any(
+            requirement.views
+            for requirement in self.requirements
+            if isinstance(requirement, DimensionViewsAre)
+        )
 
 
 def prepare(

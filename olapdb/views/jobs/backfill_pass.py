@@ -1,10 +1,12 @@
 """One pass of a backfill: rounds that compute its chunks and publish them, until none is left.
 
 A chunk whose partition changed meanwhile is computed again in the next round, the others are kept.
+Small chunks share commits: a durable commit costs more than computing one of a few thousand partitions.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Literal
@@ -17,10 +19,18 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.records import dataclass
 from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.backfill_commit import PreparedChunk, prepare, publish
-from olapdb.views.jobs.chunk import FailedChunk, StagedChunk
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
 from olapdb.views.jobs.chunk_planner import Chunk, replan
 from olapdb.views.jobs.job import ATTEMPTS_MAX, ChunkEvent, ViewJob, find_view, view_name
 from olapdb.views.proof.failed_repairs import ROW_ERRORS
+
+SMALL_CHUNK_ROWS = 65_536
+"""A chunk of at most so many source rows may share its commit with others."""
+SHARED_FROM = 32
+"""The fewest small chunks of a round that share commits. Of fewer each has its own, which costs little."""
+SHARED_CHUNKS_MAX = 64
+SHARED_SECONDS = 0.25
+"""Chunks wait for a shared commit until so many are computed, or the first has waited so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,11 @@ class BackfillPass:
     total: int
     pending: dict[int, Chunk]
     held: dict[int, PreparedChunk] = field(default_factory=dict)
+    sharing: set[int] = field(default_factory=set)
+    """The numbers of the round's chunks that may share commits."""
+    ready: list[PreparedChunk] = field(default_factory=list)
+    ready_since: float = 0.0
+    """Computed small chunks that wait for their shared commit, and since when. They are pending too."""
     failed: dict[int, BackfillRow] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
     last_row_error: Error | None = None
@@ -80,7 +95,7 @@ class BackfillPass:
                     return
                 snapshot = self.job.services.catalog.snapshot()
         finally:
-            self._discard(*self.held.values())
+            self._discard(*self.held.values(), *self.ready)
 
     # --- one round
 
@@ -104,20 +119,22 @@ class BackfillPass:
             for chunk in remaining.values():
                 self.job.record.revise(chunk.recorded())
         chunks = dict(self.pending)
-        tasks = [
-            replace(
-                self.job.task(
-                    snapshot, view, chunk.partition, chunk.parts, chunk.index, "backfill"
-                ),
-                blocks=chunk.claimed,
-            )
-            for chunk in chunks.values()
-        ]
-        for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
-            row = self._accept_outcome(snapshot, view, chunks[outcome.index], outcome, last=last)
-            if row is not None:
-                self.pending.pop(outcome.index)
-                yield row
+        self.sharing = _sharing(chunks)
+        alone = chunks.keys() - self.sharing
+        for together in (alone, self.sharing):  # so that none waits for the end of a large one
+            tasks = [self._task(snapshot, chunks[index]) for index in sorted(together)]
+            for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
+                yield from self._accept_outcome(
+                    snapshot, view, chunks[outcome.index], outcome, last=last
+                )
+        yield from self._publish_ready(last=last)
+
+    def _task(self, snapshot: Snapshot, chunk: Chunk) -> ChunkTask:
+        """Return the task that computes the chunk."""
+        task = self.job.task(
+            snapshot, self.view, chunk.partition, chunk.parts, chunk.index, "backfill"
+        )
+        return replace(task, blocks=chunk.claimed)
 
     def _superseded_rows(
         self, view: MaterializedView, snapshot: Snapshot, remaining: Mapping[int, Chunk]
@@ -150,14 +167,16 @@ class BackfillPass:
         outcome: StagedChunk | FailedChunk,
         *,
         last: bool,
-    ) -> BackfillRow | None:
-        """Publish a computed chunk and return its row. Return None if it has to be computed again,
-        or if a staged backfill holds it (it is no longer pending then)."""
+    ) -> Iterator[BackfillRow]:
+        """Publish a computed chunk, with those that wait for a shared commit, or let it wait. Yield the
+        rows of published and failed chunks, which are no longer pending. A staged backfill holds it."""
         if isinstance(outcome, FailedChunk):
             report_chunk(self.job, view, self.total, chunk, "failed")
             if isinstance(outcome.error, ROW_ERRORS):
                 self.last_row_error, self.row_failures = outcome.error, self.row_failures + 1
-            return self._fail(chunk, str(outcome.error), 0)
+            self.pending.pop(chunk.index)
+            yield self._fail(chunk, str(outcome.error), 0)
+            return
         report_chunk(self.job, view, self.total, chunk, "computed", outcome)
         try:
             prepared = prepare(self.job, snapshot, view, chunk, outcome)
@@ -173,27 +192,71 @@ class BackfillPass:
                 target_rows=outcome.target_rows,
                 elapsed_ms=outcome.elapsed_ms,
             )
-            return None
-        ends_job = self.pending.keys() == {chunk.index} and not self.failed
+        elif chunk.index not in self.sharing or not prepared.may_share:
+            yield from self._publish_ready(last=last)
+            yield from self._publish_alone(prepared, last=last)
+        else:
+            self.ready_since = self.ready_since if self.ready else time.monotonic()
+            self.ready.append(prepared)
+            waited = time.monotonic() - self.ready_since
+            if len(self.ready) >= SHARED_CHUNKS_MAX or waited > SHARED_SECONDS:
+                yield from self._publish_ready(last=last)
+
+    def _publish_ready(self, *, last: bool) -> Iterator[BackfillRow]:
+        """Publish the waiting chunks in one commit. If that conflicts, publish each by itself, so that
+        only those are computed again whose own partition changed."""
+        together, self.ready = self.ready, []
+        if len(together) > 1:
+            try:
+                commit = self._commit(together)
+            except CommitConflict:
+                self.ready = together
+            else:
+                yield from self._published(together, commit)
+                return
+        else:
+            self.ready = together
+        while self.ready:
+            yield from self._publish_alone(self.ready.pop(0), last=last)
+
+    def _publish_alone(self, prepared: PreparedChunk, *, last: bool) -> Iterator[BackfillRow]:
+        """Publish one chunk by itself. After a conflict it stays pending; in the `last` round it fails."""
         try:
-            commit = publish(self.job, [prepared], last=ends_job)
+            commit = self._commit([prepared])
         except CommitConflict as conflict:
             self._discard(prepared)
             self.job.refuse_cancelled()
-            report_chunk(self.job, view, self.total, chunk, "conflict", outcome)
-            return (
-                self._fail(chunk, _exhausted_message(conflict), outcome.elapsed_ms)
-                if last
-                else None
-            )
-        except CommitUnknown:
+            report_chunk(self.job, self.view, self.total, prepared.chunk, "conflict", prepared)
+            if last:
+                self.pending.pop(prepared.chunk.index)
+                yield self._fail(prepared.chunk, _exhausted_message(conflict), prepared.elapsed_ms)
+            return
+        yield from self._published([prepared], commit)
+
+    def _commit(self, together: Sequence[PreparedChunk]) -> int:
+        """Publish the chunks in one commit and return its number. It ends the job if no other chunk is
+        pending. Delete the staged files on an error after which nothing can have been published, but
+        keep them on CommitConflict."""
+        indices = {prepared.chunk.index for prepared in together}
+        ends_job = self.pending.keys() == indices and not self.failed
+        try:
+            return publish(self.job, together, last=ends_job)
+        except (CommitConflict, CommitUnknown):
             raise
         except Error:  # not BaseException: an interrupted commit may have succeeded
-            self._discard(prepared)
+            self._discard(*together)
             raise
+
+    def _published(self, together: Sequence[PreparedChunk], commit: int) -> Iterator[BackfillRow]:
+        """Report the chunks of a commit and yield their rows."""
         failpoint("backfill.chunk_published")
-        report_chunk(self.job, view, self.total, chunk, "published", outcome, commit)
-        return _published_row(prepared, commit)
+        for prepared in together:
+            self.pending.pop(prepared.chunk.index)
+        for prepared in together:
+            report_chunk(
+                self.job, self.view, self.total, prepared.chunk, "published", prepared, commit
+            )
+            yield _published_row(prepared, commit)
 
     def _fail(self, chunk: Chunk, error: str, elapsed_ms: int) -> BackfillRow:
         """Record the chunk as failed and return its row."""
@@ -266,6 +329,12 @@ class BackfillPass:
         """Delete the staged files of these chunks."""
         for chunk in prepared:
             discard(self.job.services, chunk.staged.paths)
+
+
+def _sharing(chunks: Mapping[int, Chunk]) -> set[int]:
+    """Return the numbers of the small chunks, if there are many."""
+    small = {index for index, chunk in chunks.items() if chunk.rows <= SMALL_CHUNK_ROWS}
+    return small if len(small) >= SHARED_FROM else set()
 
 
 def _overlap(chunk: Chunk, other: Chunk) -> bool:

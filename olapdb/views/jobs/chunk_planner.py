@@ -20,7 +20,7 @@ from olapdb.model.part import BlockRange, Part, subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.records import dataclass
-from olapdb.views.jobs.job import chunk_threads, readable_source
+from olapdb.views.jobs.job import by_partition, chunk_threads, readable_source
 from olapdb.views.proof.coverage import GapSlice, gap_slices
 
 
@@ -167,7 +167,10 @@ def claims_of(
     source = readable_source(snapshot, view, "BACKFILL")
     last_block = snapshot.next_block(source) - 1
     all_parts = tuple(part for group in groups for part in group)
-    claimed = claimed_ranges(all_parts, snapshot.parts(source.id), partition, last_block)
+    live = snapshot.derived(
+        (by_partition, source.id), lambda: by_partition(snapshot.parts(source.id))
+    )
+    claimed = claimed_ranges(all_parts, live.get(partition, ()), last_block)
     unseen = subtract_ranges(claimed, snapshot.coverage(view.id).ranges(partition))
     starts = [min(part.block_range.first for part in group) for group in groups]
     ends = [*(start - 1 for start in starts[1:]), last_block]
@@ -187,19 +190,16 @@ def slice_claims(
 
 
 def claimed_ranges(
-    chunk: tuple[Part, ...], live: tuple[Part, ...], partition: str, last_block: int
+    chunk: tuple[Part, ...], live: tuple[Part, ...], last_block: int
 ) -> tuple[BlockRange, ...]:
     """Return the blocks that a chunk covers in its partition: those of its parts, widened over
-    blocks that have no rows there. So merges of the partition find no holes in the coverage.
+    blocks that have no rows there. So merges of the partition find no holes in the coverage. `live`
+    are the partition's live parts.
 
         chunk 3..3, 7..7, another live part 5..5, last block 9  ->  1..4, 6..9
     """
     own_part_ids = {part.id for part in chunk}
-    other_ranges = sorted(
-        part.block_range
-        for part in live
-        if part.partition_id == partition and part.id not in own_part_ids
-    )
+    other_ranges = sorted(part.block_range for part in live if part.id not in own_part_ids)
     ranges: list[BlockRange] = []
     first = 1
     for other in [*other_ranges, None]:

@@ -20,10 +20,7 @@ def part(first: int, last: int) -> Part:
 
 def test_the_worked_example() -> None:
     chunk = (part(3, 3), part(7, 7))
-    assert claimed_ranges(chunk, (*chunk, part(5, 5)), "p", 9) == (
-        BlockRange(1, 4),
-        BlockRange(6, 9),
-    )
+    assert claimed_ranges(chunk, (*chunk, part(5, 5)), 9) == (BlockRange(1, 4), BlockRange(6, 9))
 
 
 @given(st.data(), st.integers(1, 30))
@@ -31,7 +28,7 @@ def test_all_of_the_chunk_and_nothing_of_the_others(data: st.DataObject, last: i
     cuts = sorted(data.draw(st.sets(st.integers(1, last), max_size=8)))
     parts = [part(a, b - 1) for a, b in pairwise(cuts)]
     chosen = [p for p in parts if data.draw(st.booleans())]
-    claimed = claimed_ranges(tuple(chosen), tuple(parts), "p", last)
+    claimed = claimed_ranges(tuple(chosen), tuple(parts), last)
     assert union_ranges(claimed) == tuple(sorted(claimed)) or not claimed
     for one in parts:
         mine = one in chosen
