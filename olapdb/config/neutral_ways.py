@@ -242,7 +242,6 @@ WAYS: tuple[tuple[str, SettingValue], ...] = (
     ("query_plan_aggregation_in_order", True),
     ("query_plan_convert_any_join_to_semi_or_anti_join", True),
     ("query_plan_convert_join_to_in", False),
-    ("query_plan_convert_outer_join_to_inner_join", True),
     ("query_plan_direct_read_from_text_index", True),
     ("query_plan_enable_multithreading_after_window_functions", True),
     ("query_plan_enable_optimizations", True),

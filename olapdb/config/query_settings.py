@@ -231,6 +231,16 @@ QUERY_DEFINITIONS = (
         "Whether a costly subplan (of a CTE, a view, a subquery) that a query has several times runs "
         "once.",
     ),
+    SettingDefinition(
+        "query_plan_convert_outer_join_to_inner_join",
+        True,
+        "Whether outer joins become inner ones, or ANTI joins, where conditions on the result allow it.",
+    ),
+    SettingDefinition(
+        "use_semi_joins",
+        True,
+        "Whether an inner join of which only the presence of partners counts makes no pairs.",
+    ),
     SettingDefinition("optimizer", True, "Whether plans are optimized; for tests that compare."),
     SettingDefinition(
         "use_variant_as_common_type",
