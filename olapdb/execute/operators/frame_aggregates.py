@@ -1,7 +1,7 @@
 """Aggregates over frames of sorted rows.
 
-Whole partitions are grouped once.  Counts and sums of integers are differences of running sums.  Other
-aggregates use a tree of states, each of which covers twice the rows of those below it:
+Whole partitions are grouped once.  Counts and sums of integers are differences of running sums; min and max
+from the first row of a partition on are running maxima (`running_extremes.py`).  Other aggregates use a tree of states, each of which covers twice the rows of those below it:
 
     rows     0 1 2 3 4 5 6 7
     states   01  23  45  67        a frame of the rows 1 to 6 merges 1, 23, 45, 6
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.execute.operators.running_extremes import running_extremes
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.window_definitions import Frames
@@ -42,6 +43,9 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
         codes = np.cumsum(frames.partition_starts == frames.positions) - 1
         states = aggregate.state(arguments, Groups(codes, int(codes[-1]) + 1))
         return aggregate.finalize(states).take(from_numpy(codes))
+    extremes = running_extremes(aggregate, arguments, frames)
+    if extremes is not None:
+        return extremes
     starts, ends, row_frames = _distinct_frames(frames)
     states = _by_running_sums(aggregate, arguments, starts, ends)
     if states is not None:
