@@ -271,7 +271,6 @@ WAYS: tuple[tuple[str, SettingValue], ...] = (
     ("query_plan_optimize_lazy_materialization", True),
     ("query_plan_optimize_lazy_materialization_for_file", True),
     ("query_plan_optimize_prewhere", True),
-    ("query_plan_propagate_predicate_across_join", True),
     ("query_plan_push_down_limit", True),
     ("query_plan_push_down_volume_reducing_functions", True),
     ("query_plan_push_limit_by_into_sort", True),

@@ -237,6 +237,11 @@ QUERY_DEFINITIONS = (
         "Whether outer joins become inner ones, or ANTI joins, where conditions on the result allow it.",
     ),
     SettingDefinition(
+        "query_plan_propagate_predicate_across_join",
+        True,
+        "Whether conditions on the keys of one side of an outer, SEMI or ANTI join filter the other side too.",
+    ),
+    SettingDefinition(
         "use_semi_joins",
         True,
         "Whether an inner join of which only the presence of partners counts makes no pairs.",

@@ -16,15 +16,18 @@ from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_predicates import push_predicates
 from olapdb.optimize.semi_joins import use_semi_joins
 from olapdb.optimize.share_subplans import share_subplans
+from olapdb.optimize.transfer_conditions import transfer_conditions
 from olapdb.plan.nodes import Plan, Shared
 from olapdb.plan.tree import all_nodes
 
 __all__ = ["narrow_outer_joins", "shared_semi_joins", "use_semi_joins"]
 
 
-def narrow_outer_joins(plan: Plan) -> Plan:
-    """Return a plan whose outer joins are narrowed, and whose conditions stand where this lets them."""
-    root = convert_outer_joins(plan.root)
+def narrow_outer_joins(plan: Plan, *, converts: bool, transfers: bool) -> Plan:
+    """Return a plan whose outer joins are narrowed, if it `converts` them, and whose conditions stand where this
+    lets them; those on the keys of one side are also on the other side if it `transfers` them."""
+    root = convert_outer_joins(plan.root) if converts else plan.root
+    root = transfer_conditions(root) if transfers else root
     if root is plan.root:
         return plan
     for rule in (

@@ -176,10 +176,12 @@ def _plan_as_written(
     )
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
-        if _has_outer_joins(plan) and context.settings.boolean(
-            "query_plan_convert_outer_join_to_inner_join"
-        ):
-            plan = query_rules.narrow_outer_joins(plan)
+        if _has_outer_joins(plan):
+            plan = query_rules.narrow_outer_joins(
+                plan,
+                converts=context.settings.boolean("query_plan_convert_outer_join_to_inner_join"),
+                transfers=context.settings.boolean("query_plan_propagate_predicate_across_join"),
+            )
         plan = replace(plan, joined_tables=joined_tables(plan))
         if not _join_order_limit(plan, context):
             plan = _shared(plan, context)
@@ -197,9 +199,9 @@ def _join_order_limit(plan: Plan, context: StatementContext) -> int:
 
 
 def _has_outer_joins(plan: Plan) -> bool:
-    """Return whether a plan has a LEFT, RIGHT or FULL JOIN of all pairs."""
+    """Return whether a plan has a LEFT, RIGHT or FULL, SEMI or ANTI JOIN."""
     joins = (node for node in all_nodes(plan.root) if isinstance(node, Join))
-    return any(j.strictness == "ALL" and j.kind not in ("INNER", "CROSS") for j in joins)
+    return any(join.kind not in ("INNER", "CROSS") for join in joins)
 
 
 def _with_semi_joins(plan: Plan, context: StatementContext, estimator: Estimator) -> Plan:

@@ -13,7 +13,10 @@ from olapdb.config import tuning
 
 pytestmark = pytest.mark.feature("select")
 
-OFF = "use_semi_joins = 0, query_plan_convert_outer_join_to_inner_join = 0"
+OFF = (
+    "use_semi_joins = 0, query_plan_convert_outer_join_to_inner_join = 0,"
+    " query_plan_propagate_predicate_across_join = 0"
+)
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +158,42 @@ def test_a_subplan_that_another_place_needs_whole_is_shared_as_it_is(connection:
     )
     shown = [line.strip() for (line,) in connection.execute(f"EXPLAIN {query}").fetchall()]
     assert sum(line.startswith("Shared (1)") for line in shown) == 2
+    assert same_rows(connection, query)
+
+
+TRANSFERRED = {
+    "the right side of LEFT": (
+        "SELECT l.k, s.w FROM l LEFT JOIN (SELECT k, sum(w) AS w FROM r GROUP BY k) AS s ON l.k = s.k"
+        " WHERE l.k = 4",
+        2,
+    ),
+    "the left side of RIGHT": (
+        "SELECT l.w, r.k FROM l RIGHT JOIN r ON l.k = r.k WHERE r.k > 100",
+        2,
+    ),
+    "the right side of ANTI": ("SELECT l.k FROM l LEFT ANTI JOIN r ON l.k = r.k WHERE l.k < 50", 2),
+    "two joins in a row": (
+        "SELECT l.k, s.w, t.w FROM l LEFT JOIN r AS s ON l.k = s.k LEFT JOIN r AS t ON l.k = t.k"
+        " WHERE l.k IN (2, 4, 6)",
+        3,
+    ),
+    "a condition on another column": (
+        "SELECT l.k, r.w FROM l LEFT JOIN r ON l.k = r.k WHERE l.w = 4",
+        1,
+    ),
+    "FULL keeps all rows": (
+        "SELECT l.k, r.k FROM (SELECT k FROM l WHERE k < 10) AS l FULL JOIN r ON l.k = r.k",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("query", "filters"), TRANSFERRED.values(), ids=TRANSFERRED)
+def test_conditions_on_keys_filter_the_other_side(
+    connection: Any, query: str, filters: int
+) -> None:
+    lines = [line.strip() for (line,) in connection.execute(f"EXPLAIN {query}").fetchall()]
+    assert sum(line.startswith("Filter: ") for line in lines) == filters
     assert same_rows(connection, query)
 
 
