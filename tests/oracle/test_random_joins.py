@@ -28,8 +28,8 @@ EAGER = dict.fromkeys(
 SETTINGS = (
     "",
     ", optimizer = 0",
-    ", query_plan_optimize_join_order_limit = 2, use_semi_joins = 0",
-    ", query_plan_convert_outer_join_to_inner_join = 0, query_plan_propagate_predicate_across_join = 0",
+    ", query_plan_optimize_join_order_limit = 2, use_semi_joins = 0,"
+    " query_plan_convert_outer_join_to_inner_join = 0, query_plan_propagate_predicate_across_join = 0",
     ", max_bytes_before_external_join = 1, max_bytes_before_external_group_by = 1",
 )
 
