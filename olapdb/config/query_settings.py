@@ -230,6 +230,21 @@ QUERY_DEFINITIONS = (
         "Whether a costly subplan (of a CTE, a view, a subquery) that a query has several times runs "
         "once.",
     ),
+    SettingDefinition(
+        "query_plan_convert_outer_join_to_inner_join",
+        True,
+        "Whether outer joins become inner ones, or ANTI joins, where conditions on the result allow it.",
+    ),
+    SettingDefinition(
+        "query_plan_propagate_predicate_across_join",
+        True,
+        "Whether conditions on the keys of one side of an outer, SEMI or ANTI join filter the other side too.",
+    ),
+    SettingDefinition(
+        "use_semi_joins",
+        True,
+        "Whether an inner join of which only the presence of partners counts makes no pairs.",
+    ),
     SettingDefinition("optimizer", True, "Whether plans are optimized; for tests that compare."),
     SettingDefinition(
         "use_variant_as_common_type",

@@ -25,9 +25,10 @@ from olapdb.plan.expressions import (
 )
 
 if TYPE_CHECKING:
-    from olapdb.optimize import key_ranges
+    from olapdb.optimize import key_ranges, value_bounds
 else:
     key_ranges = LazyModule("olapdb.optimize.key_ranges")
+    value_bounds = LazyModule("olapdb.optimize.value_bounds")
 
 UNKNOWN = 0.25
 """The part of the rows that a condition keeps of which nothing is known."""
@@ -194,8 +195,16 @@ class Estimator:
             inputs = (
                 self.domain(ColumnRef(expression.type, n), node) for n in columns_of(expression)
             )
-            return min(prod(inputs, start=1.0), self.rows(node))
-        return self.rows(node)
+            possible = min(prod(inputs, start=1.0), value_bounds.values_max(expression))
+            return min(possible, self.rows(node))
+        grouping = (
+            value_bounds.counting(expression.name, node)
+            if isinstance(expression, ColumnRef)
+            else None
+        )
+        if grouping is None:
+            return self.rows(node)
+        return min(value_bounds.counts_max(self.rows(grouping.child)), self.rows(node))
 
     def _domain_of_table(self, scan: nodes.Scan, expression: Expression) -> float:
         """Return the distinct values of an expression over a table's names of columns."""
@@ -210,7 +219,8 @@ class Estimator:
             sampled = self._samples.distinct(scan.table, [expression], own)
         if sampled is not None:
             return max(1.0, min(sampled, rows))
-        return min(prod((self._values(scan, name, rows) for name in used), start=1.0), rows)
+        possible = prod((self._values(scan, name, rows) for name in used), start=1.0)
+        return min(possible, value_bounds.values_max(expression), rows)
 
     def _values(self, scan: nodes.Scan, column: str, rows: float) -> float:
         """Return about how many distinct values a table's column has, at most `rows`."""

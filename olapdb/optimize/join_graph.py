@@ -17,12 +17,14 @@ from functools import cached_property
 from itertools import permutations
 from typing import TypeAlias, Union
 
+import pyarrow as pa
+
 from olapdb.errors import Error
 from olapdb.optimize.conditions import is_total, substitute
 from olapdb.plan.conditions import all_of, any_of, conjuncts, disjuncts, equal
 from olapdb.plan.expressions import Call, Cast, ColumnRef, Expression, columns_of, is_repeatable
 from olapdb.plan.join_keys import key_type, with_nulls_of
-from olapdb.plan.nodes import Filter, Join, Node, Scan
+from olapdb.plan.nodes import Filter, Join, Node, Scan, Schema
 from olapdb.records import dataclass
 from olapdb.types import Decimal, Float, Integer, plain
 
@@ -212,10 +214,16 @@ def _is_inner(node: Node) -> bool:
         isinstance(node, Join)
         and node.kind in ("INNER", "CROSS")
         and node.strictness == "ALL"
-        and node.schema == (*node.left.schema, *node.right.schema)
+        and _columns(node.schema) == _columns((*node.left.schema, *node.right.schema))
         and all(map(is_repeatable, (*node.left_keys, *node.right_keys)))
         and (node.residual is None or is_repeatable(node.residual))
     )
+
+
+def _columns(schema: Schema) -> list[tuple[str, pa.DataType]]:
+    """Return the columns' names and Arrow types. An INNER JOIN that was an outer one has Nullable columns
+    whose values its sides have without NULL."""
+    return [(field.name, field.type.arrow) for field in schema]
 
 
 def _is_repeatable(node: Filter) -> bool:

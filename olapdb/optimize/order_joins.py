@@ -46,11 +46,16 @@ def order_joins(plan: Plan, estimator: Estimator, limit: int) -> Plan:
 
 
 def joined_tables(plan: Plan) -> tuple[Table, ...]:
-    """Return the tables of a plan, each once, if it has inner joins; else ()."""
+    """Return the tables of a plan, each once, if it has joins whose form their rows decide; else ()."""
     nodes = list(all_nodes(plan.root))
-    if not any(isinstance(n, Join) and n.kind in ("INNER", "CROSS") for n in nodes):
+    if not any(isinstance(n, Join) and _is_chosen(n) for n in nodes):
         return ()
     return tuple({n.table.id: n.table for n in nodes if isinstance(n, Scan)}.values())
+
+
+def _is_chosen(join: Join) -> bool:
+    """Return whether the rows of its sides decide the form of a join."""
+    return join.kind in ("INNER", "CROSS") or join.strictness in ("SEMI", "ANTI")
 
 
 def _ordered_tree(root: Node, estimator: Estimator, limit: int) -> Node:

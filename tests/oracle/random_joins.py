@@ -46,10 +46,13 @@ def query(random: Random) -> str:
         where = [_condition(random, names) for _ in extra]
     if random.random() < 0.3:
         where.append(_exists(random, names))
-    if random.random() < 0.2:
+    if random.random() < 0.3:
         where.append(_in(random, names))
+    if random.random() < 0.2:
+        where.append(_presence(random, names))
     text = f"SELECT {_selected(random, names)} FROM {source}"
-    return f"{text} WHERE {' AND '.join(where)}" if where else text
+    text = f"{text} WHERE {' AND '.join(where)}" if where else text
+    return f"{text} SETTINGS join_use_nulls = {random.randrange(2)}"
 
 
 def _relation(random: Random) -> str:
@@ -79,7 +82,10 @@ def _joined(
 
 
 def _selected(random: Random, names: list[str]) -> str:
-    """Return aggregates over all of the rows."""
+    """Return aggregates over all of the rows, some of which do not count duplicates."""
+    if random.random() < 0.2:
+        one, other = random.choice(names), random.choice(names)
+        return f"count(DISTINCT {one}.k), max({other}.j), min({one}.s)"
     sums = [f"sum({name}.k * {at + 1})" for at, name in enumerate(names)]
     return ", ".join(["count()", *sums, f"min({random.choice(names)}.s)"])
 
@@ -125,9 +131,52 @@ def _exists(random: Random, names: list[str]) -> str:
 
 def _in(random: Random, names: list[str]) -> str:
     """Return IN or NOT IN of a subquery."""
-    one, table = random.choice(names), random.choice(TABLES)
+    one = random.choice(names)
     column, same = random.choice([("k", "j"), ("j", "k"), ("s", "s"), ("n", "n")])
     negated = random.choice(["", "NOT "])
-    return (
-        f"{one}.{column} {negated}IN (SELECT {same} FROM {table} WHERE k < {random.randrange(7)})"
+    return f"{one}.{column} {negated}IN ({_set(random, same)})"
+
+
+def _set(random: Random, column: str) -> str:
+    """Return a query of one column whose duplicates do not count: of one table, or of joins."""
+    table, other, third = (random.choice(TABLES) for _ in range(3))
+    bound = random.randrange(7)
+    on = _equality(random, "x", "y")
+    read = random.choice("xy")
+    match random.randrange(6):
+        case 0:
+            return f"SELECT x.{column} FROM {table} AS x, {other} AS y WHERE {on} AND x.j <> y.j"
+        case 1:
+            return (
+                f"SELECT {read}.{column} FROM {table} AS x JOIN {other} AS y ON {on} AND y.k < x.j"
+            )
+        case 2:
+            return (
+                f"SELECT {read}.{column} FROM {table} AS x JOIN {other} AS y ON {on}"
+                f" JOIN {third} AS z ON y.k = z.j AND z.k <> {bound}"
+            )
+        case 3:
+            return f"SELECT DISTINCT {read}.{column} FROM {table} AS x JOIN {other} AS y ON {on}"
+        case 4:
+            return (
+                f"SELECT max({read}.{column}) FROM {table} AS x JOIN {other} AS y ON {on}"
+                f" GROUP BY x.k HAVING min(y.k) < {bound}"
+            )
+        case _:
+            return f"SELECT {column} FROM {table} WHERE k < {bound}"
+
+
+def _presence(random: Random, names: list[str]) -> str:
+    """Return a condition that outer joins' added rows meet, or do not."""
+    one, other = random.choice(names), random.choice(names)
+    column = random.choice("kn")
+    return random.choice(
+        [
+            f"{one}.{column} IS NULL",
+            f"{one}.{column} IS NOT NULL",
+            f"({one}.k IS NULL OR {other}.k > 1)",
+            f"{one}.k <> 0",
+            f"{one}.n = {other}.k",
+            f"({one}.s = 'x' OR {one}.k > 2)",
+        ]
     )

@@ -15,11 +15,22 @@ from tests.oracle.random_joins import query, statements
 pytestmark = pytest.mark.feature("select")
 
 QUERIES = 300
+EAGER = dict.fromkeys(
+    (
+        "JOIN_ORDER_ROWS_MIN",
+        "GROUPED_PARTNERS_ROWS_MIN",
+        "GROUPED_PARTNERS_FACTOR",
+        "SWAPPED_PAIRS_FACTOR",
+    ),
+    0,
+)
+"""Tuning that changes plans of small tables as those of large ones."""
 SETTINGS = (
     "",
-    "SETTINGS optimizer = 0",
-    "SETTINGS query_plan_optimize_join_order_limit = 2",
-    "SETTINGS max_bytes_before_external_join = 1, max_bytes_before_external_group_by = 1",
+    ", optimizer = 0",
+    ", query_plan_optimize_join_order_limit = 2, use_semi_joins = 0,"
+    " query_plan_convert_outer_join_to_inner_join = 0, query_plan_propagate_predicate_across_join = 0",
+    ", max_bytes_before_external_join = 1, max_bytes_before_external_group_by = 1",
 )
 
 
@@ -34,18 +45,18 @@ def compare(seed: int, count: int) -> None:
             text = query(random)
             expected = [tuple(map(str, row)) for row in oracle.query(text).rows]
             for settings in SETTINGS:
-                cursor.execute(f"{text} {settings}")
+                cursor.execute(f"{text}{settings}")
                 ours = [tuple(map(str, row)) for row in cursor.fetchall()]
-                assert ours == expected, f"seed {seed}: {text} {settings}"
+                assert ours == expected, f"seed {seed}: {text}{settings}"
 
 
 def test_random_joins() -> None:
-    with patch.multiple(tuning, JOIN_ORDER_ROWS_MIN=0):
+    with patch.multiple(tuning, **EAGER):
         compare(1, QUERIES)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(2, 168))
 def test_many_random_joins(seed: int) -> None:
-    with patch.multiple(tuning, JOIN_ORDER_ROWS_MIN=0):
+    with patch.multiple(tuning, **EAGER):
         compare(seed, QUERIES)

@@ -1,8 +1,9 @@
 """Aggregates over frames of sorted rows.
 
-Whole partitions are grouped once.  Counts and sums of integers are differences of running sums.  Sums of floats and
-extremes are left to kernels.  Other
-aggregates use a tree of states, each of which covers twice the rows of those below it:
+Whole partitions are grouped once.  Counts and sums of integers are differences of running sums.  Kernels take
+sums of floats and extremes.  Without them, min and max from the first row of a partition on are running maxima
+(`running_extremes.py`).  Other aggregates use a tree of states, each of which covers twice the rows of those below
+it:
 
     rows     0 1 2 3 4 5 6 7
     states   01  23  45  67        a frame of the rows 1 to 6 merges 1, 23, 45, 6
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.execute.operators.running_extremes import running_extremes
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.functions.window_definitions import Frames
@@ -53,6 +55,9 @@ def aggregate_over(aggregate: Aggregate, arguments: Sequence[pa.Array], frames: 
     if states is not None:
         values = aggregate.finalize(states)
         return values if len(starts) == rows else values.take(from_numpy(row_frames))
+    extremes = running_extremes(aggregate, arguments, frames)
+    if extremes is not None:
+        return extremes
     tree = _StateTree.of(aggregate, arguments, rows)
     pieces = [
         aggregate.finalize(

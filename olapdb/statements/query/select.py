@@ -28,8 +28,8 @@ from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.order_joins import joined_tables, order_joins
 from olapdb.optimize.share_subplans import share_subplans
 from olapdb.optimize.statistics import statistics_of
-from olapdb.plan.nodes import Limit, Plan
-from olapdb.plan.tree import all_scans
+from olapdb.plan.nodes import Join, Limit, Plan
+from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
@@ -38,10 +38,12 @@ from olapdb.types import DataType
 
 if TYPE_CHECKING:
     from olapdb.formats import registry
+    from olapdb.optimize import query_rules
     from olapdb.sql import format as sql_format
     from olapdb.statements.query import syntax_limits
 else:
     registry = LazyModule("olapdb.formats.registry")
+    query_rules = LazyModule("olapdb.optimize.query_rules")
     sql_format = LazyModule("olapdb.sql.format")
     syntax_limits = LazyModule("olapdb.statements.query.syntax_limits")
 
@@ -139,7 +141,7 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
         if known is not None and known[0] is plan:
             return known[1]
     estimator = estimator_of(context.execution(snapshot))
-    ordered = _shared(order_joins(plan, estimator, limit), context, estimator)
+    ordered = _with_semi_joins(order_joins(plan, estimator, limit), context, estimator)
     if key is not None:
         context.engine.plans.put((key, sizes), (plan, ordered))
     return ordered
@@ -174,6 +176,12 @@ def _plan_as_written(
     )
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
+        if _has_outer_joins(plan):
+            plan = query_rules.narrow_outer_joins(
+                plan,
+                converts=context.settings.boolean("query_plan_convert_outer_join_to_inner_join"),
+                transfers=context.settings.boolean("query_plan_propagate_predicate_across_join"),
+            )
         plan = replace(plan, joined_tables=joined_tables(plan))
         if not _join_order_limit(plan, context):
             plan = _shared(plan, context)
@@ -188,6 +196,22 @@ def _join_order_limit(plan: Plan, context: StatementContext) -> int:
     if not plan.joined_tables or not context.settings.boolean("optimizer"):
         return 0
     return context.settings.integer("query_plan_optimize_join_order_limit")
+
+
+def _has_outer_joins(plan: Plan) -> bool:
+    """Return whether a plan has a LEFT, RIGHT or FULL, SEMI or ANTI JOIN."""
+    joins = (node for node in all_nodes(plan.root) if isinstance(node, Join))
+    return any(join.kind not in ("INNER", "CROSS") for join in joins)
+
+
+def _with_semi_joins(plan: Plan, context: StatementContext, estimator: Estimator) -> Plan:
+    """Return a plan whose joins are ordered with SEMI joins, unless the setting is off, and with its common
+    subplans shared."""
+    if not context.settings.boolean("use_semi_joins"):
+        return _shared(plan, context, estimator)
+    if context.settings.boolean("share_common_subplans"):
+        return query_rules.shared_semi_joins(plan, estimator)
+    return query_rules.use_semi_joins(plan, estimator)
 
 
 def _shared(plan: Plan, context: StatementContext, estimator: Estimator | None = None) -> Plan:

@@ -11,7 +11,7 @@ from olapdb.model.schema import Table
 from olapdb.optimize import optimize
 from olapdb.optimize.cardinality import Estimator
 from olapdb.optimize.statistics import TableStatistics
-from olapdb.plan.nodes import Join, Scan
+from olapdb.plan.nodes import Aggregate, Join, Scan
 from olapdb.plan.tree import walk_nodes
 from olapdb.sql.parser import parse_query
 from olapdb.types import INT64
@@ -78,7 +78,7 @@ def test_few_combinations_count_as_such() -> None:
         "SELECT count() FROM suppliers AS a JOIN suppliers AS b "
         "ON a.nation = b.nation AND a.nation % 2 = b.nation % 2"
     )
-    assert estimated(query) == pytest.approx(10_000 * 10_000 / 25 / 25, rel=0.01)
+    assert estimated(query) == pytest.approx(10_000 * 10_000 / 25 / 3, rel=0.01)
 
 
 def scanned(query: str) -> float:
@@ -100,3 +100,34 @@ def test_ends_of_an_interval_with_bounds_are_judged_together() -> None:
 
 def test_ends_that_do_not_meet_leave_next_to_nothing() -> None:
     assert scanned("SELECT sum(price) FROM prices WHERE line < 20 AND line > 90") < 100
+
+
+def grouped(query: str) -> float:
+    """Return the estimated groups of the outer GROUP BY of a query."""
+    snapshot = FakeSnapshot(LINES, OFFERS, SUPPLIERS, DEMANDS)
+    plan = optimize(bind_query(parse_query(query), BindScope(snapshot, "default")))
+    aggregate = next(node for node in walk_nodes(plan.root) if isinstance(node, Aggregate))
+    return Estimator(statistics).rows(aggregate)
+
+
+COUNTED = "SELECT part, count() AS c FROM lines GROUP BY part"
+
+
+def test_groups_have_few_different_counts() -> None:
+    """Groups of 1, 2, …, 3,463 rows have 6 million rows together."""
+    query = f"SELECT c, count() FROM ({COUNTED}) GROUP BY c"
+    assert estimated_below(grouped(query), 3_465)
+
+
+@pytest.mark.parametrize(
+    ("key", "values_max"), [("least(c, 50)", 51), ("c % 7", 7), ("part % 10", 19)]
+)
+def test_a_constant_bounds_the_values_of_a_call(key: str, values_max: int) -> None:
+    assert estimated_below(
+        grouped(f"SELECT {key} AS x, sum(c) FROM ({COUNTED}) GROUP BY x"), values_max
+    )
+
+
+def estimated_below(rows: float, rows_max: int) -> bool:
+    """Return whether an estimate is at most so many rows, and more than one."""
+    return 1 < rows <= rows_max
