@@ -27,14 +27,11 @@ _REASONS = {
     "it shows the inside of ClickHouse's server": """addressToLine addressToLineWithInlines
         addressToSymbol blockSerializedSize demangle filesystemAvailable filesystemCapacity
         filesystemUnreserved getClientHTTPHeader getMaxTableNameLengthForDatabase
-        getServerSetting
-        showCertificate validateNestedArraySizes
-        chdb""",
+        getServerSetting showCertificate validateNestedArraySizes chdb""",
     "its answer is ClickHouse's own form of a query": """formatQueryFromJSON fuzzQuery highlightQuery
         obfuscateQuery obfuscateQueryWithSeed parseQueryToJSON""",
     "a file is read by the table function file()": "file",
-    "tables are not made from descriptions of other systems": """generateRandomStructure
-        """,
+    "tables are not made from descriptions of other systems": "generateRandomStructure",
     "it is not there yet": """partitionId partitionID
         inIgnoreSet notInIgnoreSet
         nullInIgnoreSet notNullInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet
