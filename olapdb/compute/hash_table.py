@@ -175,13 +175,13 @@ class Lookup:
             if member is not None and column.type == member.numbers.values.type
         ]
         if not tables:
-            found = None
+            known: pa.BooleanArray | None = None
             if self._index is not None and len(columns) == 1 and len(self._columns) == 1:
                 (column,), arrow = columns, self._columns[0].type
                 if column.type == arrow and not pa.types.is_struct(arrow):
-                    found = self._index.contains(column)
-            if found is not None:
-                return found
+                    known = self._index.contains(column)
+            if known is not None:
+                return known
             return from_numpy(self.find(columns, rows) >= 0)
         (first, column), *others = sorted(tables, key=lambda table: table[0].share)
         may_be = first.find(column)
