@@ -147,7 +147,7 @@ def _frame_totals(total: Total, starts: np.ndarray, ends: np.ndarray) -> np.ndar
     valid = columns.validity(column)
     if total.kind == "count":
         if valid is None:
-            return ends - starts
+            return np.asarray(ends - starts)
         running = np.concatenate((np.zeros(1, np.int64), np.cumsum(valid)))
         return np.asarray(running[ends] - running[starts])
     if total.kind != "sum" or not pa.types.is_floating(column.type):
