@@ -88,7 +88,8 @@ def _flattened(columns: _Columns) -> Iterator[tuple[str, types.DataType]]:
     """Yield the columns; a Nested is one array for each of its elements."""
     for name, data_type in columns:
         if isinstance(data_type, types.Nested):
-            for field, inner in zip(data_type.inner.names, data_type.inner.elements, strict=True):
+            assert isinstance(data_type.inner, types.Tuple)
+            for field, inner in _fields(data_type.inner):
                 yield f"{name}.{field}", types.Array(inner)
         else:
             yield name, data_type
