@@ -87,7 +87,8 @@ def _fields(data_type: types.Tuple) -> _Columns:
 def _flattened(columns: _Columns) -> Iterator[tuple[str, types.DataType]]:
     """Yield the columns; a Nested is one array for each of its elements."""
     for name, data_type in columns:
-        if isinstance(data_type, types.Nested) and isinstance(data_type.inner, types.Tuple):
+        if isinstance(data_type, types.Nested):
+            assert isinstance(data_type.inner, types.Tuple)
             for field, inner in _fields(data_type.inner):
                 yield f"{name}.{field}", types.Array(inner)
         else:
