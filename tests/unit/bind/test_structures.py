@@ -14,12 +14,16 @@ pytestmark = pytest.mark.feature("formats")
     ("query", "clause"),
     [
         (
-            "SELECT * FROM format(JSONEachRow, 'a Int8, b Int8 DEFAULT a + 1', '{}')",
-            "DEFAULT of column b",
+            "SELECT * FROM format(JSONEachRow, 'a Int8, b Array(Int8) DEFAULT [a]', '{}')",
+            r"DEFAULT of column b, a Array\(Int8\)",
         ),
-        ("SELECT * FROM values('a Int8, b Int8 DEFAULT 3', (1, 2), (2, 3))", "DEFAULT of column b"),
-        ("SELECT * FROM null('a Int8 COMMENT \\'x\\'')", "COMMENT of column a"),
-        ("SELECT * FROM generateRandom('a Int8 NOT NULL') LIMIT 1", "NOT NULL of column a"),
+        (
+            "SELECT * FROM format(JSONEachRow, 'a Int8, b Nullable(Int8) DEFAULT 3', '{}')",
+            r"DEFAULT of column b, a Nullable\(Int8\)",
+        ),
+        ("SELECT * FROM format(Values, 'a Int8 DEFAULT 3', '(DEFAULT)')", "DEFAULT of column a"),
+        ("SELECT * FROM format(JSONEachRow, 'a Int8 TTL now()', '{}')", "TTL of column a"),
+        ("SELECT * FROM null('a Int8 MATERIALIZED 1')", "MATERIALIZED of column a"),
     ],
 )
 def test_a_clause_behind_a_type_is_refused_by_its_name(query: str, clause: str) -> None:

@@ -306,8 +306,6 @@ def test_structure_is_checked(
         ("ALTER TABLE t ATTACH PART 'x'", BadDataPartName),
         ("ALTER TABLE t MOVE PARTITION ALL TO TABLE t", SupportIsDisabled),
         ("ALTER TABLE t MOVE PARTITION 202401 TO TABLE t", BadArguments),
-        ("ALTER TABLE t FREEZE", NotSupportedError),
-        ("ALTER TABLE t FREEZE PARTITION 202401", NotSupportedError),
         ("ALTER TABLE t FETCH PARTITION 202401 FROM '/x'", NotSupportedError),
         ("ALTER TABLE t MOVE PARTITION 202401 TO DISK 'x'", UnknownDisk),
         ("ALTER TABLE t DROP PARTITION 202401, ADD COLUMN x UInt8", NotSupportedError),
