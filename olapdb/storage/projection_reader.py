@@ -12,6 +12,7 @@ from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.schema import Projection, SkipIndex, Table
 from olapdb.storage.checksum import mismatch
+from olapdb.storage.part_file import PartFile
 from olapdb.storage.part_footer import PartFooter, file_columns
 from olapdb.storage.projections import PROJECTION_PREFIX, ProjectionPlace
 from olapdb.storage.reader import InlineRows, PartReader
@@ -34,15 +35,29 @@ class ProjectionReader(PartReader):
     ) -> None:
         """Create a reader of the projection of the name and at the place `place`."""
         super().__init__(store, snapshot, part, shape, environment)
-        self.name, self._place = place
-        self._cache_path = f"{part.path}#{self.name}"
+        self.name = place[0]
+        self._file = ProjectionFile(store, part, *place)
 
     def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
         """Return None: the part's skip indexes are of its own order."""
         return None
 
-    def _read_footer(self, source: pa.NativeFile) -> PartFooter:
-        """Read the projection's footer and verify it."""
+
+class ProjectionFile(PartFile):
+    """A projection within the file of a part: other columns, with a footer of their own."""
+
+    def __init__(self, store: Store, part: Part, name: str, place: ProjectionPlace) -> None:
+        """Name the projection, which is at `place` in the file."""
+        super().__init__(store, part)
+        self._name, self._place = name, place
+
+    @property
+    def cache_path(self) -> str:
+        """The key in caches: the file's, with the projection's name."""
+        return f"{self._part.path}#{self._name}"
+
+    def read_footer(self, source: pa.NativeFile) -> PartFooter:
+        """Read the projection's footer from the open file and verify it."""
         if source.size() != self._part.bytes:
             raise mismatch(self._part, f"has {source.size()} bytes now")
         place = self._place

@@ -7,14 +7,12 @@ column that was dropped and added again is not.  Values of a column whose type c
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from olapdb.errors import CorruptedData, InternalError, OperationalError, SnapshotTooOld
+from olapdb.errors import CorruptedData, InternalError
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.decimal_width import is_short
@@ -22,44 +20,21 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.records import dataclass
-from olapdb.storage.checksum import (
-    indicates_damage,
-    mismatch,
-    unreadable,
-    verify_inline,
-    verify_open,
-)
-from olapdb.storage.column_cache import ChunkKey
-from olapdb.storage.column_chunks import cut_array, may_be_joined, neighbours, split_column
+from olapdb.storage.checksum import unreadable, verify_inline
 from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
-from olapdb.storage.page_decoder import PageSource, column_pages, decode_pages, runs_in_windows
+from olapdb.storage.part_file import PartFile
 from olapdb.storage.part_footer import (
-    FileColumn,
     PartFooter,
     column_positions,
-    file_columns,
     stored_type_name,
     ticks_per_unit,
 )
-from olapdb.storage.shared_codes import may_have_codes, share_codes, shared_column
+from olapdb.storage.shared_codes import may_have_codes
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
-from olapdb.storage.stored_values import as_named, as_stored, compact_form, long_form
+from olapdb.storage.stored_values import as_named, as_stored, long_form
 from olapdb.threads import refuse_if_ending
 from olapdb.types import Float, plain
-
-_FORMS = ((False, False), (True, False), (True, True))
-"""`coded` and `shared` of the forms that the cache may have of a column."""
-
-_CODED_ROW_BYTES_MAX = 10
-"""Read texts as dictionaries where the file has at most so many bytes for a row, of codes and dictionary: Arrow hashes
-each text of each dictionary. A first GROUP BY of 3,000,000 texts of 41 bytes, 35,000 in a row group of 65,536, took
-322 ms instead of 483 ms."""
-
-_DECODED_BYTES = 1 << 22
-"""Decode row groups together up to so many bytes, without compression. The buffers of a step are used again for the
-next one; those of all row groups are memory that the process never used, which the system gives out slowly, and which is
-copied to cut it into row groups. A first LIKE over texts of 200 MB took 159 ms instead of 174 ms."""
 
 
 class InlineRows(Protocol):
@@ -105,9 +80,7 @@ class PartReader:
         self._table = table
         self._environment = (environment or Environment()).of_warehouse
         self._columns = {column.name: column for column in table.stored_columns}
-        self._caches = caches
-        self._cache_path = part.path
-        """The key of the file in the caches of footers and columns."""
+        self._file = PartFile(store, part, caches=caches)
 
     @property
     def part(self) -> Part:
@@ -117,7 +90,7 @@ class PartReader:
     @property
     def cache_path(self) -> str:
         """The key of what is read in caches: the path of the file; that of a projection within it has its name."""
-        return self._cache_path
+        return self._file.cache_path
 
     @cached_property
     def _past(self) -> PartColumns:
@@ -131,7 +104,7 @@ class PartReader:
         part = self._part
         if part.rows == 0:
             return ()
-        return (part.rows,) if part.inline else self._footer().group_rows
+        return (part.rows,) if part.inline else self._file.footer().group_rows
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
@@ -170,7 +143,7 @@ class PartReader:
         rows = (
             self._inline(requested)
             if self._part.inline
-            else self._file(requested, row_groups, use_threads, (coded, shared))
+            else self._from_file(requested, row_groups, use_threads, (coded, shared))
         )
         if row_groups is not None and self._part.inline and 0 not in row_groups:
             return rows.slice(0, 0)
@@ -180,15 +153,8 @@ class PartReader:
         """Return whether the cache has all row groups of the stored columns among these names, in any form."""
         if self._part.inline or not self._part.rows:
             return False
-        footer, columns = self._footer(), self._store.cache.columns
-        file, groups = columns.file(self._cache_path), range(footer.metadata.num_row_groups)
-        stored = [self._columns[name].id for name in names if name in self._columns]
-        return all(
-            any(
-                columns.shared.has(file, *(ChunkKey(column_id, g, coded, shared) for g in groups))
-                for coded, shared in _FORMS
-            )
-            for column_id in stored
+        return self._file.has_cached(
+            [self._columns[name].id for name in names if name in self._columns]
         )
 
     def has_column(self, name: str) -> bool:
@@ -198,7 +164,7 @@ class PartReader:
             return True
         if self._part.inline:
             return column.id in column_positions(self._inline_table().schema)
-        return column.id in self._footer().columns
+        return column.id in self._file.footer().columns
 
     def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
         """Return the part's index, a row for each block of `index.granularity` row groups (see
@@ -215,11 +181,11 @@ class PartReader:
         place = IndexPlace.of_json(text)
         if not place.matches_definition(index, self._table, arrow):
             return None
-        key = (self._cache_path, index.name)
+        key = (self.cache_path, index.name)
         cached = self._store.cache.indexes.get(key)
         if isinstance(cached, pa.RecordBatch):
             return cached
-        with self._suspecting(), self._open() as source:
+        with self._file.suspecting(), self._file.open() as source:
             try:
                 batch = parse_index(place, source.read_at(place.size_bytes, place.offset))
             except CorruptedData as error:
@@ -232,7 +198,7 @@ class PartReader:
         without that entry."""
         if self._part.inline or not self._part.rows:
             return None
-        return (self._footer().metadata.metadata or {}).get(key.encode())
+        return (self._file.footer().metadata.metadata or {}).get(key.encode())
 
     def converts(self, names: Collection[str]) -> bool:
         """Return whether values of any of the columns are cast when they are read."""
@@ -249,7 +215,7 @@ class PartReader:
         column = self._columns.get(name)
         if column is None or not has_bounds(column.type):
             return None
-        footer = self._footer()
+        footer = self._file.footer()
         key = (column.id, column.type.name, self._table.past)
         known = footer.known_bounds.get(key)
         if known is None:
@@ -307,7 +273,7 @@ class PartReader:
         cached = cache.get(self._part.id)
         if isinstance(cached, pa.Table):
             return cached
-        with self._suspecting():
+        with self._file.suspecting():
             data = self._snapshot.inline_rows(self._part)
             verify_inline(self._part, data)
             try:
@@ -319,7 +285,7 @@ class PartReader:
 
     # --- files
 
-    def _file(
+    def _from_file(
         self,
         requested: Sequence[Column],
         row_groups: Sequence[int] | None,
@@ -329,7 +295,7 @@ class PartReader:
         """Return the requested columns and row groups (None: all) of the part's file, from the
         cache where it has them. Columns that the part lacks are missing in the result.
         `dictionaries` are `coded` and `shared` of `read`, for columns whose type is unchanged."""
-        footer = self._footer()
+        footer = self._file.footer()
         stored = [(c, footer.columns[c.id]) for c in requested if c.id in footer.columns]
         if not stored:
             return pa.table({})
@@ -340,228 +306,14 @@ class PartReader:
             )
             for names in dictionaries
         )
-        as_dictionaries = frozenset(
-            s.id
-            for _, s in stored
-            if s.id in as_dictionaries and groups and _texts_repeat(footer, s, groups[0])
-        )
         coded = frozenset(s.id for c, s in stored if may_have_codes(c.type))
-        ready = self._shared(may_share & coded, groups)
-        keys = {s.id: ChunkKey(s.id, 0, s.id in as_dictionaries) for _, s in stored}
-        ready.update(self._joined([key for i, key in keys.items() if i not in ready], groups))
-        cached = {i: self._cached(key, groups) for i, key in keys.items() if i not in ready}
-        # Columns that lack the same row groups are read at once.
-        unread: dict[tuple[int, ...], list[FileColumn]] = {}
-        for _, column in stored:
-            if column.id in ready:
-                continue
-            missing = tuple(g for g, c in zip(groups, cached[column.id], strict=True) if c is None)
-            if missing:
-                unread.setdefault(missing, []).append(column)
-        for missing, lacking in unread.items():
-            decoded = self._decode(footer, lacking, missing, as_dictionaries, use_threads)
-            for column in lacking:
-                chunks = iter(decoded[column.id])
-                whole = cached[column.id]
-                cached[column.id] = [next(chunks) if c is None else c for c in whole]
-        compact = frozenset(c.name for c, s in stored if s.id in may_share)
+        columns = self._file.read(
+            [s for _, s in stored], groups, (as_dictionaries, may_share & coded), use_threads
+        )
         return self._with_table_names(
-            [
-                (
-                    c,
-                    ready[s.id] if s.id in ready else self._chunked(s, keys[s.id], groups, cached),
-                    s.type_name,
-                )
-                for c, s in stored
-            ],
-            compact,
+            [(c, columns[s.id], s.type_name) for c, s in stored],
+            frozenset(c.name for c, s in stored if s.id in may_share),
         )
-
-    def _chunked(
-        self,
-        column: FileColumn,
-        key: ChunkKey,
-        groups: Sequence[int],
-        read: Mapping[int, Sequence[pa.Array | None]],
-    ) -> pa.ChunkedArray:
-        """Return the row groups of a column, all of which were read, as one column; as one array if
-        the cache can keep them so."""
-        chunks = [chunk for chunk in read[column.id] if chunk is not None]
-        if not chunks:
-            return as_named(pa.chunked_array([], column.type), column.type_name)
-        columns = self._store.cache.columns
-        if len(chunks) == 1 or not may_be_joined(chunks):
-            return pa.chunked_array(chunks)
-        if not self._caches:
-            whole = neighbours(chunks)
-            return pa.chunked_array(chunks if whole is None else [whole])
-        keys = [ChunkKey(key.column_id, group, key.coded) for group in groups]
-        joined = columns.shared.join(columns.file(self._cache_path), keys, chunks)
-        return pa.chunked_array([joined])
-
-    def _shared(
-        self, column_ids: Collection[int], groups: Sequence[int]
-    ) -> dict[int, pa.ChunkedArray]:
-        """Return the row groups of those columns that the cache has as codes of one dictionary;
-        make these of what it has."""
-        columns, path = self._store.cache.columns, self._cache_path
-        shared = {}
-        for column_id in column_ids if groups else ():
-            values = shared_column(columns, path, column_id, groups)
-            if values is None and self._caches:
-                share_codes(columns, path, column_id, self.group_rows)
-                values = shared_column(columns, path, column_id, groups)
-            if values is not None:
-                shared[column_id] = pa.chunked_array([values])
-        return shared
-
-    def _joined(
-        self, keys: Sequence[ChunkKey], groups: Sequence[int]
-    ) -> dict[int, pa.ChunkedArray]:
-        """Return the row groups of those columns that the cache has as one array."""
-        if len(groups) < 2 or groups[-1] - groups[0] != len(groups) - 1:
-            return {}
-        columns = self._store.cache.columns
-        file, first, count = columns.file(self._cache_path), groups[0], len(groups)
-        found = (
-            (key.column_id, columns.shared.joined(file, key._replace(row_group=first), count))
-            for key in keys
-        )
-        return {at: pa.chunked_array([values]) for at, values in found if values is not None}
-
-    def _cached(self, key: ChunkKey, groups: Sequence[int]) -> list[pa.Array | None]:
-        """Return the row groups of the column that `key` names, None for those that the cache
-        lacks."""
-        columns = self._store.cache.columns
-        keys = [ChunkKey(key.column_id, group, key.coded) for group in groups]
-        return columns.shared.get(columns.file(self._cache_path), keys)
-
-    def _decode(
-        self,
-        footer: PartFooter,
-        columns: Sequence[FileColumn],
-        groups: Sequence[int],
-        as_dictionaries: Collection[int],
-        use_threads: bool,
-    ) -> dict[int, list[pa.Array]]:
-        """Read columns of the file, verify their pages, and keep them in the cache if this reader
-        caches. Return the values of each row group by column id, of the type that the file
-        names."""
-        with self._suspecting(), self._open() as source:
-            if source.size() != self._part.bytes:
-                raise mismatch(self._part, f"has {source.size()} bytes now")
-            chunks = self._decode_pages(source, footer, columns, groups, as_dictionaries)
-            others = [column for column in columns if column.id not in chunks]
-            if others:
-                chunks |= self._decode_by_arrow(
-                    source, footer, others, groups, as_dictionaries, use_threads
-                )
-        return chunks
-
-    def _decode_pages(
-        self,
-        source: pa.NativeFile,
-        footer: PartFooter,
-        columns: Sequence[FileColumn],
-        groups: Sequence[int],
-        as_dictionaries: Collection[int],
-    ) -> dict[int, list[pa.Array]]:
-        """Read those columns whose pages a kernel knows, as `_decode` does. Row groups of a window become one array."""
-        pages = PageSource.of(source)
-        chunks: dict[int, list[pa.Array]] = {}
-        for column in columns if pages is not None else ():
-            known = None if column.id in as_dictionaries else column_pages(footer, column)
-            if known is None or pages is None:
-                continue
-            runs = list(runs_in_windows(groups, footer.group_rows[0]))
-            arrays = [decode_pages(pages, known, run) for run in runs]
-            if any(array is None for array in arrays):
-                continue
-            for run, array in zip(runs, arrays, strict=True):
-                parts = cut_array(array, [footer.group_rows[group] for group in run])
-                chunks.setdefault(column.id, []).extend(parts)
-                if self._caches:
-                    keys = [ChunkKey(column.id, group, False) for group in run]
-                    self._store.cache.columns.keep_read(
-                        self._cache_path, keys, parts, are_one_array=True
-                    )
-        return chunks
-
-    def _decode_by_arrow(
-        self,
-        source: pa.NativeFile,
-        footer: PartFooter,
-        columns: Sequence[FileColumn],
-        groups: Sequence[int],
-        as_dictionaries: Collection[int],
-        use_threads: bool,
-    ) -> dict[int, list[pa.Array]]:
-        """Read columns by Arrow, as `_decode` does."""
-        leaves = sorted(
-            {leaf for s in columns for leaf in range(s.first_leaf, s.first_leaf + s.leaf_count)}
-        )
-        file = pq.ParquetFile(
-            source,
-            metadata=footer.metadata,
-            page_checksum_verification=True,
-            pre_buffer=False,
-            read_dictionary=[s.name for s in columns if s.id in as_dictionaries],
-        )
-        chunks: dict[int, list[pa.Array]] = {column.id: [] for column in columns}
-        for together in _steps(footer, leaves, groups):
-            rows = file.reader.read_row_groups(
-                list(together), column_indices=leaves, use_threads=use_threads
-            )
-            sizes = [footer.metadata.row_group(group).num_rows for group in together]
-            for column in columns:
-                values = compact_form(as_named(rows.column(column.name), column.type_name))
-                chunks[column.id] += split_column(values, sizes)
-        for column in columns if self._caches else ():
-            coded = column.id in as_dictionaries
-            keys = [ChunkKey(column.id, group, coded) for group in groups]
-            self._store.cache.columns.keep_read(
-                self._cache_path, keys, chunks[column.id], are_one_array=False
-            )
-        return chunks
-
-    def _footer(self) -> PartFooter:
-        """Return the file's footer from the cache; else read it, verify it against the part and
-        cache it."""
-        cache = self._store.cache.footers
-        cached = cache.get(self._cache_path)
-        if isinstance(cached, PartFooter):
-            return cached
-        with self._suspecting(), self._open() as source:
-            footer = self._read_footer(source)
-        cache.put(self._cache_path, footer)
-        return footer
-
-    def _read_footer(self, source: pa.NativeFile) -> PartFooter:
-        """Read the footer of the part's file and verify it."""
-        verify_open(source, self._part)
-        file = pq.ParquetFile(source)
-        return PartFooter(file.metadata, file_columns(file.schema_arrow))
-
-    @contextmanager
-    def _open(self) -> Iterator[pa.NativeFile]:
-        """Open the part's file; errors while it is read become errors that name the part."""
-        try:
-            with self._store.open_input(self._part.path) as source:
-                yield source
-        except (OSError, pa.ArrowException) as error:
-            raise unreadable(self._part, error) from error
-
-    @contextmanager
-    def _suspecting(self) -> Iterator[None]:
-        """Note the part as a suspect if a read inside the `with` fails; a later check decides
-        whether it is damaged."""
-        try:
-            yield
-        except OperationalError as error:
-            # The catalog may lack the rows because vacuum has removed the snapshot.
-            if indicates_damage(error) or isinstance(error, SnapshotTooOld):
-                self._store.cache.suspects.add(self._part)
-            raise
 
     # --- types
 
@@ -617,24 +369,6 @@ class PartReader:
         if not self._table.past:
             return True
         return all(past_type == type_name for past_type in self._past.types_in(self._part, column))
-
-
-def _texts_repeat(footer: PartFooter, column: FileColumn, group: int) -> bool:
-    """Return whether a text column is worth reading as a dictionary, judged by one row group."""
-    rows = footer.metadata.row_group(group)
-    size = rows.column(column.first_leaf).total_uncompressed_size
-    return bool(size <= _CODED_ROW_BYTES_MAX * rows.num_rows)
-
-
-def _steps(
-    footer: PartFooter, leaves: Sequence[int], groups: Sequence[int]
-) -> Iterator[Sequence[int]]:
-    """Yield the row groups that are decoded together, judged by the first one."""
-    first = footer.metadata.row_group(groups[0])
-    group_bytes = sum(first.column(leaf).total_uncompressed_size for leaf in leaves)
-    step = max(_DECODED_BYTES // max(group_bytes, 1), 1)
-    for start in range(0, len(groups), step):
-        yield groups[start : start + step]
 
 
 class _GroupBounds(Mapping[str, ColumnBounds]):

@@ -452,7 +452,7 @@ def test_a_first_read_reads_the_pages_of_its_columns_and_row_groups_once(tmp_pat
     store.cache.columns.forget()
     reader = PartReader(store, NoRows(), part, table)
     groups = [0, 1, 2, 5]
-    footer = reader._footer()
+    footer = reader._file.footer()
     wanted = sum(
         footer.metadata.row_group(group).column(leaf).total_compressed_size
         for group in groups

@@ -12,7 +12,13 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import CLOCKS, DATES, seconds_of
-from olapdb.functions.datetime.rounding import days_kernel, from_seconds, month_start
+from olapdb.functions.datetime.rounding import (
+    days_kernel,
+    from_seconds,
+    month_start,
+    moved_back,
+    multiples,
+)
 from olapdb.functions.datetime.zones import own_zone
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.calendar import DAY
@@ -84,9 +90,9 @@ def _interval_rounding(
 
         def to_day(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             """Round down to the start of periods of `count` days of the wall clock."""
-            wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
+            days = multiples(seconds_of(arrays[0], call), DAY * count)
             own = calendar.zone_of(result, call.environment.zone)
-            return from_seconds(calendar.utc_from_local(wall, own), result)
+            return from_seconds(calendar.utc_from_local(days, own), result, out=days)
 
         return result, to_day
     if not isinstance(source, CLOCKS):
@@ -102,12 +108,16 @@ def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> 
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Round the timestamps down to multiples of the unit."""
-        seconds = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
+        ticks = calendar.ticks_per_second(source)
+        values = columns.numpy_values(arrays[0])
+        seconds = values if ticks == 1 else values // ticks
         if unit != "Hour":
-            return from_seconds(seconds - seconds % step, result)
+            whole = multiples(seconds, step)
+            return from_seconds(whole, result, out=whole)
         wall = seconds_of(arrays[0], call)
         if count == 1:
-            return from_seconds(seconds - wall % step, result)
+            start = moved_back(seconds, wall, multiples(wall, step))
+            return from_seconds(start, result, out=start)
         # by the wall clock, which may have been changed since midnight
         own = calendar.zone_of(result, call.environment.zone)
         return from_seconds(calendar.utc_from_local(wall - wall % DAY % step, own), result)

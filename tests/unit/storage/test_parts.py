@@ -17,7 +17,7 @@ from olapdb.functions import parse_type
 from olapdb.model.encoding import FOOTER_KEY
 from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import Column, Engine, KeyItem, Table
-from olapdb.storage import reader
+from olapdb.storage import part_file
 from olapdb.storage.checksum import verify_file
 from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.reader import PartReader
@@ -336,7 +336,7 @@ def test_row_groups_come_back_whatever_is_decoded_together(
     groups = [0, 1, 3, 4, 7]
     read = []
     for bytes_max in (0, 1 << 12, 1 << 40):
-        monkeypatch.setattr(reader, "_DECODED_BYTES", bytes_max)
+        monkeypatch.setattr(part_file, "_DECODED_BYTES", bytes_max)
         made = PartReader(store, NoRows(), part, table, caches=False)
         assert made.read(names).equals(rows)
         read.append(made.read(names, groups))
