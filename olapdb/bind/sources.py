@@ -482,8 +482,8 @@ def looped_source(source: sql.TableFunction) -> sql.TableReference | sql.TableFu
             return sql.TableFunction(name, arguments, position=source.position)
         case (sql.Identifier(parts=parts),) if len(parts) <= _PARTS_MAX:
             return _named(parts, source)
-        case (first, second) if None not in (parts := (_plain_name(first), _plain_name(second))):
-            return _named(tuple(filter(None, parts)), source)
+        case (first, second) if (database := _plain_name(first)) and (table := _plain_name(second)):
+            return _named((database, table), source)
         case arguments:
             several = len(arguments) > _PARTS_MAX
             kind = errors.NumberOfArgumentsDoesntMatch if several else errors.IllegalTypeOfArgument

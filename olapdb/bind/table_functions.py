@@ -258,7 +258,7 @@ def _null(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBin
     Raises NumberOfArgumentsDoesntMatch, BadArguments."""
     if len(source.arguments) > 1:
         raise errors.NumberOfArgumentsDoesntMatch("null takes the structure of its rows.")
-    text = "dummy UInt8"
+    text: str | None = "dummy UInt8"
     if source.arguments:
         text = value_rows.constant_text(binder.bind(source.arguments[0]))
     if text is None:

@@ -33,7 +33,7 @@ from olapdb.types import (
 
 def bind_value_rows(
     queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder
-) -> tuple[list[tuple[str, Expression]], plan.Values]:
+) -> tuple[list[tuple[str, ColumnRef]], plan.Values]:
     """Return the columns of `values('a UInt8, b String', (1, 'x'), …)`, and the node of its rows.
 
     Without a structure, as always in SQLStandardValues, the columns are c1, c2, … Raises TooFewArguments
@@ -58,7 +58,7 @@ def bind_value_rows(
         types = [functions.common_type([row[i].type for row in elements]) for i in range(width)]
         structure = [(f"c{i + 1}", t) for i, t in enumerate(types)]
     environment = queries.scope.environment
-    names: list[tuple[str, Expression]] = []
+    names: list[tuple[str, ColumnRef]] = []
     arrays, fields = [], []
     for i, (shown, data_type) in enumerate(structure):
         values = [_as_column(row[i], data_type, environment).value.as_py() for row in elements]
@@ -174,4 +174,4 @@ def _elements(value: object) -> list[object]:
 
 def _is_small(kind: DataType) -> bool:
     """Return whether Python has the value of an integer as it is stored: of up to 64 bits."""
-    return bool(pa.types.is_integer(kind.arrow))
+    return kind.bits <= 64

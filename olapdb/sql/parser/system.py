@@ -64,6 +64,7 @@ _CACHES = (
     "CONNECTIONS CACHE",
     "S3 CLIENT CACHE",
     "ICEBERG METADATA CACHE",
+    "PARQUET METADATA CACHE",
     "VECTOR SIMILARITY INDEX CACHE",
     "TEXT INDEX TOKENS CACHE",
     "TEXT INDEX HEADER CACHE",
@@ -261,9 +262,9 @@ def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) ->
     position = cursor.position(cursor.tokens[start])
     clauses.refuse_on_cluster(cursor, creates=True)
     if takes == "names":
-        if not cursor.ended:
-            cursor.comma_separated(TokenCursor.table_name)
-        return System(command, position=position)
+        names = () if cursor.ended else cursor.comma_separated(TokenCursor.table_name)
+        listed = ",".join(name.name for name in names)
+        return System(command, None, listed or None, position=position)
     if takes == "argument":
         quoted = cursor.token.kind == "string"
         argument = cursor.string() if quoted else cursor.identifier()

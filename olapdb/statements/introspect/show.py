@@ -298,7 +298,7 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
         rows = [_describe_row(column) for column in described]
         virtual_rows = _virtual_rows(table, context)
         parts = [
-            (*part[:5], "" if _OF_STRUCTURE.search(str(part[0])) else row[5], row[6])
+            (*part[:4], row[4], "" if _OF_STRUCTURE.search(str(part[0])) else row[5], row[6])
             for row, column in zip(rows, described, strict=True)
             for part in _subcolumn_rows([(column.name, column.type)])
         ]
