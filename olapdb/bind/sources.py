@@ -473,11 +473,15 @@ def _loop(queries: QueryBinder, source: sql.TableFunction, context: BindContext)
     )
 
 
-def looped_source(source: sql.TableFunction) -> sql.TableReference | sql.TableFunction:
+def looped_source(
+    source: sql.TableFunction,
+) -> sql.TableReference | sql.TableFunction | sql.SubqueryRelation:
     """Return what `loop(…)` repeats.
 
     Raises IllegalTypeOfArgument for other arguments, NumberOfArgumentsDoesntMatch for more."""
     match source.arguments:
+        case (sql.Function(name="view", arguments=(sql.Subquery(query=query),)),):
+            return sql.SubqueryRelation(query, position=source.position)
         case (sql.Function(name=name, arguments=arguments),):
             return sql.TableFunction(name, arguments, position=source.position)
         case (sql.Identifier(parts=parts),) if len(parts) <= _PARTS_MAX:

@@ -129,6 +129,10 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
     """Return the error about a table function that is none of the `known` ones: NotSupportedError,
     with `refusal` as its hint, for one that ClickHouse has or that is only read."""
     name = source.name.lower()
+    if name == "input" and len(source.arguments) > 1:
+        return errors.NumberOfArgumentsDoesntMatch(
+            "input takes the structure of its rows.", position=source.position
+        )
     if name == "input":
         return errors.InvalidUsageOfInput(
             "input() stands for the data of an INSERT, and there are none.",

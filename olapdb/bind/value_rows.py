@@ -123,14 +123,21 @@ def _as_column(value: Constant, data_type: DataType, environment: Environment) -
         if not isinstance(plain(data_type), Integer | Float):
             raise
         raise constants.unparsable_number(value, data_type) from None
+    except errors.DecimalOverflow:
+        raise _out_of_bound(value, data_type) from None
     assert isinstance(converted, Constant)
     if not _holds(data_type, value.type, converted.value.as_py(), value.value.as_py()):
-        raise errors.ArgumentOutOfBound(
-            f"Cannot convert value {value.value.as_py()!r} from {value.type}: it cannot be represented"
-            f" as {data_type}.",
-            hint="Give the column a type that holds the value.",
-        )
+        raise _out_of_bound(value, data_type)
     return converted
+
+
+def _out_of_bound(value: Constant, data_type: DataType) -> errors.ArgumentOutOfBound:
+    """Return the error for a number that the column cannot hold."""
+    return errors.ArgumentOutOfBound(
+        f"Cannot convert value {value.value.as_py()!r} from {value.type}: it cannot be represented"
+        f" as {data_type}.",
+        hint="Give the column a type that holds the value.",
+    )
 
 
 def _holds(data_type: DataType, source: DataType, after: object, before: object) -> bool:

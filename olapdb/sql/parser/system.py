@@ -74,6 +74,9 @@ _CACHES = (
 )
 """What SYSTEM CLEAR, or DROP, empties."""
 
+_STORAGES = ("FILE", "S3", "HDFS", "URL", "AZURE")
+"""Whose schemas SYSTEM DROP SCHEMA CACHE FOR empties."""
+
 _BACKGROUND = (
     "MERGES",
     "TTL MERGES",
@@ -250,6 +253,8 @@ def _parse_cache(cursor: TokenCursor, start: int) -> System | None:
         if cache == "QUERY CACHE" and cursor.take("TAG"):
             argument = cursor.string()
         elif cache.endswith("SCHEMA CACHE") and cursor.take("FOR"):
+            if cache == "SCHEMA CACHE" and cursor.key not in _STORAGES:
+                raise cursor.expected(", ".join(_STORAGES))
             argument = cursor.identifier()
         clauses.refuse_on_cluster(cursor, creates=True)
         position = cursor.position(cursor.tokens[start])

@@ -19,8 +19,8 @@ def described_source(query: nodes.Query | None) -> nodes.Query | nodes.TableName
         looped = looped_source(source)
         if isinstance(looped, nodes.TableReference):
             return looped.table
-        source = looped
-        query = nodes.Select((nodes.Star(),), source=source, position=source.position)
+        source = looped if isinstance(looped, nodes.TableFunction) else None
+        query = nodes.Select((nodes.Star(),), source=looped, position=looped.position)
     return query
 
 
