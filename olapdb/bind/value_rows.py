@@ -156,9 +156,9 @@ def _holds(data_type: DataType, source: DataType, after: object, before: object)
         case Boolean(), _:
             return True
         case Decimal(precision=precision, scale=scale), Integer() as kind if _is_small(kind):
-            return abs(int(str(before))) < 10 ** (precision - scale)
+            return bool(abs(int(str(before))) < 10 ** (precision - scale))
         case Integer() as kind, (Integer() | Float() | String()) if _is_small(kind):
-            return before == after if not isinstance(before, str) else int(before) == after
+            return bool((int(before) if isinstance(before, str) else before) == after)
         case _:
             return True
 
@@ -179,6 +179,6 @@ def _elements(value: object) -> list[object]:
     return list(value.values()) if isinstance(value, dict) else list(value)  # type: ignore[call-overload]
 
 
-def _is_small(kind: DataType) -> bool:
+def _is_small(kind: Integer) -> bool:
     """Return whether Python has the value of an integer as it is stored: of up to 64 bits."""
-    return kind.bits <= 64
+    return bool(kind.bits <= 64)
