@@ -70,8 +70,8 @@ def _seed(value: object) -> str:
     """Return the seed as an expression: random for each row without one."""
     if value is None:
         return "rand64()"
-    if not isinstance(value, int | str):
-        raise errors.BadArguments("The seed of generateRandom is a number or a text.")
+    if not isinstance(value, int) or value < 0:
+        raise errors.BadArguments("The seed of generateRandom is a number from 0 on.")
     return quote_string(str(value))
 
 

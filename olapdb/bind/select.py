@@ -16,6 +16,7 @@ from olapdb.bind import constants
 from olapdb.bind.aggregates import Grouping, implicit_keys, needs_groups, refuse_aggregates
 from olapdb.bind.aliases import aliases_of
 from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
+from olapdb.bind.collations import refuse_collation
 from olapdb.bind.contracts import BindContext, BoundQuery, QueryBinder
 from olapdb.bind.correlations import refuse_correlated
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
@@ -35,7 +36,6 @@ from olapdb.errors import (
     EmptyListOfColumnsQueried,
     IllegalPrewhere,
     IllegalTypeOfArgument,
-    NotSupportedError,
     SyntaxError,
     UnexpectedExpression,
 )
@@ -329,7 +329,7 @@ class _SelectBinder:
     def _orders(self, items: Sequence[SelectItem]) -> Iterator[Order]:
         """Yield the items of ORDER BY without constants; ALL yields each SELECT column.
 
-        Raises NotSupportedError for COLLATE."""
+        Raises NotSupportedError and BadCollation for COLLATE."""
         clause = self.select.order_by
         if isinstance(clause, sql.OrderByAll):
             if not self.queries.scope.settings["enable_order_by_all"]:
@@ -352,13 +352,10 @@ class _SelectBinder:
             return
         for order in clause:
             node = order.expression
-            if order.collate is not None:
-                raise NotSupportedError(
-                    "COLLATE is not supported; strings are compared bytewise.",
-                    position=order.position,
-                )
             item = self._positional(node, items, "ORDER BY")
             bound = item.expression if item is not None else self.binder.bind(node)
+            with located(order.position):
+                refuse_collation(bound, order.collate)
             if isinstance(bound, Constant) and order.fill is None:
                 continue
             refuse_variant_key(bound, "ORDER BY", self.binder.context)

@@ -78,6 +78,8 @@ def bind_source(
             return _table_reference(queries, source, context)
         case sql.SubqueryRelation():
             bound = queries.subquery(source.query, context)
+            if source.otherwise is not None:
+                _refuse_other_columns(queries, bound, source.otherwise, context)
             bound = _renamed(bound, source.column_aliases, source)
             return _query_relation(queries, bound, source.alias, "the subquery")
         case sql.TableFunction() if (named := dictionary_table(source)) is not None:
@@ -118,6 +120,23 @@ def bind_source(
             return bind_array_join(queries, source, inner, context, aliases or {})
         case _:
             raise errors.InternalError(f"The binder does not know {type(source).__name__}.")
+
+
+def _refuse_other_columns(
+    queries: QueryBinder, bound: BoundQuery, otherwise: sql.TableFunction, context: BindContext
+) -> None:
+    """Raise BadArguments unless `otherwise` of viewIfPermitted has the columns of its query.
+
+    Its rows are never read: the one user may read everything."""
+    query = sql.Select((sql.Star(),), source=otherwise, position=otherwise.position)
+    other = queries.subquery(query, context)
+    given, needed = ([f"{c.name} {c.type}" for c in q.columns] for q in (bound, other))
+    if given != needed:
+        raise errors.BadArguments(
+            "viewIfPermitted needs a query and a table function of the same columns: the query has"
+            f" {', '.join(given)}, {otherwise.name} has {', '.join(needed)}.",
+            position=otherwise.position,
+        )
 
 
 def _one_row() -> plan.Node:
@@ -374,6 +393,11 @@ def table_relation(
             SAMPLE_FACTOR, (sample or SampleShare(Fraction(0), Fraction(0))).factor
         )
         columns.append(RelationColumn(SAMPLE_FACTOR, FLOAT64, make, qualifiers, starred=False))
+    columns.extend(
+        RelationColumn(c.name, c.type, partial(_unreadable, c, table), qualifiers, starred=False)
+        for c in table.columns
+        if c.default_kind == "EPHEMERAL"
+    )
     return Relation(columns, scan.build, f"{table.database}.{table.name}")
 
 
@@ -385,6 +409,14 @@ def _readable_columns(table: Table, aliases_last: bool) -> list[Column]:
     """Return all columns but EPHEMERAL ones; with `aliases_last`, ALIAS columns at the end."""
     columns = [c for c in table.columns if c.default_kind != "EPHEMERAL"]
     return sorted(columns, key=lambda c: c.default_kind == "ALIAS") if aliases_last else columns
+
+
+def _unreadable(column: Column, table: Table) -> Expression:
+    """Raise NoSuchColumn: an EPHEMERAL column has no values once its row is written."""
+    raise errors.NoSuchColumn(
+        f"There is no column {column.name} in table {table.database}.{table.name}: it is EPHEMERAL.",
+        hint="An INSERT may name it; store what is computed from it in a column with DEFAULT.",
+    )
 
 
 def _is_final(table: Table, source: sql.TableReference, context: BindContext) -> bool:
@@ -431,21 +463,9 @@ def _query_relation(
 def _loop(queries: QueryBinder, source: sql.TableFunction, context: BindContext) -> Relation:
     """Return the rows of `loop([database,] table)` or `loop(function(…))` again and again.
 
-    Raises BadArguments for other arguments."""
+    Raises IllegalTypeOfArgument for other arguments, NumberOfArgumentsDoesntMatch for more."""
     queries.momentary = "loop(), whose rows have no end"
-    match source.arguments:
-        case (sql.Function(name=name, arguments=arguments),):
-            looped: sql.Relation = sql.TableFunction(name, arguments, position=source.position)
-        case (sql.Identifier(parts=parts),) if len(parts) <= _PARTS_MAX:
-            looped = _named(parts, source)
-        case (sql.Identifier(parts=(database,)), sql.Identifier(parts=(table,))):
-            looped = _named((database, table), source)
-        case _:
-            raise errors.BadArguments(
-                "loop takes a table, or a table function.",
-                hint="loop(table), loop(database, table) or loop(numbers(3)).",
-                position=source.position,
-            )
+    looped = looped_source(source)
     query = sql.Select((sql.Star(),), source=looped, position=source.position)
     bound = queries.subquery(query, context)
     return _query_relation(
@@ -453,8 +473,42 @@ def _loop(queries: QueryBinder, source: sql.TableFunction, context: BindContext)
     )
 
 
+def looped_source(
+    source: sql.TableFunction,
+) -> sql.TableReference | sql.TableFunction | sql.SubqueryRelation:
+    """Return what `loop(…)` repeats.
+
+    Raises IllegalTypeOfArgument for other arguments, NumberOfArgumentsDoesntMatch for more."""
+    match source.arguments:
+        case (sql.Function(name="view", arguments=(sql.Subquery(query=query),)),):
+            return sql.SubqueryRelation(query, position=source.position)
+        case (sql.Function(name=name, arguments=arguments),):
+            return sql.TableFunction(name, arguments, position=source.position)
+        case (sql.Identifier(parts=parts),) if len(parts) <= _PARTS_MAX:
+            return _named(parts, source)
+        case (first, second) if (database := _plain_name(first)) and (table := _plain_name(second)):
+            return _named((database, table), source)
+        case arguments:
+            several = len(arguments) > _PARTS_MAX
+            kind = errors.NumberOfArgumentsDoesntMatch if several else errors.IllegalTypeOfArgument
+            raise kind(
+                "loop takes a table, or a table function.",
+                hint="loop(table), loop(database, table) or loop(numbers(3)).",
+                position=source.position,
+            )
+
+
 _PARTS_MAX = 2
 """A database and a table."""
+
+
+def _plain_name(argument: sql.Expression) -> str | None:
+    """Return a name that is written as one, or as a text; None for anything else."""
+    match argument:
+        case sql.Identifier(parts=(name,)) | sql.Literal(value=str(name)):
+            return name
+        case _:
+            return None
 
 
 def _named(parts: tuple[str, ...], source: sql.TableFunction) -> sql.TableReference:

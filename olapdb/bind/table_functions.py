@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb import errors, functions
-from olapdb.bind import constants
+from olapdb import errors
+from olapdb.bind import value_rows
 from olapdb.bind.contracts import BindContext, QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.file_functions import FILE_FUNCTIONS, bind_file_function, text_arguments
@@ -16,12 +16,11 @@ from olapdb.bind.names import located, suggestion
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.structures import parse_structure
 from olapdb.formats.registry import find_format
-from olapdb.functions.base import Environment
 from olapdb.lazy import LazyModule
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.plan.expressions import ColumnRef, Constant
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, UINT64, DataType, Dynamic, Tuple, Variant
+from olapdb.types import UINT8, UINT64
 
 if TYPE_CHECKING:
     from olapdb.bind import value_expressions
@@ -31,7 +30,8 @@ else:
 _SERIES = ("generate_series", "generateseries")
 _STEP, _LOWEST = 2, -(1 << 63)
 """The argument of generate_series that may be below 0, and how far."""
-_NUMBERS = ("numbers", "numbers_mt", "zeros", "zeros_mt")
+_ZEROS = ("zeros", "zeros_mt")
+_NUMBERS = ("numbers", "numbers_mt", *_ZEROS)
 FUNCTIONS = (
     "numbers",
     "numbers_mt",
@@ -43,6 +43,7 @@ FUNCTIONS = (
     "loop",
     "null",
     "values",
+    "SQLStandardValues",
     "dictionary",
     "merge",
     *FILE_FUNCTIONS,
@@ -56,11 +57,11 @@ _ELSEWHERE = {
         for hint, names in (
             (
                 "Read files with Spark, or with pyarrow, and INSERT them.",
-                "s3 gcs hdfs azureblobstorage iceberg icebergs3 iceberglocal deltalake hudi paimon",
+                "s3 gcs oss cosn hdfs filesystem azureblobstorage iceberg icebergs3 icebergazure iceberghdfs iceberglocal deltalake deltalakes3 deltalakeazure deltalakelocal hudi paimon paimons3 paimonazure paimonhdfs paimonlocal",
             ),
             (
                 "A warehouse is shared by opening its folder; there are no servers.",
-                "remote remotesecure cluster clusterallreplicas s3cluster hdfscluster filecluster urlcluster azureblobstoragecluster icebergcluster deltalakecluster hudicluster",
+                "remote remotesecure cluster clusterallreplicas s3cluster hdfscluster filecluster urlcluster azureblobstoragecluster icebergcluster icebergs3cluster icebergazurecluster iceberghdfscluster iceberglocalcluster deltalakecluster deltalakes3cluster deltalakeazurecluster hudicluster paimoncluster paimons3cluster paimonazurecluster paimonhdfscluster",
             ),
             (
                 "Read it with its driver in Python, and INSERT the Arrow table.",
@@ -73,14 +74,16 @@ _ELSEWHERE = {
             ("The EXPLAIN is a statement of its own.", "viewexplain"),
             (
                 "system.parts and EXPLAIN indexes = 1 tell of parts and granules.",
-                "mergetreeindex mergetreeprojection mergetreetextindex mergetreeanalyzeindexes",
+                "mergetreeindex mergetreeprojection mergetreetextindex mergetreeanalyzeindexes mergetreeanalyzeindexesuuid mergetreecodecblockcounts",
             ),
             (
                 "There is no engine TimeSeries.",
-                "timeseriesdata timeseriestags timeseriesmetrics timeseriesselector prometheusquery prometheusqueryrange",
+                "timeseriesdata timeseriessamples timeseriestags timeseriesmetrics timeseriesmetricfamilies timeseriesselector prometheusquery prometheusqueryrange",
             ),
             ("generateRandom('a String') gives random rows.", "fuzzjson fuzzquery"),
-            ("There is one user, who may read everything: write the query.", "viewifpermitted"),
+            ("Its arguments are queries: viewIfPermitted(SELECT … ELSE f(…)).", "viewifpermitted"),
+            ("Write the query itself: SELECT … FROM (SELECT …).", "eval"),
+            ("Insert a DataFrame or an Arrow table: connection.insert(…).", "python arrowstream"),
         )
         for name in names.split()
     },
@@ -106,13 +109,17 @@ def bind_table_function(
             return _numbers(queries, source, name, arguments)
         if name == "primes":
             return _primes(queries, source, [_integer(binder, a, name) for a in source.arguments])
-        if name == "values":
-            return _values(queries, source, binder)
+        if name == "values" or source.name == "SQLStandardValues":
+            return _relation(*value_rows.bind_value_rows(queries, source, binder), source)
         if name in FILE_FUNCTIONS:
             computed = _value_rows(queries, source, binder) if name == "format" else None
             if computed is not None:
                 return computed
             return bind_file_function(queries, source, binder)
+        if name == "dictionary":
+            several = len(source.arguments) != 1
+            kind = errors.NumberOfArgumentsDoesntMatch if several else errors.BadArguments
+            raise kind("dictionary takes the name of one dictionary, as a text or as it is.")
         if name == "null":
             return _null(queries, source, binder)
         raise unknown_function(source, FUNCTIONS, "")
@@ -122,6 +129,10 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
     """Return the error about a table function that is none of the `known` ones: NotSupportedError,
     with `refusal` as its hint, for one that ClickHouse has or that is only read."""
     name = source.name.lower()
+    if name == "input" and len(source.arguments) > 1:
+        return errors.NumberOfArgumentsDoesntMatch(
+            "input takes the structure of its rows.", position=source.position
+        )
     if name == "input":
         return errors.InvalidUsageOfInput(
             "input() stands for the data of an INSERT, and there are none.",
@@ -146,13 +157,15 @@ def unknown_function(source: sql.TableFunction, known: Sequence[str], refusal: s
 def _integer(binder: ExpressionBinder, node: sql.Expression, function: str, lowest: int = 0) -> int:
     """Return a constant argument as an integer of at least `lowest`.
 
-    Raises IllegalTypeOfArgument for another constant, BadArguments for an argument that is not constant."""
+    Raises IllegalTypeOfArgument for another constant, BadArguments for an argument that is not constant,
+    or that zeros() does not take."""
     bound = binder.bind(node)
     value = bound.value.as_py() if isinstance(bound, Constant) else None
-    if isinstance(value, float) and value.is_integer():
+    of_zeros = function.lower() in _ZEROS
+    if isinstance(value, float) and value.is_integer() and not of_zeros:
         value = int(value)
     if not isinstance(value, int) or value < lowest:
-        is_constant = isinstance(bound, Constant)
+        is_constant = isinstance(bound, Constant) and not of_zeros
         kind = errors.IllegalTypeOfArgument if is_constant else errors.BadArguments
         raise kind(f"The arguments of {function} are constant integers from 0 on.")
     return value
@@ -167,6 +180,8 @@ def _numbers(
     shown, data_type = "number", UINT64
     start, count, step = 0, None, 1
     match name, arguments:
+        case ("zeros" | "zeros_mt", []):
+            shown, data_type, step = "zero", UINT8, 0
         case ("zeros" | "zeros_mt", [length]):
             shown, data_type, count, step = "zero", UINT8, length, 0
         case (("generate_series" | "generateseries"), [first, last, *rest]) if len(rest) < 2:
@@ -219,44 +234,6 @@ def _refuse_zero(step: int, source: sql.TableFunction) -> None:
         raise errors.BadArguments(f"The step of {source.name} must not be 0.")
 
 
-def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder) -> Relation:
-    """Return the relation of `values('a UInt8, b String', (1, 'x'), …)`.
-
-    Without a structure the columns are c1, c2, … Raises NumberOfArgumentsDoesntMatch without rows,
-    NumberOfColumnsDoesntMatch for a row of another width, CannotExtractTableStructure for rows of
-    several widths."""
-    rows = [binder.bind(a) for a in source.arguments]
-    structure = _structure_of(rows)
-    if structure is not None:
-        rows = rows[1:]
-    if not rows:
-        raise errors.NumberOfArgumentsDoesntMatch("values needs at least one row.")
-    elements = [_row(row, source) for row in rows]
-    width = len(structure) if structure else len(elements[0])
-    for row in elements:
-        if len(row) != width:
-            kind = (
-                errors.NumberOfColumnsDoesntMatch
-                if structure
-                else errors.CannotExtractTableStructure
-            )
-            raise kind(f"A row of values has {len(row)} columns, not {width}.")
-    if structure is None:
-        types = [functions.common_type([row[i].type for row in elements]) for i in range(width)]
-        structure = [(f"c{i + 1}", t) for i, t in enumerate(types)]
-    environment = queries.scope.environment
-    names, arrays, fields = [], [], []
-    for i, (shown, data_type) in enumerate(structure):
-        converted = [_as_column(row[i], data_type, environment) for row in elements]
-        values = [c.value.as_py() for c in converted]
-        unique = queries.names.unique(shown)
-        names.append((shown, ColumnRef(data_type, unique)))
-        fields.append(plan.Field(unique, data_type))
-        arrays.append(pa.array(values, data_type.arrow))
-    table = pa.Table.from_arrays(arrays, [f.name for f in fields])
-    return _relation(names, plan.Values(tuple(fields), table), source)
-
-
 def _value_rows(
     queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder
 ) -> Relation | None:
@@ -278,55 +255,16 @@ def _value_rows(
     return _relation(names, plan.Values(fields, pa.Table.from_arrays(arrays, unique)), source)
 
 
-def _as_column(value: Constant, data_type: DataType, environment: Environment) -> Constant:
-    """Return a value as one of a column's type; in a Variant a number takes the least type that holds it."""
-    if isinstance(data_type, Dynamic | Variant):
-        stored = functions.store_literals(value.value, value.type, data_type, environment)
-        return Constant(data_type, stored)
-    converted = constants.cast(value, data_type, environment, eager=True)
-    assert isinstance(converted, Constant)
-    return converted
-
-
-def _structure_of(rows: list[Expression]) -> list[tuple[str, DataType]] | None:
-    """Return the structure that the first argument of values() is, None where it is a row.
-
-    A text that is no structure, or that stands alone, is a row of one value, as in ClickHouse."""
-    text = _constant_text(rows[0]) if len(rows) > 1 else None
-    if text is None:
-        return None
-    try:
-        return parse_structure(text, with_defaults=True)
-    except errors.NotSupportedError:
-        raise
-    except errors.Error:
-        return None
-
-
-def _constant_text(expression: Expression) -> str | None:
-    """Return the text of a constant string, None if it is anything else."""
-    value = expression.value.as_py() if isinstance(expression, Constant) else None
-    return value if isinstance(value, str) else None
-
-
-def _row(row: Expression, source: sql.TableFunction) -> list[Constant]:
-    """Return the values of one row of values(); a value that is no tuple is a row of one.
-
-    Raises BadArguments if it is no constant."""
-    if not isinstance(row, Constant):
-        raise errors.BadArguments(f"The rows of {source.name} must be constants.")
-    if isinstance(row.type, Tuple) and row.value.is_valid:
-        return [Constant(t, v) for t, v in zip(row.type.elements, row.value.values(), strict=True)]
-    return [row]
-
-
 def _null(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder) -> Relation:
-    """Return the relation of `null('structure')`, which has no rows.
+    """Return the relation of `null('structure')`, which has no rows; without a structure it has the
+    column of system.one.
 
     Raises NumberOfArgumentsDoesntMatch, BadArguments."""
-    if len(source.arguments) != 1:
+    if len(source.arguments) > 1:
         raise errors.NumberOfArgumentsDoesntMatch("null takes the structure of its rows.")
-    text = _constant_text(binder.bind(source.arguments[0]))
+    text: str | None = "dummy UInt8"
+    if source.arguments:
+        text = value_rows.constant_text(binder.bind(source.arguments[0]))
     if text is None:
         raise errors.BadArguments("The structure of null is a constant text.")
     structure = parse_structure(text, with_defaults=True)

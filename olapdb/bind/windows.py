@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from olapdb import functions
 from olapdb.bind.aggregates import null_for_empty_form
+from olapdb.bind.collations import refuse_collation
 from olapdb.bind.contracts import Binder
 from olapdb.bind.names import NameAllocator, located
 from olapdb.bind.variants import order_key, refuse_variant_key
@@ -73,7 +74,7 @@ def bind_window(
 
     Raises UnknownAggregateFunction for a function that is neither a window function nor an aggregate,
     BadArguments for an invalid frame, IllegalAggregation for a window function inside another one,
-    NotSupportedError for COLLATE."""
+    NotSupportedError and BadCollation for COLLATE."""
     for argument in arguments:
         if window_expressions(argument):
             raise IllegalAggregation(
@@ -82,9 +83,8 @@ def bind_window(
             )
     spec = _specification(binder, node.over)
     order = [(binder.bind(item.expression), item) for item in spec.order_by]
-    for item in spec.order_by:
-        if item.collate is not None:
-            raise NotSupportedError("COLLATE is not supported; strings are compared bytewise.")
+    for key, item in order:
+        refuse_collation(key, item.collate)
     order_by = tuple(expression for expression, _ in order)
     partition_by = binder.bind_all(spec.partition_by)
     or_null = binder.context.flag("aggregate_functions_null_for_empty")

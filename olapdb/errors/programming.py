@@ -57,6 +57,10 @@ class NoSuchColumn(ProgrammingError, name="NO_SUCH_COLUMN_IN_TABLE", code=16):
     """A column name that the table of an INSERT or of a reference does not have."""
 
 
+class BadCollation(ProgrammingError, name="BAD_COLLATION", code=262):
+    """COLLATE of values that hold no text."""
+
+
 class ThereIsNoColumn(ProgrammingError, name="THERE_IS_NO_COLUMN", code=8):
     """A column that one side has and the other lacks, such as a view and its target."""
 

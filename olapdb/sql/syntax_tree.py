@@ -246,7 +246,7 @@ def _table_expression(relation: nodes.Relation) -> Iterator[SyntaxNode]:
             for share in (relation.sample, relation.sample_offset):
                 if share is not None:
                     yield SyntaxNode(f"SampleRatio {to_sql(share)}")
-        case nodes.SubqueryRelation():
+        case nodes.SubqueryRelation(otherwise=None):
             yield _named(SyntaxNode("Subquery", (query_tree(relation.query),)), relation.alias)
         case nodes.TableFunction():
             call = nodes.Function(relation.name, relation.arguments)

@@ -212,6 +212,8 @@ def _relation(word: str, node: nodes.Relation) -> list[str]:
         case nodes.SubqueryRelation():
             columns = f"({', '.join(map(show_name, node.column_aliases))})"
             alias = _alias(node.alias) + (columns if node.column_aliases else "")
+            if node.otherwise is not None:
+                return [f"{word} {queries.format_relation(node)}"]
             return [word, bracketed(show_query(node.query)) + alias]
         case nodes.TableFunction():
             arguments = shown.show_expressions(node.arguments, show_query)

@@ -228,7 +228,11 @@ def format_relation(node: nodes.Relation) -> str:
             columns = (
                 f"({expressions.format_names(node.column_aliases)})" if node.column_aliases else ""
             )
-            return f"({format_query(node.query)}){_format_alias_clause(node.alias)}{columns}"
+            inner = format_query(node.query)
+            if node.otherwise is not None:
+                inner = f"{inner} ELSE {format_relation(node.otherwise)}"
+            called = "viewIfPermitted" if node.otherwise is not None else ""
+            return f"{called}({inner}){_format_alias_clause(node.alias)}{columns}"
         case nodes.ExplainRelation():
             raise NotSupportedError(
                 "A query that reads an EXPLAIN is not kept as a text.", position=node.position

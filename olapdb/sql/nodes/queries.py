@@ -32,11 +32,12 @@ class TableFunction(Relation):
 
 @dataclass(frozen=True, slots=True)
 class SubqueryRelation(Relation):
-    """`(query) AS alias (a, b)`."""
+    """`(query) AS alias (a, b)`; `otherwise` is f(…) of `viewIfPermitted(query ELSE f(…))`."""
 
     query: Query
     alias: str | None = None
     column_aliases: tuple[str, ...] = ()
+    otherwise: TableFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def parse_describe(cursor: TokenCursor) -> nodes.Describe:
         query = queries.parse_query(cursor)
     elif call_follows(cursor):
         source = relations.parse_relation(cursor)
-        if not isinstance(source, nodes.TableFunction):
+        if not isinstance(source, nodes.TableFunction | nodes.SubqueryRelation):
             raise cursor.expected("one table, table function or query")
         query = nodes.Select((nodes.Star(),), source=source, position=position)
     else:

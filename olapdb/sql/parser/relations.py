@@ -210,15 +210,40 @@ def _parse_values(cursor: TokenCursor) -> nodes.SubqueryRelation:
 
 
 def _parse_table_function(cursor: TokenCursor) -> nodes.TableFunction | nodes.SubqueryRelation:
-    """Parse `values('a UInt8', 1)`, `a_view(p = 1)`; `view(SELECT 1)` is a subquery."""
+    """Parse `values('a UInt8', 1)`, `a_view(p = 1)`; `view(SELECT 1)` is a subquery, and so is
+    `viewIfPermitted(SELECT 1 ELSE f(…))`."""
+    if cursor.key == "VIEW":
+        position = cursor.position(cursor.advance())
+        return _aliased_call(cursor, queries.parse_in_parentheses(cursor), None, position)
+    if cursor.key == "VIEWIFPERMITTED":
+        return _parse_permitted(cursor)
     function = parse_function(cursor)
-    arguments, position = function.arguments, function.position
     alias = _parse_alias(cursor)
     _refuse_final(cursor)
-    is_view = function.name.lower() == "view"
-    if is_view and len(arguments) == 1 and isinstance(arguments[0], nodes.Subquery):
-        return nodes.SubqueryRelation(arguments[0].query, alias, position=position)
     return replace(function, alias=alias)
+
+
+def _parse_permitted(cursor: TokenCursor) -> nodes.SubqueryRelation:
+    """Parse `viewIfPermitted(query ELSE f(…)) [[AS] alias]`. Raises an error for FINAL."""
+    position = cursor.position(cursor.advance())
+    cursor.expect("(")
+    query = queries.parse_query(cursor)
+    cursor.expect("ELSE")
+    otherwise = parse_function(cursor)
+    cursor.expect(")")
+    return _aliased_call(cursor, query, otherwise, position)
+
+
+def _aliased_call(
+    cursor: TokenCursor,
+    query: nodes.Query,
+    otherwise: nodes.TableFunction | None,
+    position: Position,
+) -> nodes.SubqueryRelation:
+    """Parse `[[AS] alias]` behind view(…) or viewIfPermitted(…). Raises an error for FINAL."""
+    alias = _parse_alias(cursor)
+    _refuse_final(cursor)
+    return nodes.SubqueryRelation(query, alias, otherwise=otherwise, position=position)
 
 
 def parse_function(cursor: TokenCursor) -> nodes.TableFunction:

@@ -64,6 +64,7 @@ _CACHES = (
     "CONNECTIONS CACHE",
     "S3 CLIENT CACHE",
     "ICEBERG METADATA CACHE",
+    "PARQUET METADATA CACHE",
     "VECTOR SIMILARITY INDEX CACHE",
     "TEXT INDEX TOKENS CACHE",
     "TEXT INDEX HEADER CACHE",
@@ -72,6 +73,9 @@ _CACHES = (
     "AVRO SCHEMA CACHE",
 )
 """What SYSTEM CLEAR, or DROP, empties."""
+
+_STORAGES = ("FILE", "S3", "HDFS", "URL", "AZURE")
+"""Whose schemas SYSTEM DROP SCHEMA CACHE FOR empties."""
 
 _BACKGROUND = (
     "MERGES",
@@ -249,6 +253,8 @@ def _parse_cache(cursor: TokenCursor, start: int) -> System | None:
         if cache == "QUERY CACHE" and cursor.take("TAG"):
             argument = cursor.string()
         elif cache.endswith("SCHEMA CACHE") and cursor.take("FOR"):
+            if cache == "SCHEMA CACHE" and cursor.key not in _STORAGES:
+                raise cursor.expected(", ".join(_STORAGES))
             argument = cursor.identifier()
         clauses.refuse_on_cluster(cursor, creates=True)
         position = cursor.position(cursor.tokens[start])
@@ -261,9 +267,9 @@ def _parse_command(cursor: TokenCursor, command: str, takes: str, start: int) ->
     position = cursor.position(cursor.tokens[start])
     clauses.refuse_on_cluster(cursor, creates=True)
     if takes == "names":
-        if not cursor.ended:
-            cursor.comma_separated(TokenCursor.table_name)
-        return System(command, position=position)
+        names = () if cursor.ended else cursor.comma_separated(TokenCursor.table_name)
+        listed = ",".join(name.name for name in names)
+        return System(command, None, listed or None, position=position)
     if takes == "argument":
         quoted = cursor.token.kind == "string"
         argument = cursor.string() if quoted else cursor.identifier()

@@ -23,7 +23,7 @@ from olapdb.maintenance.backup import back_up, restore
 from olapdb.maintenance.merge_planner import optimize as optimize_table
 from olapdb.maintenance.merge_planner import recompress
 from olapdb.maintenance.merger import rehearse_merge
-from olapdb.model.schema import Table, View
+from olapdb.model.schema import SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
@@ -191,7 +191,6 @@ def _rehearse(
 
 
 _NO_OPS = (
-    "FLUSH LOGS",
     "RELOAD USERS",
     "RELOAD EMBEDDED DICTIONARIES",
     "RELOAD FUNCTIONS",
@@ -222,6 +221,8 @@ _NO_OPS_OF_TABLES = (
 )
 """Commands about what olapdb does not do; a table that they name must exist."""
 
+_OF_MERGE_TREES = ("LOAD PRIMARY KEY", "UNLOAD PRIMARY KEY")
+
 _OF_OTHER_TABLES = {
     "SYNC REPLICA": "replicated",
     "RESTART REPLICA": "replicated",
@@ -247,6 +248,8 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     for commands about replicas, logs and caches that olapdb does not have.
 
     Raises NotSupportedError."""
+    if statement.command == "FLUSH LOGS":
+        return _flush_logs(statement, context)
     if statement.command in _NO_OPS:
         return Result()
     if statement.command in _WITHOUT_OBJECT:
@@ -279,6 +282,18 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     )
 
 
+def _flush_logs(statement: nodes.System, context: StatementContext) -> Result:
+    """Do nothing: the tables of logs have each row at once. Raise BadArguments for an unknown one."""
+    for name in (statement.argument or "").split(","):
+        if name and context.system_table("system", name) is None:
+            raise BadArguments(
+                f"Log name {name!r} does not exist.",
+                hint="SHOW TABLES FROM system LIKE '%_log' lists those there are.",
+                position=statement.position,
+            )
+    return Result()
+
+
 def _without_object(statement: nodes.System, context: StatementContext) -> Result:
     """Run a command about what no warehouse has. DROP REPLICA that names no table or database has
     nothing to drop. Raises BadArguments for the others, UnknownTable or UnknownDatabase for names
@@ -303,6 +318,12 @@ def _without_effect(statement: nodes.System, context: StatementContext) -> Resul
     if statement.table is None:
         return Result()
     table = context.require(context.snapshot(), statement.table)
+    if statement.command in _OF_MERGE_TREES and not _is_merge_tree(table):
+        raise BadArguments(
+            f"SYSTEM {statement.command} is for MergeTree tables, and {table.database}.{table.name} is none.",
+            hint="Leave the statement out: the keys of a part are in the catalog.",
+            position=statement.table.position,
+        )
     kind = _OF_OTHER_TABLES.get(statement.command)
     if kind is not None:
         raise BadArguments(
@@ -311,6 +332,11 @@ def _without_effect(statement: nodes.System, context: StatementContext) -> Resul
             position=statement.table.position,
         )
     return Result()
+
+
+def _is_merge_tree(item: SchemaObject) -> bool:
+    """Return whether the object is a table of a MergeTree engine."""
+    return isinstance(item, Table) and item.engine.is_merge_tree
 
 
 def _set_background(statement: nodes.System, context: StatementContext) -> Result:

@@ -22,6 +22,7 @@ from olapdb.sql.nested_columns import with_whole_nested
 from olapdb.sql.parser import parse_one, parse_query
 from olapdb.statements.context import StatementContext
 from olapdb.statements.databases import require_database
+from olapdb.statements.introspect.described_functions import described_source, function_defaults
 from olapdb.statements.introspect.show_filters import (
     Listing,
     camel_case,
@@ -279,22 +280,25 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
     """Run DESCRIBE TABLE t or DESCRIBE (SELECT …): ClickHouse's seven columns, or as the settings
     describe_… choose."""
     context = context.with_settings(statement.settings)
-    if statement.query is not None:
-        result_columns = select.describe(statement.query, context)
+    described_query = described_source(statement.query)
+    table = described_query if isinstance(described_query, nodes.TableName) else statement.table
+    if isinstance(described_query, nodes.Select | nodes.SetOperation):
+        result_columns = select.describe(described_query, context)
+        defaults = function_defaults(described_query)
         rows: list[tuple[object, ...]] = [
-            (name, indented_name(data_type), "", "", "", "", "")
+            (name, indented_name(data_type), *defaults.get(name, ("", "")), "", "", "")
             for name, data_type in result_columns
         ]
         virtual_rows: list[tuple[object, ...]] = []
         parts = _subcolumn_rows(result_columns)
     else:
-        assert statement.table is not None
-        _refuse_parameters(statement.table, context)
-        described = _columns(statement.table, context)
+        assert table is not None
+        _refuse_parameters(table, context)
+        described = _columns(table, context)
         rows = [_describe_row(column) for column in described]
-        virtual_rows = _virtual_rows(statement.table, context)
+        virtual_rows = _virtual_rows(table, context)
         parts = [
-            (*part[:5], "" if _OF_STRUCTURE.search(str(part[0])) else row[5], row[6])
+            (*part[:4], row[4], "" if _OF_STRUCTURE.search(str(part[0])) else row[5], row[6])
             for row, column in zip(rows, described, strict=True)
             for part in _subcolumn_rows([(column.name, column.type)])
         ]
