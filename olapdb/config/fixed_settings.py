@@ -35,7 +35,7 @@ file_like_engine_default_partition_strategy="hive" filter="" force_optimize_proj
 force_optimize_projection_name="" force_remove_data_recursively_on_drop=false format=""
 format_binary_max_array_size=1073741824 format_binary_max_object_size=100000
 format_binary_max_string_size=1073741824 format_csv_allow_double_quotes=true
-format_csv_allow_single_quotes=false format_display_secrets_in_show_and_select=false
+format_display_secrets_in_show_and_select=false
 format_geojson_validate_geometry=true format_schema="" format_schema_message_name=""
 format_schema_source="file" format_template_resultset="" format_template_row="" framing_output_format="None"
 function_base58_max_input_size=10000 function_date_trunc_return_type_behavior=0

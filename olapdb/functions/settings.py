@@ -44,6 +44,7 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
             _OF_PARSING,
             (
                 *("parsedatetime", "parsedatetimeornull", "parsedatetimeorzero", "str_to_date"),
+                "to_unixtime",
                 *("parsedatetime64", "parsedatetime64ornull", "parsedatetime64orzero"),
             ),
         ),
