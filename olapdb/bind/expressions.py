@@ -180,7 +180,8 @@ class ExpressionBinder:
         """Return a call of a scalar function, folded where all arguments are constant."""
         if self.context.refuses_columns:
             require_constants(name, arguments)
-        called = function_settings.name_with_settings(name, self.context.setting)
+        given = [argument.type for argument in arguments]
+        called = function_settings.name_with_settings(name, self.context.setting, given)
         bound = constants.call(called, arguments, self.environment)
         if name in MAY_MAKE_VARIANTS and not self.context.flag("use_variant_as_common_type"):
             refuse_new_variant(bound, arguments)

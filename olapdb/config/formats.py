@@ -10,6 +10,7 @@ _TEXT: tuple[tuple[str, SettingValue, str], ...] = (
     ("format_tsv_null_representation", "\\N", "How NULL is written in TabSeparated."),
     ("format_csv_null_representation", "\\N", "How NULL is written in CSV."),
     ("format_csv_delimiter", ",", "The character between the values of a line of CSV."),
+    ("format_csv_allow_single_quotes", False, "Values of CSV may be in single quotes too."),
     (
         "output_format_decimal_trailing_zeros",
         False,

@@ -106,6 +106,21 @@ FUNCTION_DEFINITIONS = (
         minimum=0,
     ),
     SettingDefinition(
+        "cast_string_to_variant_use_inference",
+        True,
+        "CAST of a text to a Variant is a value of the type that reads the text, else a String.",
+    ),
+    SettingDefinition(
+        "variant_throw_on_type_mismatch",
+        True,
+        "A function of a Variant fails at a value whose type it does not take; 0: NULL.",
+    ),
+    SettingDefinition(
+        "dynamic_throw_on_type_mismatch",
+        True,
+        "A function of a Dynamic fails at a value whose type it does not take; 0: NULL.",
+    ),
+    SettingDefinition(
         "use_legacy_to_time", False, "toTime is toTimeWithFixedDate: the time on 1970-01-02."
     ),
 )

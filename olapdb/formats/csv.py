@@ -19,6 +19,7 @@ from olapdb.formats.absent import apart
 from olapdb.formats.base import Ending, Format, Header, Input, Reader, Rows, Structure, Writer
 from olapdb.formats.blocks import blocks_of, without_empty_end
 from olapdb.formats.csv_shape import evened, leaf_counts, placed, row_sizes, tuple_of_texts
+from olapdb.formats.csv_single_quotes import with_double_quotes
 from olapdb.formats.delimited import infer_texts, with_dynamics
 from olapdb.formats.header_detection import read_head
 from olapdb.formats.heads import Head, count_error, no_structure, numbered_names
@@ -347,6 +348,7 @@ def _names_of(line: bytes, layout: _Layout) -> list[str]:
 def _read(source: Input, head_lines: int) -> Iterator[Rows]:
     """Yield the rows of a block of CSV at a time, their values as texts."""
     layout = _Layout.of(source, head_lines)
+    source = _with_double_quotes(source, layout)
     head, stream = read_head(source, layout, partial(_names_of, layout=layout))
     first_row = 1
     for block in layout.blocks(stream):
@@ -368,6 +370,13 @@ def _read(source: Input, head_lines: int) -> Iterator[Rows]:
         else:
             yield rows
         first_row += table.num_rows
+
+
+def _with_double_quotes(source: Input, layout: _Layout) -> Input:
+    """Return the input without values in single quotes, which a setting allows."""
+    if not source.settings.boolean("format_csv_allow_single_quotes"):
+        return source
+    return replace(source, stream=with_double_quotes(source.stream, layout.delimiter))
 
 
 def _trims(source: Input) -> bool:
@@ -420,6 +429,7 @@ def _rows(
 def _infer(source: Input, head_lines: int) -> Structure:
     """Return the columns by the head, and types by the values of the first rows."""
     layout = _Layout.of(source, head_lines)
+    source = _with_double_quotes(source, layout)
     plain = Input(source.stream, source.settings, source.environment)
     head, _ = read_head(plain, layout, partial(_names_of, layout=layout))
     if head is not None and head.types is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -10,13 +11,20 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.formats.base import Format, Header, Writer
+from olapdb.formats.binary_types import encoded_type
 from olapdb.formats.byte_texts import binaries, fixed_bytes, joined, number_bytes
 from olapdb.formats.row_binary_read import binary_reader, with_json_as_text
 from olapdb.formats.texts import body
 from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.dynamic.objects import entries_of
+from olapdb.functions.dynamic.stored import read_texts
+from olapdb.functions.dynamic.values import TypedRows, kinds, kinds_of
 from olapdb.functions.kernels import brain_floats, columns
 from olapdb.functions.variants.values import NO_ALTERNATIVE, alternatives_of, in_rows
+from olapdb.types.arrow_values import from_numpy
 
+_OF_NULL = b"\x00"
+"""NULL in a Dynamic: a value of the type Nothing, which has no bytes."""
 _VARINT_BYTES = 5
 """Bytes of the largest size: an Arrow text has less than 2^31."""
 _DECIMAL_BYTES = ((9, 4), (18, 8), (38, 16), (76, 32))
@@ -84,15 +92,9 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
         case types.Variant():
             return _variants(array, data_type)
         case types.Json():
-            raise errors.NotSupportedError(
-                f"RowBinary of {data_type} by its paths is not supported.",
-                hint="SETTINGS output_format_binary_write_json_as_string = 1 writes its text.",
-            )
+            return _objects(array, data_type)
         case types.Dynamic():
-            raise errors.NotSupportedError(
-                f"RowBinary of {data_type} is not supported.",
-                hint="Write toString(…) of it, or JSONEachRow.",
-            )
+            return pc.fill_null(_of_kinds(kinds_of(array), len(array)), _OF_NULL)
         case types.AggregateFunction():
             raise errors.NotSupportedError(
                 f"RowBinary of {data_type} is not supported: states have other bytes here.",
@@ -100,6 +102,33 @@ def encoded(array: pa.Array, data_type: types.DataType) -> pa.Array:
             )
         case _:
             return fixed_bytes(scalar_bytes(array, data_type))
+
+
+def _of_kinds(parts: Iterable[TypedRows], rows: int) -> pa.Array:
+    """Return the bytes of values of several types, each behind those of its type; NULL for other rows."""
+    pieces, places = [], []
+    for part in parts:
+        values = encoded(part.values(), part.type)
+        kind = pa.scalar(encoded_type(part.type))
+        pieces.append(pc.binary_join_element_wise(kind, values, b""))
+        places.append(part.rows)
+    return in_rows(pieces, places, rows, pa.binary())
+
+
+def _objects(array: pa.Array, data_type: types.Json) -> pa.Array:
+    """Return the number of paths of each object, each with its name and its value, behind the value's type where the
+    column does not say it."""
+    entries = entries_of(array)
+    named = pc.is_in(entries.paths, pa.array([path for path, _ in data_type.typed], pa.string()))
+    free = pc.if_else(named, pa.scalar(None, pa.string()), entries.types)
+    values = _of_kinds(kinds(free, entries.values), len(entries.rows))
+    for path, kind in data_type.typed:
+        rows = np.flatnonzero(np.asarray(pc.equal(entries.paths, path)))
+        texts = read_texts(entries.values.take(from_numpy(rows)), kind)
+        values = columns.replaced_rows(values, rows, encoded(texts, kind))
+    counts = np.bincount(entries.rows, minlength=len(array))
+    members = joined([encoded(entries.paths, types.STRING), pc.fill_null(values, _OF_NULL)])
+    return _lists(columns.offsets_from_counts(counts), members)
 
 
 def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:

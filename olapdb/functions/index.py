@@ -25,6 +25,7 @@ NAMES = {
     "numeric.byte_order": ("bitRotateLeft bitRotateRight byteSwap "),
     "numeric.colors": ("colorOKLABToSRGB colorOKLCHToSRGB colorSRGBToOKLAB colorSRGBToOKLCH "),
     "numeric.consistent_hashes": ("kostikConsistentHash yandexConsistentHash "),
+    "numeric.gaussian_codes": ("dequantizeInt8ToBFloat16 quantizeBFloat16ToInt8 "),
     "numeric.iceberg": ("icebergBucket icebergHash icebergTruncate "),
     "numeric.decimal_overflow": ("isDecimalOverflow "),
     "numeric.hashes": (
@@ -228,7 +229,7 @@ NAMES = {
     "datetime.formatting": ("DATE_FORMAT dateName formatDateTime monthName "),
     "datetime.joda_format": ("formatDateTimeInJodaSyntax "),
     "datetime.parse_format": (
-        "parseDateTime parseDateTime64 parseDateTime64InJodaSyntax "
+        "TO_UNIXTIME parseDateTime parseDateTime64 parseDateTime64InJodaSyntax "
         "parseDateTime64InJodaSyntaxOrNull parseDateTime64InJodaSyntaxOrZero "
         "parseDateTime64OrNull parseDateTime64OrZero parseDateTimeInJodaSyntax "
         "parseDateTimeInJodaSyntaxOrNull parseDateTimeInJodaSyntaxOrZero parseDateTimeOrNull "
@@ -437,8 +438,9 @@ NAMES = {
     ),
     "arrays.running_sums": ("arrayCumSum arrayCumSumNonNegative arrayDifference arrayProduct "),
     "arrays.shuffles": ("arrayPartialShuffle arrayRandomSample arrayShuffle "),
+    "arrays.centroids": ("assignCentroid "),
     "arrays.several_arrays": (
-        "arrayEnumerateDense arrayEnumerateUniq arrayIntersect arrayUniq arrayZip "
+        "arrayEnumerateDense arrayEnumerateUniq arrayIntersect arrayUniq arrayZip nested "
     ),
     "arrays.lambda_arrays": ("arrayAll arrayCount arrayExists "),
     "arrays.lambda_maps": ("mapReverseSort mapSort "),
@@ -561,7 +563,7 @@ CASE_INSENSITIVE = {
         "localtimestamp makedate makedatetime now now64 timezone today yesterday "
     ),
     "datetime.formatting": ("date_format datename formatdatetime monthname "),
-    "datetime.parse_format": ("parsedatetimeornull str_to_date "),
+    "datetime.parse_format": ("parsedatetimeornull str_to_date to_unixtime "),
     "datetime.rounding": ("date_trunc datetrunc last_day tolastdayofmonth "),
     "datetime.addition": (
         "date_add date_sub dateadd datesub timestamp_add timestamp_sub timestampadd timestampsub "

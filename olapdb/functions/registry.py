@@ -191,7 +191,15 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     NoCommonType.
     """
     if " " in name:
-        return replace(_call(_under_settings(name), name, arguments), name=name)
+        changed = function_settings.settings_in_name(name)[1]
+        try:
+            call = _call(_under_settings(name), name, arguments)
+        except IllegalTypeOfArgument:
+            if "variant_throw_on_type_mismatch" not in changed:
+                raise
+            call = standard_call(name, [Argument(NULL_TYPE)], NULL_TYPE, None)
+        under = function_settings.under_settings(call, name, changed)
+        return replace(under, monotonic=call.monotonic)
     definition = find(name)
     if definition is None and find_lambda(name) is not None:
         if len(arguments) < 2:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from olapdb.config import FUNCTION_SETTINGS, SESSION_SETTINGS, SettingValue
 from olapdb.functions.base import Column, Environment, ScalarCall
+from olapdb.types import DataType, Dynamic, Variant, plain
 
 _OF_FORMATTING = (
     "formatdatetime_e_with_space_padding",
@@ -29,6 +30,7 @@ _OF_CASTS = (
     "cast_string_to_date_time_mode",
     "cast_ipv4_ipv6_default_on_conversion_error",
 )
+_OF_ALL_CASTS = (*_OF_CASTS, "cast_string_to_variant_use_inference")
 _ROUNDED = ("enable_extended_results_for_datetime_functions",)
 _PIECES = ("splitby_max_substrings_includes_remaining_string",)
 
@@ -42,20 +44,24 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
             _OF_PARSING,
             (
                 *("parsedatetime", "parsedatetimeornull", "parsedatetimeorzero", "str_to_date"),
+                "to_unixtime",
                 *("parsedatetime64", "parsedatetime64ornull", "parsedatetime64orzero"),
             ),
         ),
+        (_OF_ALL_CASTS, ("cast", "accuratecast")),
         (
             _OF_CASTS,
             (
-                "cast",
                 *(f"todate{suffix}" for suffix in suffixes),
                 *(f"todatetime{suffix}" for suffix in suffixes),
                 *(f"todatetime64{suffix}" for suffix in suffixes),
-                *("todate32", "toipv4", "toipv6", "accuratecast"),
+                *("todate32", "toipv4", "toipv6"),
             ),
         ),
-        (_OF_CASTS[:2], ("accuratecastornull", "accuratecastordefault")),
+        (
+            (*_OF_CASTS[:2], "cast_string_to_variant_use_inference"),
+            ("accuratecastornull", "accuratecastordefault"),
+        ),
         (("cast_string_to_date_time_mode",), ("tounixtimestamp",)),
         (
             _ROUNDED,
@@ -96,11 +102,23 @@ def _read_by() -> Mapping[str, tuple[str, ...]]:
 _READ_BY = _read_by()
 
 
-def name_with_settings(function: str, value: Callable[[str], SettingValue]) -> str:
+_OF_MISMATCHES: tuple[tuple[type[DataType], str], ...] = (
+    (Variant, "variant_throw_on_type_mismatch"),
+    (Dynamic, "dynamic_throw_on_type_mismatch"),
+)
+"""Types whose values have several types, and the setting of functions that do not take one of these."""
+
+
+def name_with_settings(
+    function: str, value: Callable[[str], SettingValue], arguments: Sequence[DataType] = ()
+) -> str:
     """Return the name of a call under settings, whose values `value` returns: a Bool stands by its name,
-    another one as `name=value`."""
-    read = _READ_BY.get(function.lower())
-    if read is None:
+    another one as `name=value`. `arguments` has the types of the call's arguments."""
+    read = _READ_BY.get(function.lower(), ())
+    for kind, setting in _OF_MISMATCHES:
+        if any(isinstance(plain(one), kind) for one in arguments):
+            read = (*read, setting)
+    if not read:
         is_legacy = function == "toTime" and value("use_legacy_to_time")
         return "toTimeWithFixedDate" if is_legacy else function
     given = [(name, value(name)) for name in read]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import olapdb
 from olapdb.errors import Error
 from olapdb.functions import Environment
 from tests.harness import typed_table
@@ -109,3 +110,25 @@ def test_every_name_exists_in_clickhouse_with_its_case_rule(oracle: Oracle) -> N
     assert unknown == []
     stricter = [d.name for d in definitions() if theirs.get(d.name) and not d.case_insensitive]
     assert stricter == []
+
+
+def _is_unknown(connection: olapdb.Connection, call: str) -> bool:
+    try:
+        connection.execute(f"SELECT {call}")
+    except Error as error:
+        return error.name == "UNKNOWN_FUNCTION"
+    return False
+
+
+def test_every_function_of_clickhouse_is_there_or_refused_by_its_name(oracle: Oracle) -> None:
+    theirs = [row[0] for row in oracle.query("SELECT name FROM system.functions").rows]
+    unknown = []
+    with olapdb.connect() as connection:
+        rows = connection.execute("SELECT lower(name) FROM system.functions").fetchall()
+        listed = {row[0] for row in rows}
+        for name in theirs:
+            if not name or name.lower() in listed:
+                continue
+            if all(_is_unknown(connection, f"`{name}`({given})") for given in ("1", "")):
+                unknown.append(name)
+    assert unknown == []

@@ -13,6 +13,7 @@ MODULES = (
     "resizing",
     "running_sums",
     "shuffles",
+    "centroids",
     "several_arrays",
     "lambda_arrays",
     "lambda_maps",

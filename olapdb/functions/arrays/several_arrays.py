@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import NoCommonType, SizesOfArraysDoNotMatch, TooFewArguments
+from olapdb.errors import (
+    BadArguments,
+    DuplicateColumn,
+    IllegalColumn,
+    NoCommonType,
+    SizesOfArraysDoNotMatch,
+    TooFewArguments,
+)
 from olapdb.functions.arrays.ordering import first_occurrences
 from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
@@ -22,12 +30,14 @@ from olapdb.functions.scalar import (
     ScalarDefinition,
     custom,
     define,
+    illegal,
     require,
     standard_call,
     with_count_errors,
 )
 from olapdb.types import (
     NOTHING,
+    STRING,
     UINT32,
     Array,
     DataType,
@@ -139,11 +149,11 @@ def dense_numbers(owners: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return np.asarray(pair_numbers[inverse.reshape(-1)])
 
 
-def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve arrayZip: an array of tuples from arrays of equal sizes."""
+def _zip(name: str, arguments: Sequence[Argument], names: tuple[str, ...] = ()) -> ScalarCall:
+    """Resolve arrayZip: an array of tuples, with these names, from arrays of equal sizes."""
     types = [plain(a.type) for a in arguments]
     require(name, types, Array, "an Array")
-    inner = Tuple(tuple(array.inner for array in types if isinstance(array, Array)))
+    inner = Tuple(tuple(array.inner for array in types if isinstance(array, Array)), names)
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         """Build arrays of tuples; raise SizesOfArraysDoNotMatch if any row's arrays differ in
@@ -153,6 +163,31 @@ def _zip(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return columns.lists_from(offsets, columns.structs_from(elements, inner.arrow))
 
     return standard_call(name, arguments, Array(inner), kernel)
+
+
+def _nested(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve nested(names, array, …): an array of tuples with names from arrays of equal sizes.
+
+    Raises IllegalTypeOfArgument, IllegalColumn for names that are not constant, BadArguments for another number of
+    names, and DuplicateColumn."""
+    if plain(arguments[0].type) != Array(STRING):
+        raise illegal(name, arguments[0].type, "a constant Array(String) of names")
+    if arguments[0].constant is None:
+        raise IllegalColumn(f"The names of function {name} must be a constant.")
+    names = tuple(arguments[0].constant.as_py())
+    if len(names) != len(arguments) - 1:
+        raise BadArguments(
+            f"Function {name} has {len(names)} names for {len(arguments) - 1} arrays."
+        )
+    if len(set(names)) != len(names):
+        raise DuplicateColumn(f"The names of function {name} must be unique.")
+    zipped = _zip(name, arguments[1:], names)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Build arrays of tuples from all but the names."""
+        return zipped.kernel(values[1:], rows, environment)
+
+    return replace(zipped, kernel=kernel)
 
 
 def _intersect(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -249,5 +284,6 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
         few=TooFewArguments,
     ),
     custom("arrayZip", _zip, count=(1, None)),
+    custom("nested", _nested, count=(1, None)),
     custom("arrayIntersect", _intersect, count=(1, None)),
 )

@@ -170,7 +170,7 @@ def _cast_variant(
         types.plain(source) if isinstance(types.plain(source), types.Variant) else source,
         types.plain(target) if isinstance(types.plain(target), types.Variant) else target,
         cast,
-        partial(parse_or_null, environment=environment),
+        _parser(environment),
         keeps_null=rule.lossless,
     )
 
@@ -189,6 +189,13 @@ def _cast_dynamic(
         return columns.single(_cast_column(values, inner, outer, environment, rule))
 
     return dynamic_casts.convert(array, source, target, cast, environment)
+
+
+def _parser(environment: Environment) -> Callable[[pa.Array, types.DataType], pa.Array] | None:
+    """Return what reads the texts that become a Variant; None where they stay Strings."""
+    if "cast_string_to_variant_use_inference" in environment.changed:
+        return None
+    return partial(parse_or_null, environment=environment)
 
 
 def parse_or_null(texts: pa.Array, target: types.DataType, environment: Environment) -> pa.Array:
@@ -235,7 +242,7 @@ def cast_or_null(
             inner,
             outer if isinstance(outer, types.Variant) else target,
             lambda values, s, t: columns.single(cast_or_null(values, s, t, environment)),
-            partial(parse_or_null, environment=environment),
+            _parser(environment),
             keeps_null=True,
         )
     valid = columns.validity(column)

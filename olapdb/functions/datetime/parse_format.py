@@ -327,7 +327,9 @@ def _definitions() -> tuple[scalar.ScalarDefinition, ...]:
                 insensitive=name + suffix in _ALIASES,
             )
             definitions.append(replace(definition, by_settings=partial(_under, resolver)))
-    return tuple(definitions)
+    # In any case, which parseDateTime is not.
+    in_any_case = replace(definitions[0], name="TO_UNIXTIME", case_insensitive=True)
+    return (*definitions, in_any_case)
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = _definitions()

@@ -21,7 +21,7 @@ from olapdb.functions.dynamic.result_types import RESULT_TYPES
 from olapdb.functions.dynamic.stored import read_texts, type_named
 from olapdb.functions.dynamic.values import of_type
 from olapdb.functions.kernels import columns
-from olapdb.functions.variants.calls import Resolve
+from olapdb.functions.variants.calls import UNFIT, Resolve
 from olapdb.functions.variants.values import in_rows
 from olapdb.types.arrow import DYNAMIC
 from olapdb.types.arrow_values import from_numpy
@@ -110,7 +110,7 @@ def _over_types(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
     """Return the call that gives the values of each type to the function. Rows with NULL are NULL.
 
     The result has the type that the function has for any argument, else it is a Dynamic. A type that the function
-    does not take is an error if a row has it."""
+    does not take is an error if a row has it, NULL under dynamic_throw_on_type_mismatch = 0."""
     if name.startswith(_NO_FORM) or "Hash" in name:
         raise NotSupportedError(
             f"Function {name} of a Dynamic is not supported: it has other bytes here.",
@@ -165,7 +165,12 @@ def _computed(
         for i, value in enumerate(values):
             if i not in at and not isinstance(value, pa.Scalar):
                 columns_of[i] = value.take(indices)
-        call = resolve(given)
+        try:
+            call = resolve(given)
+        except UNFIT:
+            if "dynamic_throw_on_type_mismatch" in environment.changed:
+                continue
+            raise
         try:
             computed = columns.as_array(call.kernel(columns_of, len(rows), environment), len(rows))
         except DataError as error:

@@ -68,6 +68,8 @@ def storable(data_type: types.DataType) -> types.DataType:
             return _DYNAMIC
         case types.Json():
             return _JSON
+        case types.Nothing():
+            return types.STRING  # of an empty array: no text is read as one
         case types.Variant() | types.AggregateFunction():
             raise NotSupportedError(
                 f"A Dynamic or JSON with a value that holds {data_type} is not supported.",
@@ -146,6 +148,8 @@ def _changed(
             return columns.structs_from(
                 parts, target.arrow, columns.validity(array), rows=len(array)
             )
+        case types.Nothing():
+            return pa.nulls(len(array), target.arrow)
         case _:
             return array.cast(target.arrow)
 

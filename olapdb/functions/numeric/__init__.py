@@ -11,6 +11,7 @@ MODULES = (
     "byte_order",
     "colors",
     "consistent_hashes",
+    "gaussian_codes",
     "iceberg",
     "decimal_overflow",
     "hashes",

@@ -32,13 +32,13 @@ def convert(
     source: types.DataType,
     target: types.DataType,
     cast: Convert,
-    parse: variant_texts.Parse,
+    parse: variant_texts.Parse | None,
     *,
     keeps_null: bool,
 ) -> pa.Array:
     """Return a column as values of `target`, where one of the types is a Variant.
 
-    `cast` converts the values of alternatives, `parse` reads texts. NULL becomes the default of a target
+    `cast` converts the values of alternatives, `parse` reads texts; without it they are Strings. NULL becomes the default of a target
     without NULL unless `keeps_null`. Raises CannotConvertType for types that do not fit, IncorrectData for a text
     that no alternative reads, and the errors of `cast`."""
     if not isinstance(target, types.Variant):
@@ -110,18 +110,20 @@ def to_variant(
     source: types.DataType,
     target: types.Variant,
     cast: Convert,
-    parse: variant_texts.Parse,
+    parse: variant_texts.Parse | None,
 ) -> pa.Array:
-    """Return values as those of a Variant: a text as what it says, others if their type is an alternative.
+    """Return values as those of a Variant: a text as what it says, others if their type is an alternative. Without
+    `parse` that holds for texts too, but not for those of a LowCardinality.
 
     A tuple whose elements have the names of the alternatives is the Arrow form of the Variant. Raises
     CannotConvertType and IncorrectData."""
     plain = types.plain(source)
     if isinstance(plain, types.Nothing):
         return pa.nulls(len(array), target.arrow)
-    if isinstance(plain, types.String | types.FixedString):
+    if parse is not None and isinstance(plain, types.String | types.FixedString):
         return _of_texts(columns.unpadded(array), target, parse)
-    place = place_for(source, target)
+    is_coded = parse is None and isinstance(source, types.LowCardinality)
+    place = None if is_coded else place_for(source, target)
     if place is not None:
         return of_one(target, place, array)
     if isinstance(plain, types.Tuple) and plain.names in (
