@@ -27,6 +27,7 @@ from olapdb.types import (
     String,
     Tuple,
     Variant,
+    WideNumber,
     plain,
 )
 
@@ -155,9 +156,11 @@ def _holds(data_type: DataType, source: DataType, after: object, before: object)
             return _all_hold(kinds, given_kinds, _elements(after), _elements(before))
         case Boolean(), _:
             return True
-        case Decimal(precision=precision, scale=scale), Integer() as kind if _is_small(kind):
-            return bool(abs(int(str(before))) < 10 ** (precision - scale))
-        case Integer() as kind, (Integer() | Float() | String()) if _is_small(kind):
+        case ((Integer() | WideNumber() as kind), (Integer() | WideNumber() as given_kind)):
+            return _integer(before, given_kind) == _integer(after, kind)
+        case Decimal(precision=precision, scale=scale), Integer() as given_kind:
+            return abs(_integer(before, given_kind)) < int(10 ** (precision - scale))
+        case Integer(), Float() | String():
             return bool((int(before) if isinstance(before, str) else before) == after)
         case _:
             return True
@@ -179,6 +182,7 @@ def _elements(value: object) -> list[object]:
     return list(value.values()) if isinstance(value, dict) else list(value)  # type: ignore[call-overload]
 
 
-def _is_small(kind: Integer) -> bool:
-    """Return whether Python has the value of an integer as it is stored: of up to 64 bits."""
-    return bool(kind.bits <= 64)
+def _integer(value: object, kind: Integer | WideNumber) -> int:
+    """Return an integer's number. Python has that of a wide one as the decimal of the same bits, which have a sign."""
+    number = int(str(value))
+    return number if kind.signed else number % (1 << kind.bits)
