@@ -12,6 +12,7 @@ from olapdb.bind.contracts import QueryBinder
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.structures import parse_structure
 from olapdb.functions.base import Environment
+from olapdb.functions.kernels.columns import from_scalars
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
@@ -62,11 +63,11 @@ def bind_value_rows(
     names: list[tuple[str, ColumnRef]] = []
     arrays, fields = [], []
     for i, (shown, data_type) in enumerate(structure):
-        values = [_as_column(row[i], data_type, environment).value.as_py() for row in elements]
+        values = [_as_column(row[i], data_type, environment).value for row in elements]
         unique = queries.names.unique(shown)
         names.append((shown, ColumnRef(data_type, unique)))
         fields.append(plan.Field(unique, data_type))
-        arrays.append(pa.array(values, data_type.arrow))
+        arrays.append(from_scalars(values, data_type.arrow))
     table = pa.Table.from_arrays(arrays, [f.name for f in fields])
     return names, plan.Values(tuple(fields), table)
 
