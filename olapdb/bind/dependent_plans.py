@@ -218,25 +218,25 @@ class Dependent:
 
         These columns have the first input's types, Nullable where any input's are. NULL equals NULL
         for a value if it does in any input; an input in which it does not loses its NULLs."""
-        inputs = [self.joinable(one) for one in node.inputs]
-        nulls_match = frozenset[str]().union(*(one.nulls_match for one in inputs))
+        inputs = [self.joinable(branch) for branch in node.inputs]
+        nulls_match = frozenset[str]().union(*(joinable.nulls_match for joinable in inputs))
         types = {}
         for name in inputs[0].values:
-            own_types = [one.values[name].type for one in inputs]
+            own_types = [joinable.values[name].type for joinable in inputs]
             is_optional = any(map(is_nullable, own_types))
             types[name] = make_nullable(own_types[0]) if is_optional else own_types[0]
         aligned = []
-        for own, one in zip(node.inputs, inputs, strict=True):
+        for own, joinable in zip(node.inputs, inputs, strict=True):
             unmatched = [
                 scalar_call("isNotNull", (column,))
-                for name, column in one.values.items()
-                if name in nulls_match - one.nulls_match and is_nullable(column.type)
+                for name, column in joinable.values.items()
+                if name in nulls_match - joinable.nulls_match and is_nullable(column.type)
             ]
-            rows = plan.Filter(one.node, all_of(unmatched)) if unmatched else one.node
+            rows = plan.Filter(joinable.node, all_of(unmatched)) if unmatched else joinable.node
             given = tuple((f.name, ColumnRef(f.type, f.name)) for f in own.schema)
             values = tuple(
                 (c.name, c if c.type == types[name] else Cast(types[name], c))
-                for name, c in one.values.items()
+                for name, c in joinable.values.items()
             )
             aligned.append(plan.Project(rows, (*given, *values)))
         columns = {n: ColumnRef(t, self.names.unique(n)) for n, t in types.items()}

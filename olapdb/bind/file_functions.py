@@ -123,8 +123,8 @@ def _file_scan(queries: QueryBinder, source: sql.TableFunction, texts: list[str]
     if structure.strip().lower() != "auto":
         reader_of(chosen.name)
     if settings.boolean("engine_file_empty_if_not_exists") and structure.strip().lower() != "auto":
-        paths = tuple(one for one in paths if os.path.isfile(one))
-    for missing in (one for one in paths if not os.path.isfile(one)):
+        paths = tuple(path for path in paths if os.path.isfile(path))
+    for missing in (path for path in paths if not os.path.isfile(path)):
         kind = errors.CannotStat if structure.strip().lower() == "auto" else errors.FileDoesntExist
         raise kind(f"There is no file {missing}.")
     compression = "" if compression.lower() == "auto" else compression

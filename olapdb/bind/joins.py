@@ -350,11 +350,11 @@ class _JoinBinder:
         """Return two compared expressions, converted to a common type where they differ.
 
         Raises IllegalColumn for a Dynamic, and for two JSONs whose typed paths differ."""
-        for one in (left, right):
-            is_json = isinstance(plain(one.type), Json) and plain(left.type) != plain(right.type)
-            if is_json or any_part(one.type, (Dynamic,)):
+        for key in (left, right):
+            is_json = isinstance(plain(key.type), Json) and plain(left.type) != plain(right.type)
+            if is_json or any_part(key.type, (Dynamic,)):
                 raise IllegalColumn(
-                    f"JOIN on keys of the type {one.type} is not supported.",
+                    f"JOIN on keys of the type {key.type} is not supported.",
                     hint="Join by values of one type: j.path.:Int64, or CAST.",
                 )
         if left.type.arrow == right.type.arrow:

@@ -46,7 +46,7 @@ def bind_json_text(binder: Binder, node: sql.Function) -> Expression | None:
         return json_texts(columns.as_array(arrays[0], call.rows), call.types[0], style)
 
     # Calls of one name are equal, and what one keeps of a part would be the other's.
-    name = " ".join((node.name, *(f"{one}={settings[one]}" for one in changed)))
+    name = " ".join((node.name, *(f"{setting}={settings[setting]}" for setting in changed)))
     function = standard_call(name, [given], STRING, kernel)
     bound = Call(function.type, name, (argument,), function)
     return constants.fold(bound, binder.queries.scope.environment)

@@ -97,7 +97,7 @@ class _Values:
 
     def hash(self, number: int = 0) -> str:
         """Return a random UInt64; another one for each number."""
-        inner = "".join(f", {one}" for one in self.within)
+        inner = "".join(f", {argument}" for argument in self.within)
         return f"cityHash64({self.seed}, number, {self.place}, {number}{inner})"
 
     def inside(self, place: str) -> _Values:

@@ -140,7 +140,9 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
     if database in SYSTEM_DATABASES:
         every = sql.Select((sql.Star(),), source=sql.TableReference(sql.TableName(table, database)))
         bound_columns = queries.subquery(every, binder.subquery_context()).columns
-        return constants.unsigned_byte(int(any(one.name == column for one in bound_columns)))
+        return constants.unsigned_byte(
+            int(any(column_there.name == column for column_there in bound_columns))
+        )
     if database not in queries.scope.snapshot.databases:
         raise errors.UnknownDatabase(f"There is no database {database!r}.")
     item = queries.scope.snapshot.find(database, table)
@@ -149,9 +151,9 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
     if item is None:
         raise errors.UnknownTable(f"Table {database}.{table} does not exist.")
     queries.tables[item.id] = item.revision
-    found = any(one.name == column for one in item.columns)
+    found = any(column_there.name == column for column_there in item.columns)
     if isinstance(item, Table):
-        found |= any(one.name.startswith(f"{column}.") for one in item.columns)
+        found |= any(column_there.name.startswith(f"{column}.") for column_there in item.columns)
     # A call and no constant: an ALTER changes the answer, so that no view with it is provable.
     kernel = partial(_answer, pa.scalar(int(found), pa.uint8()))
     return Call(

@@ -127,8 +127,8 @@ class _Schemas:
             case types.Tuple(elements=elements):
                 names = kind.names or tuple(f"_{at}" for at in range(1, len(elements) + 1))
                 fields = [
-                    {"name": name, "type": self.of(one)}
-                    for name, one in zip(names, elements, strict=True)
+                    {"name": name, "type": self.of(element)}
+                    for name, element in zip(names, elements, strict=True)
                 ]
                 return {"type": "record", "name": self._name("tuple"), "fields": fields}
             case types.Enum():

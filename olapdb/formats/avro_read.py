@@ -115,8 +115,8 @@ class _Chunks:
             at, owners = further[goes_on], owners[goes_on]
         if not found:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        lists = np.concatenate([one for one, _ in found])
-        starts = np.concatenate([one for _, one in found])
+        lists = np.concatenate([lengths for lengths, _ in found])
+        starts = np.concatenate([firsts for _, firsts in found])
         return np.bincount(lists, minlength=rows), starts[np.argsort(lists, kind="stable")]
 
 

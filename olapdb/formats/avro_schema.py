@@ -93,8 +93,8 @@ class _Parser:
 
     def _union(self, given: Sequence[Any]) -> Schema:
         """Return the union of null and one type, or of one type."""
-        parts = tuple(self.schema(one) for one in given)
-        found = [one for one in parts if one.kind != "null"]
+        parts = tuple(self.schema(branch) for branch in given)
+        found = [part for part in parts if part.kind != "null"]
         if len(found) > 1:
             raise errors.NotSupportedError(
                 "A union of several types in Avro data is not supported.",
@@ -108,8 +108,8 @@ class _Parser:
         """Return a record, an array, a map, an enum or a fixed. Raises IncorrectData."""
         match kind:
             case "record":
-                names = tuple(one["name"] for one in given["fields"])
-                parts = tuple(self.schema(one["type"]) for one in given["fields"])
+                names = tuple(field["name"] for field in given["fields"])
+                parts = tuple(self.schema(field["type"]) for field in given["fields"])
                 elements = tuple(part.type for part in parts)
                 return Schema(kind, types.Tuple(elements, names), parts, names)
             case "array":
@@ -120,7 +120,7 @@ class _Parser:
                 return Schema(kind, types.Map(types.STRING, value.type), (value,))
             case "enum":
                 symbols = tuple(given["symbols"])
-                texts = (one.replace("\\", "\\\\").replace("'", "\\'") for one in symbols)
+                texts = (symbol.replace("\\", "\\\\").replace("'", "\\'") for symbol in symbols)
                 quoted = ", ".join(f"'{one}' = {at}" for at, one in enumerate(texts))
                 bits = 8 if len(symbols) < 128 else 16
                 return Schema(kind, parse_type(f"Enum{bits}({quoted})"), symbols=symbols)

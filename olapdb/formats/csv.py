@@ -60,7 +60,11 @@ class CsvWriter(Writer):
         splits = self.header.settings.boolean(
             "output_format_csv_header_serialize_tuple_into_separate_columns"
         )
-        leaves = columns if not splits else [leaf for one in columns for leaf in self._leaves(*one)]
+        leaves = (
+            columns
+            if not splits
+            else [leaf for column in columns for leaf in self._leaves(*column)]
+        )
         lines = ([name for name, _ in leaves], [t.name for _, t in leaves])[: self._head_lines]
         quoted = [[f'"{text.replace(chr(34), chr(34) * 2)}"' for text in line] for line in lines]
         return "".join(self._delimiter.join(line) + self._end for line in quoted).encode()
@@ -409,7 +413,7 @@ def _rows(
             continue
         if source.needed is not None and name not in source.needed:
             continue
-        texts = [pa.concat_arrays(one.chunks) for one in chunked]
+        texts = [pa.concat_arrays(column.chunks) for column in chunked]
         kind = None if wanted is None else wanted[name]
         if isinstance(kind, types.Tuple) and count > 1:
             try:

@@ -125,7 +125,7 @@ class _Layout:
     def texts(self, values: list[pa.Array]) -> list[pa.Array]:
         """Return values, which are names or types, as texts."""
         target = types.STRING if self.rule == "JSON" else None
-        return [read_values(one, target, self.rule, self.source, 1)[0] for one in values]
+        return [read_values(field, target, self.rule, self.source, 1)[0] for field in values]
 
 
 def _split(data: bytes, separator: bytes) -> pa.Array:
@@ -149,7 +149,7 @@ def custom_reader(head_lines: int) -> Reader:
                 values = layout.values(rows, names, first_row)
                 head, used = _head(layout, values, head_lines)
                 names = names if head is None else head.names
-                yield head, [one.slice(used) for one in values], first_row
+                yield head, [field.slice(used) for field in values], first_row
             else:
                 yield head, layout.values(rows, names, first_row), first_row
             first_row += len(rows)
@@ -174,7 +174,7 @@ def custom_reader(head_lines: int) -> Reader:
             return tuple(zip(head.names, head.types, strict=True))
         rows = max(source.settings.integer("input_format_max_rows_to_read_for_schema_inference"), 1)
         rule = _Layout(source).rule
-        kinds = [infer_values(one.slice(0, rows), rule, plain) for one in values]
+        kinds = [infer_values(field.slice(0, rows), rule, plain) for field in values]
         names = numbered_names(len(values)) if head is None else head.names
         return tuple(zip(names, kinds, strict=True))
 
@@ -204,21 +204,24 @@ def _head(layout: _Layout, values: list[pa.Array], head_lines: int) -> tuple[Hea
         if len(values[0]) < head_lines:
             raise errors.AttemptToReadAfterEof("The data end before their names or types.")
         names, *kinds = zip(
-            *(one.to_pylist() for one in layout.texts([v.slice(0, head_lines) for v in values])),
+            *(
+                field.to_pylist()
+                for field in layout.texts([v.slice(0, head_lines) for v in values])
+            ),
             strict=True,
         )
         return checked_head(source, names, kinds[0] if kinds else None), head_lines
     if not source.settings.boolean("input_format_custom_detect_header"):
         return None, 0
-    first = layout.texts([one.slice(0, 2) for one in values])
+    first = layout.texts([field.slice(0, 2) for field in values])
     if source.structure is None:
         rows = Rows(numbered_names(len(first)), (), tuple(first), len(first[0]))
         found = inferred_head(rows)
         return found, 0 if found is None else 1 + (found.types is not None)
-    names = tuple(one[0].as_py() for one in first)
+    names = tuple(texts[0].as_py() for texts in first)
     if not {name for name, _ in source.structure}.issuperset(names):
         return None, 0
-    second = [one[1].as_py() for one in first] if len(first[0]) > 1 else []
+    second = [texts[1].as_py() for texts in first] if len(first[0]) > 1 else []
     has_types = bool(second) and all(map(_is_type, second))
     return checked_head(source, names, second if has_types else None), 1 + has_types
 

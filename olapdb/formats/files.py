@@ -94,7 +94,7 @@ def _alternatives(pattern: str) -> list[str]:
         width = len(numbers[1]) if numbers[1].startswith("0") else 0
         choices = [str(n).zfill(width) for n in range(int(numbers[1]), int(numbers[2]) + 1)]
     before, behind = pattern[: braces.start()], pattern[braces.end() :]
-    return [one for choice in choices for one in _alternatives(before + choice + behind)]
+    return [path for choice in choices for path in _alternatives(before + choice + behind)]
 
 
 def codec_of(name: str) -> str:

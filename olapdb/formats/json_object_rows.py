@@ -109,7 +109,7 @@ def _infer(source: Input) -> Structure:
     name = source.settings.text(_NAMES)
     if not name:
         return found
-    return ((name, types.STRING), *(one for one in found if one[0] != name))
+    return ((name, types.STRING), *(column for column in found if column[0] != name))
 
 
 FORMATS = (

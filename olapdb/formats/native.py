@@ -100,7 +100,10 @@ def _column(array: pa.Array, data_type: types.DataType) -> bytes:
                 return b"0" * len(array)
             return b"".join(_column(f, kind) for f, kind in zip(fields, elements, strict=True))
         case types.Variant(alternatives):
-            own = {one.place: one.values for one in alternatives_of(array, data_type)}
+            own = {
+                alternative.place: alternative.values
+                for alternative in alternatives_of(array, data_type)
+            }
             values = (_column(own[at], t) for at, t in enumerate(alternatives) if at in own)
             return numbers_of(array).tobytes() + b"".join(values)
         case types.Nothing():

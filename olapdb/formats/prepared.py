@@ -36,7 +36,7 @@ def read_rows(chosen: Format, source: Input) -> Iterator[Rows]:
     if source.structure is None or not any(map(source.settings.changed.__contains__, _READ_BY)):
         return rows
     steps = {name: _step(chosen, kind, source) for name, kind in source.structure}
-    return (_changed(one, steps) for one in rows)
+    return (_changed(batch, steps) for batch in rows)
 
 
 Step = Callable[[pa.Array, types.DataType], tuple[pa.Array, types.DataType]]
@@ -69,7 +69,7 @@ def _step(chosen: Format, kind: types.DataType, source: Input) -> Step | None:
 def _of_numbers(chosen: Format, settings: Settings) -> bool:
     """Return whether Enums are written as numbers."""
     short = {"CSV": "csv", "TabSeparated": "tsv"}
-    name = next((short[one] for one in _NOT_JSON if chosen.name.startswith(one)), None)
+    name = next((short[prefix] for prefix in _NOT_JSON if chosen.name.startswith(prefix)), None)
     return name is not None and settings.boolean(f"input_format_{name}_enum_as_number")
 
 

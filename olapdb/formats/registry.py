@@ -73,14 +73,18 @@ _MODULES = (
 @cache
 def formats() -> tuple[Format, ...]:
     """Return all formats of input and output, by name."""
-    return tuple(one for module in _MODULES for one in module.FORMATS)
+    return tuple(data_format for module in _MODULES for data_format in module.FORMATS)
 
 
 @cache
 def _by_name() -> Mapping[str, Format]:
     """Return the formats by name and by other names, in lower case."""
     return MappingProxyType(
-        {name.lower(): one for one in formats() for name in (one.name, *one.aliases)}
+        {
+            name.lower(): data_format
+            for data_format in formats()
+            for name in (data_format.name, *data_format.aliases)
+        }
     )
 
 
@@ -88,7 +92,7 @@ def find_format(name: str) -> Format:
     """Return the format of a name, in any case. Raise UnknownFormat, with the nearest name."""
     found = _by_name().get(name.lower())
     if found is None:
-        names = {known: one.name for known, one in _by_name().items()}
+        names = {known: data_format.name for known, data_format in _by_name().items()}
         near = difflib.get_close_matches(name.lower(), names, n=1)
         hint = (
             f"Did you mean {names[near[0]]}?" if near else "system.formats lists those there are."
@@ -105,7 +109,7 @@ def find_output(name: str) -> Format:
     """Return the format of a name for rows that are written.
 
     Raises UnknownFormat, and FormatNotForOutput for what only ClickHouse reads."""
-    if name.lower() in (one.lower() for one in _READ_BY_CLICKHOUSE):
+    if name.lower() in (name_there.lower() for name_there in _READ_BY_CLICKHOUSE):
         raise FormatNotForOutput(
             f"Format {name} is only read, and that by ClickHouse alone.",
             hint="system.formats says which are written.",
@@ -143,4 +147,4 @@ def format_of_path(path: str) -> Format | None:
     """Return the format that the ending of a file's name says, also behind one of a compression."""
     stem = path if compression_of_path(path) == "none" else path.rpartition(".")[0]
     ending = stem.rpartition(".")[2].lower()
-    return next((one for one in formats() if ending in one.endings), None)
+    return next((data_format for data_format in formats() if ending in data_format.endings), None)

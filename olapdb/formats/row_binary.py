@@ -149,11 +149,13 @@ def _variants(array: pa.Array, variant: types.Variant) -> pa.Array:
     """Return the number of the alternative and its value; a byte 255 for NULL."""
     pieces = [
         pc.binary_join_element_wise(
-            pa.scalar(bytes((one.place,))), encoded(one.values, one.type), b""
+            pa.scalar(bytes((alternative.place,))),
+            encoded(alternative.values, alternative.type),
+            b"",
         )
-        for one in alternatives_of(array, variant)
+        for alternative in alternatives_of(array, variant)
     ]
-    rows = [one.rows for one in alternatives_of(array, variant)]
+    rows = [alternative.rows for alternative in alternatives_of(array, variant)]
     return pc.fill_null(in_rows(pieces, rows, len(array), pa.binary()), bytes((NO_ALTERNATIVE,)))
 
 

@@ -45,9 +45,9 @@ class Environment:
 
     def setting(self, name: str, default: str) -> str:
         """Return the value of a setting of the called function."""
-        for one in self.changed:
-            if one.startswith(f"{name}="):
-                return one[len(name) + 1 :]
+        for item in self.changed:
+            if item.startswith(f"{name}="):
+                return item[len(name) + 1 :]
         return default
 
     @property

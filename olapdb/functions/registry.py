@@ -267,10 +267,12 @@ ORDERING = frozenset(
 def refuse_order_within(name: str, types: Sequence[DataType]) -> None:
     """Raise NotSupportedError for a function of order of arrays, tuples or maps with a Dynamic or a JSON in them,
     whose Arrow form has another order."""
-    for one in types:
-        if not isinstance(plain(one), Dynamic | Json) and any_part(one, (Dynamic, Json)):
+    for given_type in types:
+        if not isinstance(plain(given_type), Dynamic | Json) and any_part(
+            given_type, (Dynamic, Json)
+        ):
             raise NotSupportedError(
-                f"Function {name} of {one} is not supported.",
+                f"Function {name} of {given_type} is not supported.",
                 hint="Take values of one type: arrayMap(x -> dynamicElement(x, 'Int64'), a).",
             )
 

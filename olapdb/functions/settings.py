@@ -116,22 +116,25 @@ def name_with_settings(
     another one as `name=value`. `arguments` has the types of the call's arguments."""
     read = _READ_BY.get(function.lower(), ())
     for kind, setting in _OF_MISMATCHES:
-        if any(isinstance(plain(one), kind) for one in arguments):
+        if any(isinstance(plain(argument), kind) for argument in arguments):
             read = (*read, setting)
     if not read:
         is_legacy = function == "toTime" and value("use_legacy_to_time")
         return "toTimeWithFixedDate" if is_legacy else function
     given = [(name, value(name)) for name in read]
-    changed = [(name, one) for name, one in given if one != SESSION_SETTINGS[name].default]
+    changed = [(name, value) for name, value in given if value != SESSION_SETTINGS[name].default]
     return " ".join(
-        (function, *(name if isinstance(one, bool) else f"{name}={one}" for name, one in changed))
+        (
+            function,
+            *(name if isinstance(value, bool) else f"{name}={value}" for name, value in changed),
+        )
     )
 
 
 def settings_in_name(name: str) -> tuple[str, frozenset[str]]:
     """Return the function's name in a call's, and the settings that are not at their defaults."""
     function, *changed = name.split(" ")
-    if changed and FUNCTION_SETTINGS.issuperset(one.partition("=")[0] for one in changed):
+    if changed and FUNCTION_SETTINGS.issuperset(setting.partition("=")[0] for setting in changed):
         return function, frozenset(changed)
     return name, frozenset()
 

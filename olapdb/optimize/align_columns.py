@@ -101,9 +101,9 @@ def _pays(join: nodes.Join, is_below_join: bool, estimator: Estimator) -> bool:
     ):
         return False
     width = sum(
-        _TEXT_BYTES if isinstance(plain(one.type), String) else _NUMBER_BYTES
+        _TEXT_BYTES if isinstance(plain(field.type), String) else _NUMBER_BYTES
         for scan in scans
-        for one in scan.schema
+        for field in scan.schema
     )
     return _SHARE_OF_KEPT * estimator.rows(join) * width <= tuning.SHARED_BYTES_MAX
 

@@ -95,8 +95,8 @@ class Estimator:
         ours = self.narrowed(node.left, node.left_keys, node.right, node.right_keys)
         theirs = self.narrowed(node.right, node.right_keys, node.left, node.left_keys)
         divisor = 1.0
-        for one, other in zip(node.left_keys, node.right_keys, strict=True):
-            divisor *= max(self.domain(one, ours), self.domain(other, theirs))
+        for left_key, right_key in zip(node.left_keys, node.right_keys, strict=True):
+            divisor *= max(self.domain(left_key, ours), self.domain(right_key, theirs))
         if len(node.left_keys) > 1:
             # Keys are not independent: there are no more combinations than the smaller side can have.
             divisor = min(

@@ -43,7 +43,7 @@ def _factor(node: Node) -> Node:
     if not isinstance(node, Filter):
         return node
     parts = conjuncts(node.predicate)
-    factored = [one for part in parts for one in _factored(part)]
+    factored = [factor for part in parts for factor in _factored(part)]
     return node if factored == parts else replace(node, predicate=all_of(factored))
 
 

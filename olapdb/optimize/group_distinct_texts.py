@@ -95,4 +95,4 @@ def _call(name: str, argument: Expression) -> AggregateCall:
 def _free_name(name: str, taken: Sequence[str]) -> str:
     """Return the name, with a number if it is taken."""
     names = (name, *(f"{name}_{number}" for number in range(len(taken) + 1)))
-    return next(one for one in names if one not in taken)
+    return next(name for name in names if name not in taken)

@@ -71,10 +71,10 @@ class JoinGraph:
             if any(len(relations) != 1 for relations, _ in members):
                 continue
             pair = [(next(iter(relations)), e) for relations, e in members]
-            met = [c for c in classes if any(one in c for one in pair)]
+            met = [c for c in classes if any(column in c for column in pair)]
             if isinstance(plain(equality.left.type), Float):
                 met = []  # nothing follows: a key has NaN = NaN, a condition has not
-            merged = [one for c in met for one in c]
+            merged = [column for c in met for column in c]
             classes = [c for c in classes if c not in met]
             classes.append(list(dict.fromkeys([*merged, *pair])))
         return tuple(map(tuple, classes))

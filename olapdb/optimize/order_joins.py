@@ -199,7 +199,7 @@ class _Costs:
         """Return every combination, over the distinct values of each class but the fewest. Of several
         keys between two relations the smaller table has the combinations."""
         leaves = {
-            at: min((one for one in leaves if not one.within & ~members), key=_rows_of)
+            at: min((leaf for leaf in leaves if not leaf.within & ~members), key=_rows_of)
             for at, leaves in enumerate(self._leaves)
             if members >> at & 1
         }

@@ -179,7 +179,7 @@ def _union(node: nodes.Union, needed: Names) -> nodes.Union:
     """Return the UNION with each input pruned to the same positions."""
     positions = [i for i, f in enumerate(node.fields) if f.name in needed]
     inputs = []
-    for one in node.inputs:
-        schema = tuple(one.schema[i] for i in positions)
-        inputs.append(_exactly(_prune(one, frozenset(f.name for f in schema)), schema))
+    for branch in node.inputs:
+        schema = tuple(branch.schema[i] for i in positions)
+        inputs.append(_exactly(_prune(branch, frozenset(f.name for f in schema)), schema))
     return replace(node, inputs=tuple(inputs), fields=tuple(node.fields[i] for i in positions))

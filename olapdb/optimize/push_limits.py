@@ -31,7 +31,7 @@ def _push(node: Node) -> Node:
         case Limit(ties=(), offset=0, count=int() as inner) if node.offset == 0:
             return _push(replace(node.child, count=min(inner, node.count)))
         case Union() as union:
-            inputs = tuple(_bounded(one, needed) for one in union.inputs)
+            inputs = tuple(_bounded(branch, needed) for branch in union.inputs)
             return replace(node, child=replace(union, inputs=inputs))
         case _:
             return node

@@ -150,12 +150,12 @@ def _through_union(node: nodes.Union, conditions: list[Expression]) -> nodes.Nod
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     inputs = []
-    for one in node.inputs:
+    for branch in node.inputs:
         by_name: dict[str, Expression] = {
             f.name: ColumnRef(own.type, own.name)
-            for f, own in zip(node.fields, one.schema, strict=True)
+            for f, own in zip(node.fields, branch.schema, strict=True)
         }
-        inputs.append(_push(one, [substitute(c, by_name) for c in down]))
+        inputs.append(_push(branch, [substitute(c, by_name) for c in down]))
     return _filtered(replace(node, inputs=tuple(inputs)), stay)
 
 

@@ -63,9 +63,9 @@ class _Occurrence:
 
     def descendants(self) -> Iterator[_Occurrence]:
         """Yield the occurrences of all nodes below this one."""
-        for one in self.below:
-            yield one
-            yield from one.descendants()
+        for place in self.below:
+            yield place
+            yield from place.descendants()
 
 
 @dataclass
@@ -83,22 +83,22 @@ class _Occurrences:
     def _add(self, node: nodes.Node) -> _Occurrence:
         """Return the occurrence of a node; an object that is in several places is one."""
         if id(node) not in self._by_id:
-            below = [self._add(one) for one in (*node.children(), *subqueries_of(node))]
-            size = 1 + sum(one.size for one in below)
-            is_costly = isinstance(node, _COSTLY) or any(one.is_costly for one in below)
+            below = [self._add(child) for child in (*node.children(), *subqueries_of(node))]
+            size = 1 + sum(place.size for place in below)
+            is_costly = isinstance(node, _COSTLY) or any(place.is_costly for place in below)
             self._by_id[id(node)] = _Occurrence(node, size, below, is_costly)
         return self._by_id[id(node)]
 
     def choose(self) -> bool:
         """Choose what is shared, the largest subplans first; return whether there is any."""
         groups: dict[Hashable, list[_Occurrence]] = {}
-        for one in self._by_id.values():
-            if one.is_costly and (key := fingerprint(one.node)) is not None:
-                groups.setdefault(key, []).append(one)
+        for place in self._by_id.values():
+            if place.is_costly and (key := fingerprint(place.node)) is not None:
+                groups.setdefault(key, []).append(place)
         repeated = [group for group in groups.values() if len(group) > 1]
         for group in sorted(repeated, key=lambda group: -group[0].size):
             # What is below a copy of a larger subplan does not run there.
-            places = [one for one in group if not one.within_copy]
+            places = [place for place in group if not place.within_copy]
             if len(places) < 2:
                 continue
             number = len(self._first) + 1

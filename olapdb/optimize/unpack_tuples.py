@@ -55,11 +55,11 @@ def _simpler(expression: Expression) -> Expression | None:
     pairs = zip(_elements(left), _elements(right), strict=False)
     same = [_equal(one, other) for one, other in pairs]
     whole = len(same) == len(_elements(left)) == len(_elements(right)) > 0
-    equalities = [one for one in same if one is not None]
+    equalities = [equality for equality in same if equality is not None]
     if (
         not whole
         or len(equalities) < len(same)
-        or any(one.type != expression.type for one in equalities)
+        or any(equality.type != expression.type for equality in equalities)
     ):
         return None
     return all_of(equalities)

@@ -233,7 +233,7 @@ def _together(
 def _may_be_joined(batches: Sequence[pa.RecordBatch], batch: pa.RecordBatch) -> bool:
     """Return whether a batch may be grouped together with those before: the rows and bytes do not become too
     many, and the columns have one form."""
-    rows = sum(one.num_rows for one in batches) + batch.num_rows
+    rows = sum(waiting.num_rows for waiting in batches) + batch.num_rows
     row_bytes = sum(map(bytes_of_rows, batch.columns))
     return (
         rows <= tuning.JOINED_BATCH_ROWS_MAX
@@ -362,16 +362,16 @@ class _Grouping:
             if totals is None:
                 return None
             made.append(totals)
-        wanted = [total for one in made for total in one.totals]
+        wanted = [total for made_totals in made for total in made_totals.totals]
         found = group_totals(keys, wanted, min(tuning.TOTALLED_RADIX_MAX, len(keys[0])))
         if found is None:
             return None
         self._may_total = True
         firsts, values_of_totals = found
         states, start = [], 0
-        for one in made:
-            stop = start + len(one.totals)
-            states.append(single_chunk(one.states(values_of_totals[start:stop])))
+        for made_totals in made:
+            stop = start + len(made_totals.totals)
+            states.append(single_chunk(made_totals.states(values_of_totals[start:stop])))
             start = stop
         first = from_values(firsts, pa.int64())
         return Partial([key.take(first) for key in keys], states, len(firsts))

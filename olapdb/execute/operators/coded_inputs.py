@@ -212,8 +212,8 @@ class CodedInputs:
             if is_short(column.type):
                 return column
         if source.within:
-            columns = [*batch.columns, *(self._values_of(one, batch) for one in source.within)]
-            names = [*batch.schema.names, *(one.name for one in source.within)]
+            columns = [*batch.columns, *(self._values_of(part, batch) for part in source.within)]
+            names = [*batch.schema.names, *(part.name for part in source.within)]
             batch = pa.RecordBatch.from_arrays(columns, names)
         program = source.program if batch.num_rows >= tuning.RANGE_ROWS_MIN else None
         values = None if program is None else program.run(batch)

@@ -227,7 +227,7 @@ class _Computed:
 
     def __init__(self, texts: pa.Array, expression: Expression) -> None:
         self.texts = texts  # keeps the addresses that identify the dictionary from being used again
-        columns = (one for one in walk(expression) if isinstance(one, ColumnRef))
+        columns = (part for part in walk(expression) if isinstance(part, ColumnRef))
         self.count = len(texts) + any(is_nullable(column.type) for column in columns)
         """The codes that may occur: those of the texts, and that of NULL if there may be one."""
         self.known = _Known(
@@ -309,6 +309,6 @@ def is_over_one_text(expression: Expression, texts: frozenset[str]) -> bool:
         len(read) == 1
         and read <= texts
         and not isinstance(expression, ColumnRef)
-        and all(isinstance(one, _OVER_TEXTS) for one in walk(expression))
+        and all(isinstance(part, _OVER_TEXTS) for part in walk(expression))
         and expressions.is_repeatable(expression)
     )

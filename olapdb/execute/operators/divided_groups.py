@@ -157,7 +157,9 @@ class DividedGroups:
         """Return the groups of some divisions. Thread-safe."""
         self._context.check()
         found: list[Partial] = []
-        for is_partial, pieces in itertools.groupby(self._pieces, lambda one: one.places is None):
+        for is_partial, pieces in itertools.groupby(
+            self._pieces, lambda piece: piece.places is None
+        ):
             if is_partial:
                 keys = self._pieces[0].keys
                 found += (_partial(piece.rows.slices(*bounds), keys) for piece in pieces)

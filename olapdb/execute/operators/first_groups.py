@@ -46,7 +46,7 @@ class FirstGroups:
             for name, values in zip(self._names, self._keys, strict=True)
             if name and not values.null_count and not pa.types.is_nested(values.type)
         ]
-        self._wanted = max(candidates, key=lambda one: len(one[1]), default=None)
+        self._wanted = max(candidates, key=lambda candidate: len(candidate[1]), default=None)
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of batches that may be of the first groups."""

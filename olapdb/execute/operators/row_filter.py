@@ -84,7 +84,9 @@ class RowFilter:
         else:
             others = not_in_sets
             within = None
-            if all(batch.column(name).type == one.numbers.values.type for name, one in sets):
+            if all(
+                batch.column(name).type == members.numbers.values.type for name, members in sets
+            ):
                 within = _within(ranges, batch, kept, sets)
         if within is None:
             return self._rest(self._parts, batch, kept)
@@ -101,7 +103,7 @@ class RowFilter:
             sets += found
             if len(found) != 1 or len(part.children()) != 1:
                 left.append(part)
-        return sorted(sets, key=lambda one: one[1].share), left
+        return sorted(sets, key=lambda pair: pair[1].share), left
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
@@ -123,8 +125,12 @@ class RowFilter:
         for part in self._parts:
             operands = disjuncts(part)
             filters = [RowFilter([operand], self._context) for operand in operands]
-            has_ranges = len(operands) > 1 and any(one._ranges[0] for one in filters)
-            if has_ranges and all(all(map(is_safe, one._ranges[1])) for one in filters):
+            has_ranges = len(operands) > 1 and any(
+                alternative._ranges[0] for alternative in filters
+            )
+            if has_ranges and all(
+                all(map(is_safe, alternative._ranges[1])) for alternative in filters
+            ):
                 alternatives[id(part)] = filters
         return alternatives
 
@@ -176,7 +182,11 @@ def _sets_of(condition: Expression, context: ExecutionContext) -> list[tuple[str
     if not isinstance(lookup, Lookup):
         return []
     pairs = zip(condition.arguments, lookup.members, strict=True)
-    return [(e.name, one) for e, one in pairs if isinstance(e, ColumnRef) and one is not None]
+    return [
+        (e.name, members)
+        for e, members in pairs
+        if isinstance(e, ColumnRef) and members is not None
+    ]
 
 
 def _within(

@@ -169,7 +169,7 @@ def scan_tasks(
     )
     chosen = _with_joint_dictionaries(node, chosen, compact, context)
     granules = sum(p.granules for p in chosen)
-    context.count_partitions({one.part.partition_id for one in chosen})
+    context.count_partitions({selection.part.partition_id for selection in chosen})
     context.count_selection(node, (total, len(chosen)), (granules_total, granules))
     row_bytes = _row_bytes(node, sources, compact, context)
     return tasks_of(chosen, row_bytes, context, rows_max, in_chain=in_chain)

@@ -137,7 +137,7 @@ class TextCondition:
                 return granules
             case InValues(argument=ColumnRef() as column, values=values, negated=False):
                 return self._each_whole(
-                    column, [_bytes(one) for one in _binary(values).to_pylist()]
+                    column, [_bytes(text) for text in _binary(values).to_pylist()]
                 )
             case Call(name="hasToken" | "hasTokenOrNull", arguments=(ColumnRef(), word)):
                 if self._tokenizer.name != "splitByNonAlpha":
@@ -195,10 +195,10 @@ class TextCondition:
         tells nothing."""
         found: list[np.ndarray] = []
         for text in texts:
-            one = self._fragments([(text, False, False)])
-            if one is None:
+            fragments = self._fragments([(text, False, False)])
+            if fragments is None:
                 return None
-            found += one
+            found += fragments
         return found
 
     def _patterns(self, patterns: Sequence[bytes | None]) -> Sequence[np.ndarray] | None:
@@ -207,10 +207,10 @@ class TextCondition:
         found: list[np.ndarray] = []
         for pattern in patterns:
             runs = None if pattern is None else literal_runs(pattern)
-            one = None if runs is None else self._fragments([(r, False, False) for r in runs])
-            if one is None:
+            fragments = None if runs is None else self._fragments([(r, False, False) for r in runs])
+            if fragments is None:
                 return None
-            found += one
+            found += fragments
         return found
 
     def _fragments(
@@ -311,7 +311,7 @@ def literal_runs(pattern: bytes) -> list[bytes] | None:
         else:
             run += byte
     end_run()
-    return [one for one in runs if one]
+    return [run for run in runs if run]
 
 
 _CLASSES = (b"d", b"D", b"w", b"W", b"s", b"S", b"b", b"B")
@@ -341,7 +341,7 @@ def _texts(expression: Expression) -> list[bytes] | None:
         return None
     if not expression.value.is_valid:
         return None
-    texts = [_bytes(one) for one in _binary(expression.value.values).to_pylist()]
+    texts = [_bytes(text) for text in _binary(expression.value.values).to_pylist()]
     known = [text for text in texts if text is not None]
     return known if len(known) == len(texts) else None
 

@@ -44,7 +44,7 @@ def _autocorrelation(values: list[float], lags: int | None = None) -> list[float
     if not total:
         return [float("nan")] * count
     sums = [float((centered[: len(series) - k] * centered[k:]).sum()) for k in range(count)]
-    return [one / total for one in sums]
+    return [part_sum / total for part_sum in sums]
 
 
 def _gini_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:

@@ -75,7 +75,7 @@ def _parsed(array: pa.Array, target: Clock) -> tuple[np.ndarray, np.ndarray]:
     parts = pc.extract_regex(array, _GRAMMAR + (_FRACTION if fine else "$"))
     main = ("hours", "minutes", "seconds", "short_minutes", "short_seconds", "alone")
     hours, minutes, seconds, short_minutes, short_seconds, alone = (
-        _numbers(pc.struct_field(parts, one)) for one in main
+        _numbers(pc.struct_field(parts, field)) for field in main
     )
     whole = hours * 3600 + (minutes + short_minutes) * 60 + seconds + short_seconds + alone
     ticks = np.minimum(whole, SECONDS_MAX) * ticks_per_second(target)

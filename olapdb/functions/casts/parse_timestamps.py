@@ -122,7 +122,7 @@ def _parse_unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
     Each text has digits, with a sign or a fraction for a DateTime64; there, 13 digits are
     milliseconds. A DateTime is clipped to its range."""
     parts = pc.extract_regex(array, r"^(?P<whole>-?\d+)(?:\.(?P<fraction>\d*))?$")
-    whole, fraction = (pc.struct_field(parts, one) for one in ("whole", "fraction"))
+    whole, fraction = (pc.struct_field(parts, field) for field in ("whole", "fraction"))
     is_milliseconds = to_numpy(pc.equal(pc.binary_length(whole), 13)) & isinstance(
         target, DateTime64
     )

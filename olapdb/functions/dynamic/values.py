@@ -78,8 +78,8 @@ def of_type(values: pa.Array, data_type: types.DataType) -> pa.Array:
         return pa.nulls(len(values), DYNAMIC)
     if isinstance(plain, types.Variant):
         found = list(alternatives_of(values, plain))
-        pieces = [of_type(one.values, one.type) for one in found]
-        return in_rows(pieces, [one.rows for one in found], len(values), DYNAMIC)
+        pieces = [of_type(alternative.values, alternative.type) for alternative in found]
+        return in_rows(pieces, [alternative.rows for alternative in found], len(values), DYNAMIC)
     texts = stored_texts(values, plain)
     valid = columns.validity(texts)
     names = columns.as_array(pa.scalar(_named(data_type).name), len(values))

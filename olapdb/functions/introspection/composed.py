@@ -161,7 +161,7 @@ def _tuple_hamming(left: Term, right: Term) -> Term:
     if len(lefts) != len(rights):
         raise IllegalTypeOfArgument("The tuples of tupleHammingDistance have one size.")
     differences = [call("notEquals", a, b) for a, b in zip(lefts, rights, strict=True)]
-    return functools.reduce(lambda total, one: call("plus", total, one), differences)
+    return functools.reduce(lambda total, difference: call("plus", total, difference), differences)
 
 
 def _cut_to_zero(text: Term) -> Term:

@@ -50,7 +50,7 @@ def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             return 0
         matches = compiled.finditer(decoded, len(before))
         if occurrence > 1:  # further occurrences are of matches that are not empty
-            matches = (one for one in matches if one.end() > one.start())
+            matches = (match for match in matches if match.end() > match.start())
         for count, found in enumerate(matches, 1):
             if count == occurrence:
                 at = found.end(group) if at_end else found.start(group)

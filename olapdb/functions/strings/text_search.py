@@ -128,7 +128,7 @@ def _has_tokens_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return UINT8
 
     types = tuple(plain(a.type) for a in arguments)
-    if any(isinstance(one, Nothing) for one in types):
+    if any(isinstance(given_type, Nothing) for given_type in types):
         return scalar.standard_call(name, arguments, rule, None)
     rule(name, types, arguments)
     tokenizer = _named_tokenizer(name, arguments)
@@ -158,7 +158,7 @@ def _needles(name: str, arguments: Sequence[Argument], tokenizer: Tokenizer) -> 
         scalar.constant_text(name, arguments, 1, "the needles")
     value = _option(arguments[1].constant)
     if isinstance(value, list):
-        return list(dict.fromkeys(one for one in value if isinstance(one, bytes)))
+        return list(dict.fromkeys(needle for needle in value if isinstance(needle, bytes)))
     return list(dict.fromkeys(tokenizer.of_text(value if isinstance(value, bytes) else b"")))
 
 
@@ -219,7 +219,7 @@ def _has_phrase_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return UINT8
 
     types = tuple(plain(a.type) for a in arguments)
-    if any(isinstance(one, Nothing) for one in types):
+    if any(isinstance(given_type, Nothing) for given_type in types):
         return scalar.standard_call(name, arguments, rule, None)
     rule(name, types, arguments)
     tokenizer = _named_tokenizer(name, arguments)

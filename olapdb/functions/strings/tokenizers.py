@@ -188,7 +188,9 @@ class Tokenizer:
                 first = 0 if from_start else min(separators, default=len(text))
                 last = len(text) if to_end else max(separators, default=0)
                 whole = self.of_text(text[first : max(first, last)])
-                others = [one for one in self.of_text(text) if one[0] >= 0x80 and one not in whole]
+                others = [
+                    token for token in self.of_text(text) if token[0] >= 0x80 and token not in whole
+                ]
                 return [*whole, *others]
         return []
 
@@ -282,7 +284,11 @@ def _gram_lengths(arguments: Sequence[object]) -> tuple[int, int, int]:
 
     Raises BadArguments for lengths outside 3 to 100, or in the wrong order.
     """
-    lengths = [one for one in arguments if isinstance(one, int) and not isinstance(one, bool)]
+    lengths = [
+        argument
+        for argument in arguments
+        if isinstance(argument, int) and not isinstance(argument, bool)
+    ]
     if len(lengths) < len(arguments):
         raise BadArguments("The parameters of tokenizer sparseGrams are whole numbers.")
     shortest = lengths[0] if lengths else _GRAM_MIN

@@ -90,7 +90,10 @@ def _extended(array: pa.Array, source: types.Variant, target: types.Variant) -> 
             hint="Take one type by variantElement(v, 'Type'), or cast to a type that is no Variant.",
         )
     known = np.array([*places, *[255] * (256 - len(places))], np.uint8)
-    values = {int(known[one.place]): one.values for one in alternatives_of(array, source)}
+    values = {
+        int(known[alternative.place]): alternative.values
+        for alternative in alternatives_of(array, source)
+    }
     return assembled(target, known[numbers_of(array)], values)
 
 
