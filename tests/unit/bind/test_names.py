@@ -74,7 +74,7 @@ def test_alias_column_of_the_outer_side_is_computed_below_the_join() -> None:
 
 
 def test_ephemeral_column_cannot_be_read() -> None:
-    with pytest.raises(errors.UnknownIdentifier):
+    with pytest.raises(errors.NoSuchColumn, match="EPHEMERAL"):
         bind("SELECT input FROM computed")
 
 
