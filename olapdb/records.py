@@ -77,7 +77,7 @@ class _Method:
         self._make, self._first = make, first
         self._calls = _FIRST_CALLS
         self.facts: Any = None
-        """What the form `first` knows of the class, once it was called."""
+        """The facts about the class that `first` found at its first call: names of fields, or `_InitFacts`; None before."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner, self._name = owner, name
@@ -311,7 +311,7 @@ def _init(cls: type) -> Any:
 
 
 class _InitFacts:
-    """What an `__init__` that is not compiled has to know of its class.
+    """The facts about a class by which `_first_init` sets its fields, collected once.
 
     `defaults` has what each field is set to without an argument: MISSING for the `required` ones, `_UNSET` for those
     that have one of the `factories`."""

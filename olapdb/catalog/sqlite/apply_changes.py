@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from olapdb.catalog.sqlite import dropped_tables
 from olapdb.catalog.sqlite import statements as sql
@@ -392,52 +392,50 @@ class CommitApplier:
     def _put_function(self, function: UserFunction) -> None:
         """Write a function's row, and drop that of the function with its name."""
         functions = self._changed_functions()
-        replaced = functions.get((function.database, function.name))
-        if replaced is not None:
-            sql.drop_object(self._connection, object_id=replaced.id, number=self._number)
-        sql.insert_object(
-            self._connection,
-            id=function.id,
-            kind=FUNCTION_KIND,
-            body=encode_function(function),
-            created_commit=self._number,
-            dropped_commit=None,
-        )
-        functions[function.database, function.name] = function
+        key = (function.database, function.name)
+        self._put_named(functions.get(key), function.id, FUNCTION_KIND, encode_function(function))
+        functions[key] = function
 
     def _drop_function(self, function_id: str) -> None:
         """Mark a function as dropped. Raise CommitConflict if there is none with the id."""
-        functions = self._changed_functions()
-        name = next((name for name, f in functions.items() if f.id == function_id), None)
-        if name is None:
-            raise conflict(required.RevisionIs(function_id, 0))
-        del functions[name]
-        sql.drop_object(self._connection, object_id=function_id, number=self._number)
+        self._drop_named(self._changed_functions(), function_id)
 
     def _put_collection(self, collection: NamedCollection) -> None:
         """Write a named collection's row, and drop that of the collection with its name."""
         collections = self._changed_collections()
-        replaced = collections.get(collection.name)
-        if replaced is not None:
-            sql.drop_object(self._connection, object_id=replaced.id, number=self._number)
-        sql.insert_object(
-            self._connection,
-            id=collection.id,
-            kind=COLLECTION_KIND,
-            body=encode_collection(collection),
-            created_commit=self._number,
-            dropped_commit=None,
-        )
+        body = encode_collection(collection)
+        self._put_named(collections.get(collection.name), collection.id, COLLECTION_KIND, body)
         collections[collection.name] = collection
 
     def _drop_collection(self, collection_id: str) -> None:
         """Mark a named collection as dropped. Raise CommitConflict if there is none with the id."""
-        collections = self._changed_collections()
-        name = next((name for name, c in collections.items() if c.id == collection_id), None)
-        if name is None:
-            raise conflict(required.RevisionIs(collection_id, 0))
-        del collections[name]
-        sql.drop_object(self._connection, object_id=collection_id, number=self._number)
+        self._drop_named(self._changed_collections(), collection_id)
+
+    def _put_named(
+        self, replaced: UserFunction | NamedCollection | None, object_id: str, kind: str, body: str
+    ) -> None:
+        """Write the row of a function or a named collection, and drop that of the one it replaces."""
+        if replaced is not None:
+            sql.drop_object(self._connection, object_id=replaced.id, number=self._number)
+        sql.insert_object(
+            self._connection,
+            id=object_id,
+            kind=kind,
+            body=body,
+            created_commit=self._number,
+            dropped_commit=None,
+        )
+
+    def _drop_named(
+        self, held: dict[Any, UserFunction] | dict[str, NamedCollection], object_id: str
+    ) -> None:
+        """Mark the function or named collection with the id as dropped, and remove it from `held`. Raise
+        CommitConflict if `held` has none with the id."""
+        key = next((key for key, item in held.items() if item.id == object_id), None)
+        if key is None:
+            raise conflict(required.RevisionIs(object_id, 0))
+        del held[key]
+        sql.drop_object(self._connection, object_id=object_id, number=self._number)
 
     def _changed_collections(self) -> dict[str, NamedCollection]:
         """Return the named collections by name as this commit leaves them: a copy that callers modify."""
