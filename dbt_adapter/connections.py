@@ -79,8 +79,8 @@ class Handle:
 
         The object of a table is another one after each change of the table."""
         snapshot = self.connection.database.services.catalog.snapshot()
-        found = ((name, snapshot.find(*name)) for name in names)
-        return {name: item for name, item in found if item is not None}
+        items = ((name, snapshot.find(*name)) for name in names)
+        return {name: item for name, item in items if item is not None}
 
     def cancel(self) -> None:
         """End the statement that runs on this connection, from another thread."""

@@ -197,7 +197,7 @@ def predicates_of(predicates: object) -> list[str]:
     if not predicates:
         return []
     listed = [predicates] if isinstance(predicates, str) else predicates
-    if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, Sequence) or not all(isinstance(column, str) for column in listed):
         raise CompilationError(
             f"incremental_predicates is a list of conditions, not {predicates!r}."
         )

@@ -57,11 +57,13 @@ def reads_missing_rows(sql: str) -> bool:
 
     SQL that does not parse reads none."""
     try:
-        found = list(walk(parse_query(sql.strip().rstrip(";"))))
+        syntax = list(walk(parse_query(sql.strip().rstrip(";"))))
     except olapdb.Error:
         return False
-    windows = (node for node in found if isinstance(node, nodes.Function) and node.over is not None)
-    return any(map(_keeps_rows, found)) or any(
+    windows = (
+        node for node in syntax if isinstance(node, nodes.Function) and node.over is not None
+    )
+    return any(map(_keeps_rows, syntax)) or any(
         may_find_no_row(node.name, len(node.arguments)) for node in windows
     )
 

@@ -61,8 +61,8 @@ def _partition_column(partition_key: str) -> str:
     columns: set[str] = set()
     if partition_key:
         expression = parse_expression(partition_key)
-        found = [node for node in walk(expression) if isinstance(node, nodes.Identifier)]
-        columns = {identifier.parts[-1] for identifier in found}
+        identifiers = [node for node in walk(expression) if isinstance(node, nodes.Identifier)]
+        columns = {identifier.parts[-1] for identifier in identifiers}
     if len(columns) != 1:
         raise refuse(
             "config backfill has from or to, which choose partitions of the source,",

@@ -51,6 +51,6 @@ def _written(statement: nodes.Statement) -> nodes.TableName | None:
             return statement.table
         case nodes.Truncate() | nodes.Optimize():
             return statement.table
-        case nodes.Alter() if all(isinstance(one, _ROW_ACTIONS) for one in statement.actions):
+        case nodes.Alter() if all(isinstance(action, _ROW_ACTIONS) for action in statement.actions):
             return statement.table
     return None

@@ -135,8 +135,10 @@ def positive(value: object, name: str) -> int:
 def live_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:
     """Return a finding for a read view, and one for a trigger, that was altered by hand."""
     altered = read_view_problem(warehouse, names)
-    found = [Finding(names.model, "", altered, repair=repair_command(names))] if altered else []
-    return [*trigger_findings(warehouse, names), *found]
+    of_read_view = (
+        [Finding(names.model, "", altered, repair=repair_command(names))] if altered else []
+    )
+    return [*trigger_findings(warehouse, names), *of_read_view]
 
 
 def trigger_findings(warehouse: Warehouse, names: ModelNames) -> list[Finding]:

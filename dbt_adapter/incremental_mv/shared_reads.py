@@ -57,8 +57,8 @@ class SharedReads:
 
 def _present(names: Iterable[Name], rows: Mapping[Name, Mapping[str, Any] | None]) -> Rows:
     """Return the rows of these names, without those that have none."""
-    found = ((name, rows.get(name)) for name in names)
-    return {name: row for name, row in found if row is not None}
+    pairs = ((name, rows.get(name)) for name in names)
+    return {name: row for name, row in pairs if row is not None}
 
 
 class UnchangedTables:

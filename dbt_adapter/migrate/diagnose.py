@@ -23,10 +23,10 @@ def problems(model: ModelFile, query: nodes.Query, writers: Mapping[str, str]) -
     """Return what is wrong with the view, a sentence each.
 
     `writers` has, by name of a model, where its target is written directly."""
-    found = [*_writes(model, writers), *_gaps(model)]
+    findings = [*_writes(model, writers), *_gaps(model)]
     if not isinstance(query, nodes.Select):
-        return found
-    return [*_aggregates(model, query), *_grouping(model, query), *_joins(query), *found]
+        return findings
+    return [*_aggregates(model, query), *_grouping(model, query), *_joins(query), *findings]
 
 
 def engine_of(model: ModelFile) -> str:

@@ -50,8 +50,8 @@ def microbatch_problems(
 
 def _inputs(text: str) -> list[str]:
     """Return the inputs that dbt would limit: models by name, sources as `source.table`."""
-    found = _INPUT.finditer(_COMMENTS.sub(" ", text))
-    return list(dict.fromkeys(m["ref"] or f"{m['source']}.{m['table']}" for m in found))
+    calls = _INPUT.finditer(_COMMENTS.sub(" ", text))
+    return list(dict.fromkeys(m["ref"] or f"{m['source']}.{m['table']}" for m in calls))
 
 
 def _first_input(query: nodes.Query | None) -> str:

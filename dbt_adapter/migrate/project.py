@@ -162,7 +162,9 @@ def _timed_tables(source: Mapping[str, Any]) -> Iterator[str]:
 def _mappings(listed: object) -> Iterator[Mapping[str, Any]]:
     """Yield the mappings of a list of a YAML file."""
     yield from (
-        one for one in (listed if isinstance(listed, list) else ()) if isinstance(one, Mapping)
+        entry
+        for entry in (listed if isinstance(listed, list) else ())
+        if isinstance(entry, Mapping)
     )
 
 

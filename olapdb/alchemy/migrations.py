@@ -136,7 +136,7 @@ class OlapImpl(DefaultImpl):
             " AND database = if(? = '', currentDatabase(), ?)"
         )
         parameters = (table, column, schema or "", schema or "")
-        found = self.connection.exec_driver_sql(sql, parameters).scalar()
-        if found is None:
+        type_name = self.connection.exec_driver_sql(sql, parameters).scalar()
+        if type_name is None:
             raise CommandError(f"There is no column {column} in {table}.")
-        return str(found)
+        return str(type_name)

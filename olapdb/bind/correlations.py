@@ -89,11 +89,11 @@ def correlated(
 
 def outer_columns(node: plan.Node) -> dict[str, OuterColumn]:
     """Return the OuterColumns that a plan reads, by name, in the order of their appearance."""
-    found: dict[str, OuterColumn] = {}
+    columns: dict[str, OuterColumn] = {}
     for part in all_nodes(node):
         for expression in expressions_of(part):
-            found |= {e.name: e for e in walk(expression) if isinstance(e, OuterColumn)}
-    return found
+            columns |= {e.name: e for e in walk(expression) if isinstance(e, OuterColumn)}
+    return columns
 
 
 def refuse_correlated(expression: Expression, clause: str) -> None:

@@ -235,8 +235,8 @@ class SubqueryJoin:
         several = scalar_call("greater", (ColumnRef(types[names[1]], names[1]), one))
         failed = scalar_call("throwIf", (several, constants.string(_SEVERAL_ROWS)))
         single = scalar_call("equals", (failed, constants.unsigned_byte(0)))
-        found = ColumnRef(types[names[0]], names[0])
-        return joined, _as(_where([single], found, self.call), self.call)
+        single_value = ColumnRef(types[names[0]], names[0])
+        return joined, _as(_where([single], single_value, self.call), self.call)
 
 
 _SEVERAL_ROWS = "A correlated scalar subquery returned more than one row. Aggregate it, or add LIMIT 1, or use IN."

@@ -269,12 +269,12 @@ def equal_columns(
     for condition in conditions:
         if not isinstance(condition, Call) or condition.name != "equals":
             continue
-        for one, other in (condition.arguments, condition.arguments[::-1]):
-            if not isinstance(one, OuterColumn) or one.name not in parameters:
+        for parameter, own_value in (condition.arguments, condition.arguments[::-1]):
+            if not isinstance(parameter, OuterColumn) or parameter.name not in parameters:
                 continue
-            value = _as_key(other, one)
-            if one.name not in equal and value is not None and _is_inner(other):
-                equal[one.name] = value
+            value = _as_key(own_value, parameter)
+            if parameter.name not in equal and value is not None and _is_inner(own_value):
+                equal[parameter.name] = value
     return {name: equal[name] for name in parameters if name in equal}
 
 
@@ -283,10 +283,10 @@ def is_key(condition: Expression, equal: dict[str, Expression]) -> bool:
     if not isinstance(condition, Call) or condition.name != "equals":
         return False
     return any(
-        isinstance(one, OuterColumn)
-        and one.name in equal
-        and _as_key(other, one) == equal[one.name]
-        for one, other in (condition.arguments, condition.arguments[::-1])
+        isinstance(parameter, OuterColumn)
+        and parameter.name in equal
+        and _as_key(value, parameter) == equal[parameter.name]
+        for parameter, value in (condition.arguments, condition.arguments[::-1])
     )
 
 

@@ -66,8 +66,8 @@ def _named(binder: Binder, node: sql.Function) -> View:
         bound = None
         if not isinstance(first, sql.Identifier):
             bound = binder.bind(first)
-        elif (found := binder.lookup(first.parts, first)) is not None:
-            bound = found
+        elif (column := binder.lookup(first.parts, first)) is not None:
+            bound = column
         if isinstance(bound, Constant) and isinstance(bound.value.as_py(), str):
             database, _, table = bound.value.as_py().rpartition(".")
             name = sql.TableName(table, database or None)

@@ -214,8 +214,8 @@ def file_structure(texts: Sequence[str], settings: Settings, environment: Enviro
         )
     stream = open_data(chosen.name, path, "")
     with closing(stream), decoding(chosen.name):
-        found = reader_of(chosen.name).infer(Input(stream, settings, environment))
-        return _hinted(found, settings)
+        structure = reader_of(chosen.name).infer(Input(stream, settings, environment))
+        return _hinted(structure, settings)
 
 
 def _hinted(structure: Structure, settings: Settings) -> Structure:

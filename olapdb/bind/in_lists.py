@@ -237,8 +237,8 @@ def _in_with_nulls(
         matches.append(_never_null(binder, _in_values(argument, whole, False, binder.environment)))
     if not matches:
         return constants.unsigned_byte(int(negated))
-    found = matches[0] if len(matches) == 1 else binder.call("or", tuple(matches))
-    return binder.call("not", (found,)) if negated else found
+    is_in = matches[0] if len(matches) == 1 else binder.call("or", tuple(matches))
+    return binder.call("not", (is_in,)) if negated else is_in
 
 
 def _has_null(element: Constant) -> bool:
@@ -459,9 +459,9 @@ def _nulls_apart(
                 (binder.call(name, (value,)), binder.call(name, (column,)))
                 for name in ("isNull", "assumeNotNull")
             ]
-        for one, other in pairs:
-            left.append(one)
-            right.append((binder.queries.names.unique(field.name), other))
+        for of_value, of_column in pairs:
+            left.append(of_value)
+            right.append((binder.queries.names.unique(field.name), of_column))
     return tuple(left), plan.Project(node, tuple(right))
 
 

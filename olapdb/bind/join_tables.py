@@ -74,8 +74,8 @@ def joined_table(queries: QueryBinder, source: sql.Relation, context: BindContex
     name = source.table
     if name.database is None and name.name in context.tables:
         return None
-    found = queries.scope.snapshot.find(name.database or context.database, name.name)
-    return found if isinstance(found, Table) and found.engine.name == "Join" else None
+    item = queries.scope.snapshot.find(name.database or context.database, name.name)
+    return item if isinstance(item, Table) and item.engine.name == "Join" else None
 
 
 def check_join(
@@ -169,14 +169,16 @@ def bind_join_get(binder: Binder, node: sql.Function) -> Expression:
     result = column.type
     if node.name == "joinGetOrNull":
         result, default = types.make_nullable(result), None
-    found: Expression = replace(
+    value_or_null: Expression = replace(
         lookup, type=result, arguments=tuple(arguments), default=default, attribute=at
     )
     missing = Constant(result, functions.default_value(result))
     for value in given:
         if types.is_nullable(value.type):
-            found = binder.call("if", (binder.call("isNull", (value,)), missing, found))
-    return found
+            value_or_null = binder.call(
+                "if", (binder.call("isNull", (value,)), missing, value_or_null)
+            )
+    return value_or_null
 
 
 def _is_dressed(value: Expression) -> bool:
@@ -194,15 +196,15 @@ def _named_table(binder: Binder, node: sql.Function) -> Table:
             f"The first argument of {node.name} is the name of a table, as a constant text."
         )
     database = name.database or binder.context.database
-    found = binder.queries.scope.snapshot.find(database, name.name)
-    if found is None:
+    item = binder.queries.scope.snapshot.find(database, name.name)
+    if item is None:
         raise errors.UnknownTable(f"Table {database}.{name.name} does not exist.")
-    if not isinstance(found, Table) or found.engine.name != "Join":
+    if not isinstance(item, Table) or item.engine.name != "Join":
         raise errors.IllegalTypeOfArgument(
             f"{node.name}: {database}.{name.name} is no table of ENGINE = Join.",
             hint="JOIN the table, or CREATE DICTIONARY over it and call dictGet.",
         )
-    return found
+    return item
 
 
 def _named_column(binder: Binder, node: sql.Function, table: Table) -> Column:

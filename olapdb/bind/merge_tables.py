@@ -36,9 +36,9 @@ def bind_merged(
     table's. Raises CannotExtractTableStructure where nothing matches and nothing is declared."""
     queries.momentary = MOMENTARY
     snapshot = queries.scope.snapshot
-    found = [o for o in _matching(snapshot, merged) if view is None or o.id != view.id]
+    items = [o for o in _matching(snapshot, merged) if view is None or o.id != view.id]
     declared = merged_columns(snapshot, merged) if view is None else view.columns
-    branches = [_branch(item, snapshot, declared, source) for item in found]
+    branches = [_branch(item, snapshot, declared, source) for item in items]
     query: sql.Query = branches[0] if branches else _no_rows(declared)
     for branch in branches[1:]:
         query = sql.SetOperation(query, branch, "UNION", "ALL")
@@ -77,11 +77,11 @@ def _matching(snapshot: Snapshot, merged: MergedTables) -> list[SchemaObject]:
         databases = [merged.database]
     else:
         raise errors.UnknownDatabase(f"There is no database {merged.database!r}.")
-    found: list[SchemaObject] = []
+    items: list[SchemaObject] = []
     for database in databases:
         named = {o.name: o for o in snapshot.objects(database) if _can_be_read(o)}
-        found += [named[name] for name in _matches(sorted(named), merged.tables)]
-    return found
+        items += [named[name] for name in _matches(sorted(named), merged.tables)]
+    return items
 
 
 def _can_be_read(item: SchemaObject) -> bool:

@@ -90,9 +90,9 @@ def _null_in_set(binder: Binder, node: sql.Function) -> Expression:
         raise errors.NumberOfArgumentsDoesntMatch(f"{node.name} takes a value and a set.")
     left, right = node.arguments
     negated = node.name in ("notNullIn", "globalNotNullIn")
-    found = sql.In(left, right, negated, position=node.position)
+    is_in = sql.In(left, right, negated, position=node.position)
     otherwise = sql.Literal(int(negated))
-    return binder.bind(sql.Function("ifNull", (found, otherwise), position=node.position))
+    return binder.bind(sql.Function("ifNull", (is_in, otherwise), position=node.position))
 
 
 def _setting(binder: Binder, node: sql.Function) -> Expression:
@@ -151,11 +151,11 @@ def _has_column(binder: Binder, node: sql.Function) -> Expression:
     if item is None:
         raise errors.UnknownTable(f"Table {database}.{table} does not exist.")
     queries.tables[item.id] = item.revision
-    found = any(column_there.name == column for column_there in item.columns)
+    exists = any(column_there.name == column for column_there in item.columns)
     if isinstance(item, Table):
-        found |= any(column_there.name.startswith(f"{column}.") for column_there in item.columns)
+        exists |= any(column_there.name.startswith(f"{column}.") for column_there in item.columns)
     # A call and no constant: an ALTER changes the answer, so that no view with it is provable.
-    kernel = partial(_answer, pa.scalar(int(found), pa.uint8()))
+    kernel = partial(_answer, pa.scalar(int(exists), pa.uint8()))
     return Call(
         types.UINT8, node.name, arguments, ScalarCall(node.name, types.UINT8, kernel, "query")
     )

@@ -49,9 +49,9 @@ def subcolumn(binder: Binder, base: Expression, names: Sequence[str]) -> Express
     value, origin = base, None
     while names:
         if any_part(value.type, (Dynamic, Json)) or read_json_step(names[0]) is not None:
-            found = json_paths.path_part(binder, value, names, origin)
-            if found is not None:
-                value, names, origin = found
+            path = json_paths.path_part(binder, value, names, origin)
+            if path is not None:
+                value, names, origin = path
                 continue
         part = _part(binder, value, names[0])
         if part is None:

@@ -167,9 +167,9 @@ def _numbers(column: pa.Array) -> np.ndarray:
     return _described(column).numbers
 
 
-def _without_null(found: np.ndarray, column: pa.Array, *, absent: int) -> np.ndarray:
-    """Return `found` with `absent` for the rows that are NULL."""
+def _without_null(values: np.ndarray, column: pa.Array, *, absent: int) -> np.ndarray:
+    """Return `values` with `absent` for the rows that are NULL."""
     if not column.null_count:
-        return found
+        return values
     valid = column.is_valid().to_numpy(zero_copy_only=False)
-    return np.where(valid, found, absent)
+    return np.where(valid, values, absent)

@@ -103,7 +103,7 @@ _KNOWN = (
     ),
 )
 TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
-    {one.name: replace(one, scope="table") for one in (*_DEFINED, *_KNOWN)}
+    {setting.name: replace(setting, scope="table") for setting in (*_DEFINED, *_KNOWN)}
 )
 """The settings of tables by name."""
 

@@ -83,7 +83,7 @@ def matching_offsets(
         for code, name in enumerate(names.dictionary.to_pylist()):
             if name in by_name:
                 offsets.setdefault(name, []).append(rows[codes == code])
-    return [(by_name[name], np.concatenate(found)) for name, found in offsets.items()]
+    return [(by_name[name], np.concatenate(pieces)) for name, pieces in offsets.items()]
 
 
 def _plan(

@@ -81,10 +81,10 @@ def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
 
 def insert_table(snapshot: Snapshot, table_id: str) -> Table:
     """Return the table with that id in the snapshot. Raise UnknownTable if it is gone."""
-    found = snapshot.by_id(table_id)
-    if not isinstance(found, Table):
+    table = snapshot.by_id(table_id)
+    if not isinstance(table, Table):
         raise errors.UnknownTable("The table of this INSERT does not exist any more.")
-    return found
+    return table
 
 
 @dataclass(frozen=True)

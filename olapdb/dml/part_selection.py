@@ -31,8 +31,8 @@ class NamedParts:
         """Return the selected ones of these parts that have rows. Raises NoSuchDataPart, or
         BadDataPartName for detached parts, where no part has the name."""
         if self.part is not None:
-            found = tuple(p for p in parts if p.rows and p.name == self.part)
-            if not found:
+            named = tuple(p for p in parts if p.rows and p.name == self.part)
+            if not named:
                 name = f"{table.database}.{table.name}"
                 if detached:
                     raise BadDataPartName(
@@ -44,7 +44,7 @@ class NamedParts:
                     f"{name} has no part {self.part}.",
                     hint="system.parts lists them; a merge may have joined it with others.",
                 )
-            return found
+            return named
         return tuple(p for p in parts if p.rows and self.partition in (None, p.partition_id))
 
     def requirements(

@@ -297,13 +297,13 @@ def _wanted(source: Input, names: list[str], form: str) -> dict[str, str]:
         meant = matched_names(names, wanted, "ignore_case")
     else:
         meant = tuple(names)
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for name, own in zip(meant, names, strict=True):
         if name in wanted and (source.needed is None or name in source.needed):
-            found.setdefault(name, own)
+            sources.setdefault(name, own)
         elif name not in wanted and not source.settings.boolean("input_format_skip_unknown_fields"):
             raise unknown_field(name, wanted)
-    return found
+    return sources
 
 
 def plain_array(array: pa.Array) -> pa.Array:

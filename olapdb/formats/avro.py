@@ -235,8 +235,8 @@ def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
         ]
     )
     places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
-    found = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
-    return pc.fill_null(found, b"\x00")
+    values = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+    return pc.fill_null(values, b"\x00")
 
 
 def _with_sizes(texts: pa.Array) -> pa.Array:

@@ -103,20 +103,20 @@ class _Chunks:
         """Return the number of elements of each list, and where each of all these begins."""
         rows = len(at)
         owners = np.arange(rows)
-        found: list[tuple[np.ndarray, np.ndarray]] = []
+        steps: list[tuple[np.ndarray, np.ndarray]] = []
         while len(at):
             counts = self._counts[at]
             parents = np.repeat(np.arange(len(at)), counts)
             places = np.arange(len(parents)) - np.repeat(np.cumsum(counts) - counts, counts)
             starts = repeated(self._block, self._starts[at][parents], places, self._element_ends)
-            found.append((owners[parents], starts))
+            steps.append((owners[parents], starts))
             further = self._next[at]
             goes_on = further != at
             at, owners = further[goes_on], owners[goes_on]
-        if not found:
+        if not steps:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        lists = np.concatenate([lengths for lengths, _ in found])
-        starts = np.concatenate([firsts for _, firsts in found])
+        lists = np.concatenate([lengths for lengths, _ in steps])
+        starts = np.concatenate([firsts for _, firsts in steps])
         return np.bincount(lists, minlength=rows), starts[np.argsort(lists, kind="stable")]
 
 
@@ -273,10 +273,10 @@ def _decompressed(data: bytes, codec: str) -> bytes:
         case "deflate":
             return zlib.decompress(data, -15)
         case "snappy":
-            found = _snappy(data[:-4])
-            if zlib.crc32(found) != int.from_bytes(data[-4:], "big"):
+            block = _snappy(data[:-4])
+            if zlib.crc32(block) != int.from_bytes(data[-4:], "big"):
                 raise errors.IncorrectData("A block of the Avro data has a wrong checksum.")
-            return found
+            return block
         case "zstandard":
             with pa.CompressedInputStream(pa.py_buffer(data), "zstd") as stream:
                 return bytes(stream.read())

@@ -94,14 +94,14 @@ class _Parser:
     def _union(self, given: Sequence[Any]) -> Schema:
         """Return the union of null and one type, or of one type."""
         parts = tuple(self.schema(branch) for branch in given)
-        found = [part for part in parts if part.kind != "null"]
-        if len(found) > 1:
+        branches = [part for part in parts if part.kind != "null"]
+        if len(branches) > 1:
             raise errors.NotSupportedError(
                 "A union of several types in Avro data is not supported.",
                 hint="Write a union of null and one type.",
             )
-        inner = found[0].type if found else types.NOTHING
-        is_nullable = len(found) < len(parts)
+        inner = branches[0].type if branches else types.NOTHING
+        is_nullable = len(branches) < len(parts)
         return Schema("union", types.make_nullable(inner) if is_nullable else inner, parts)
 
     def _compound(self, kind: str, given: Mapping[str, Any]) -> Schema:
@@ -121,7 +121,7 @@ class _Parser:
             case "enum":
                 symbols = tuple(given["symbols"])
                 texts = (symbol.replace("\\", "\\\\").replace("'", "\\'") for symbol in symbols)
-                quoted = ", ".join(f"'{one}' = {at}" for at, one in enumerate(texts))
+                quoted = ", ".join(f"'{text}' = {at}" for at, text in enumerate(texts))
                 bits = 8 if len(symbols) < 128 else 16
                 return Schema(kind, parse_type(f"Enum{bits}({quoted})"), symbols=symbols)
             case "fixed":
@@ -137,8 +137,8 @@ def _primitive(kind: str, logical: str | None, given: Any) -> Schema:
         return Schema(kind, types.NOTHING)
     if kind == "bytes":
         return Schema(kind, _of_bytes(given, types.STRING))
-    found = _LOGICAL.get(logical or "")
-    return Schema(kind, _PLAIN[kind] if found is None else found)
+    logical_type = _LOGICAL.get(logical or "")
+    return Schema(kind, _PLAIN[kind] if logical_type is None else logical_type)
 
 
 def _of_bytes(given: Any, otherwise: types.DataType) -> types.DataType:

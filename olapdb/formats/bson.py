@@ -64,8 +64,8 @@ class BsonWriter(Writer):
             present = self._named(names.filter(valid), array.drop_null(), kind.inner)
             absent = joined([pa.repeat(pa.scalar(bytes((NULL,))), len(array)), names])
             places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
-            found = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
-            return pc.coalesce(found, absent)
+            codes = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+            return pc.coalesce(codes, absent)
         code, value = self._value(array, kind)
         return joined([pa.repeat(pa.scalar(bytes((code,))), len(array)), names, value])
 

@@ -140,15 +140,17 @@ def _values(
             return _values(documents, kinds, at, inner)
         case types.Array(inner):
             _check(kinds, data_type, (_ARRAY,))
-            found = documents.elements(at)
-            values = _values(documents, found.kinds, found.values, inner)
-            return columns.lists_from(_offsets(found, len(at)), values)
+            elements = documents.elements(at)
+            values = _values(documents, elements.kinds, elements.values, inner)
+            return columns.lists_from(_offsets(elements, len(at)), values)
         case types.Map(key, value):
             _check(kinds, data_type, (_DOCUMENT,))
-            found = documents.elements(at)
-            offsets = pa.array(_offsets(found, len(at)), pa.int32())
-            items = _values(documents, found.kinds, found.values, value)
-            return pa.MapArray.from_arrays(offsets, documents.names(found).cast(key.arrow), items)
+            elements = documents.elements(at)
+            offsets = pa.array(_offsets(elements, len(at)), pa.int32())
+            items = _values(documents, elements.kinds, elements.values, value)
+            return pa.MapArray.from_arrays(
+                offsets, documents.names(elements).cast(key.arrow), items
+            )
         case types.Tuple():
             return _tuples(documents, kinds, at, data_type)
         case types.Float():
@@ -179,9 +181,9 @@ def _check(kinds: np.ndarray, data_type: types.DataType, allowed: Sequence[int])
         raise errors.IllegalColumn(f"Cannot insert BSON {name} into column with type {data_type}.")
 
 
-def _offsets(found: _Elements, rows: int) -> np.ndarray:
+def _offsets(elements: _Elements, rows: int) -> np.ndarray:
     """Return the offsets of the elements of each document."""
-    return columns.offsets_from_counts(np.bincount(found.owners, minlength=rows))
+    return columns.offsets_from_counts(np.bincount(elements.owners, minlength=rows))
 
 
 def _integers(block: ByteBlock, kinds: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -227,21 +229,21 @@ def _tuples(
 ) -> pa.Array:
     """Return tuples of documents, by name where the type has names, and of arrays."""
     _check(kinds, data_type, (_ARRAY, _DOCUMENT))
-    found = documents.elements(at)
+    elements = documents.elements(at)
     names = data_type.names or tuple(str(place) for place in range(len(data_type.elements)))
-    by_name = _by_name(documents, found)
+    by_name = _by_name(documents, elements)
     parts = []
     for name, kind in zip(names, data_type.elements, strict=True):
-        column = _column(documents, found, by_name.get(name), kind, len(at))
+        column = _column(documents, elements, by_name.get(name), kind, len(at))
         if column.null_count and not types.is_nullable(kind):
             raise errors.IncorrectData(f"A document of BSON has no {name}, which {data_type} has.")
         parts.append(column)
     return columns.structs_from(parts, data_type.arrow, rows=len(at))
 
 
-def _by_name(documents: _Documents, found: _Elements) -> Mapping[str, np.ndarray]:
+def _by_name(documents: _Documents, elements: _Elements) -> Mapping[str, np.ndarray]:
     """Return the places of the elements of each name, in the order of the first ones."""
-    encoded = documents.names(found).dictionary_encode()
+    encoded = documents.names(elements).dictionary_encode()
     codes = columns.numpy_values(encoded.indices)
     return {
         name: np.flatnonzero(codes == code)
@@ -251,7 +253,7 @@ def _by_name(documents: _Documents, found: _Elements) -> Mapping[str, np.ndarray
 
 def _column(
     documents: _Documents,
-    found: _Elements,
+    elements: _Elements,
     places: np.ndarray | None,
     data_type: types.DataType,
     rows: int,
@@ -260,8 +262,8 @@ def _column(
     kinds = np.full(rows, _NULL, np.uint8)
     at = np.zeros(rows, np.int64)
     if places is not None:
-        kinds[found.owners[places]] = found.kinds[places]
-        at[found.owners[places]] = found.values[places]
+        kinds[elements.owners[places]] = elements.kinds[places]
+        at[elements.owners[places]] = elements.values[places]
     if (kinds == _NULL).all():
         return pa.nulls(rows, data_type.arrow)
     return _values(documents, kinds, at, data_type)
@@ -287,8 +289,8 @@ def _read(source: Input) -> Iterator[Rows]:
     structure = source.structure or ()
     wanted = dict(structure)
     for documents, at in _blocks(source):
-        found = documents.elements(at)
-        by_name = _by_name(documents, found)
+        elements = documents.elements(at)
+        by_name = _by_name(documents, elements)
         if not source.settings.boolean("input_format_skip_unknown_fields"):
             for name in by_name:
                 if name not in wanted:
@@ -299,10 +301,10 @@ def _read(source: Input) -> Iterator[Rows]:
             if source.needed is not None and name not in source.needed:
                 continue
             places = by_name.get(name)
-            arrays[name] = _column(documents, found, places, kind, len(at))
+            arrays[name] = _column(documents, elements, places, kind, len(at))
             if name in source.absent_apart:
                 mask = np.ones(len(at), bool)
-                mask[found.owners[places] if places is not None else []] = False
+                mask[elements.owners[places] if places is not None else []] = False
                 absent[name] = mask
         kinds = tuple(
             types.make_nullable(wanted[name]) if array.null_count else wanted[name]
@@ -321,11 +323,11 @@ def _type_of(documents: _Documents, kinds: np.ndarray, at: np.ndarray) -> types.
     if not known:
         return None
     if known <= _SIMPLE.keys():
-        found = {_SIMPLE[kind] for kind in known}
-        if found == {types.INT32, types.INT64}:
+        simple_types = {_SIMPLE[kind] for kind in known}
+        if simple_types == {types.INT32, types.INT64}:
             return types.INT64
-        if len(found) == 1:
-            return found.pop()
+        if len(simple_types) == 1:
+            return simple_types.pop()
     if known == {_ARRAY}:
         elements = documents.elements(at)
         inner = _type_of(documents, elements.kinds, elements.values)
@@ -372,13 +374,13 @@ def _infer(source: Input) -> Structure:
     documents, at = first
     rows = max(source.settings.integer("input_format_max_rows_to_read_for_schema_inference"), 1)
     elements = documents.elements(at[:rows])
-    found = []
+    structure = []
     for name, places in _by_name(documents, elements).items():
         kind = _type_of(documents, elements.kinds[places], elements.values[places])
         if kind is None:
             raise no_structure(f"all values of {name} are null")
-        found.append((name, types.make_nullable(kind)))
-    return tuple(found)
+        structure.append((name, types.make_nullable(kind)))
+    return tuple(structure)
 
 
 READER = Reader(_infer, _read, named=True)

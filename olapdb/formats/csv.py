@@ -318,10 +318,10 @@ def _bad_row(
     wrong = np.flatnonzero(counts != len(names))
     if not len(wrong):
         return errors.IncorrectData(f"The data are not CSV: {error}.")
-    row, found = first_row + int(wrong[0]), int(counts[wrong[0]])
-    if found > len(names):
-        return errors.IncorrectData(f"Row {row} has {found} values for {len(names)} columns.")
-    return count_error(row, found, names)
+    row, count = first_row + int(wrong[0]), int(counts[wrong[0]])
+    if count > len(names):
+        return errors.IncorrectData(f"Row {row} has {count} values for {len(names)} columns.")
+    return count_error(row, count, names)
 
 
 def _first_line(data: bytes, layout: _Layout) -> list[str | None]:
@@ -404,12 +404,12 @@ def _rows(
 ) -> Rows:
     """Return the wanted columns of a block; `counts` are the numbers of values that they have."""
     wanted = None if source.structure is None else dict(source.structure)
-    found: dict[str, tuple[pa.Array, types.DataType]] = {}
+    by_name: dict[str, tuple[pa.Array, types.DataType]] = {}
     at = 0
     for name, count in zip(head.names, counts, strict=True):
         chunked = table.columns[at : at + count]
         at += count
-        if name in found or (wanted is not None and name not in wanted):
+        if name in by_name or (wanted is not None and name not in wanted):
             continue
         if source.needed is not None and name not in source.needed:
             continue
@@ -417,17 +417,17 @@ def _rows(
         kind = None if wanted is None else wanted[name]
         if isinstance(kind, types.Tuple) and count > 1:
             try:
-                found[name] = tuple_of_texts(texts, kind, source.environment), kind
+                by_name[name] = tuple_of_texts(texts, kind, source.environment), kind
             except errors.DataError as error:
                 raise placed(error, name, first_row) from None
         else:
             values = texts[0]
             if kind is not None and not is_text(kind) and not _trims(source):
                 values = pc.utf8_trim(values, " \t")
-            found[name] = zero_for_empty(values, kind), types.Nullable(types.STRING)
-    arrays = tuple(array for array, _ in found.values())
-    kinds = tuple(kind for _, kind in found.values())
-    return with_dynamics(Rows(tuple(found), kinds, arrays, table.num_rows), source)
+            by_name[name] = zero_for_empty(values, kind), types.Nullable(types.STRING)
+    arrays = tuple(array for array, _ in by_name.values())
+    kinds = tuple(kind for _, kind in by_name.values())
+    return with_dynamics(Rows(tuple(by_name), kinds, arrays, table.num_rows), source)
 
 
 def _infer(source: Input, head_lines: int) -> Structure:

@@ -100,26 +100,26 @@ class _Layout:
         Raises CannotParseInput for a row that has not as many as `names`."""
         groups = (f"(?P<g{at}>{VALUE_PATTERNS[self.rule]})" for at in range(len(names)))
         pattern = re.escape(self.delimiter("field")).join(groups)
-        found = pc.extract_regex(rows, f"^(?s:{pattern})$")
-        if found.null_count:
-            at = int(np.flatnonzero(~found.is_valid().to_numpy(zero_copy_only=False))[0])
+        fields = pc.extract_regex(rows, f"^(?s:{pattern})$")
+        if fields.null_count:
+            at = int(np.flatnonzero(~fields.is_valid().to_numpy(zero_copy_only=False))[0])
             raise errors.CannotParseInput(
                 f"Row {first_row + at} is not {len(names)} values of rule {self.rule}, separated by"
                 f" {self.delimiter('field')!r}.",
                 hint=f"The columns are {', '.join(names)}.",
             )
-        return [found.field(at) for at in range(len(names))]
+        return [fields.field(at) for at in range(len(names))]
 
     def count(self, row: str) -> int:
         """Return the number of values of a row."""
         field = re.escape(self.delimiter("field"))
         value = re.compile(rf"(?s:{VALUE_PATTERNS[self.rule]})(?:(?={field})|\Z)")
         count = at = 0
-        while (found := value.match(row, at)) is not None:
+        while (match := value.match(row, at)) is not None:
             count += 1
-            if found.end() == len(row):
+            if match.end() == len(row):
                 return count
-            at = found.end() + len(self.delimiter("field"))
+            at = match.end() + len(self.delimiter("field"))
         raise errors.CannotParseInput(f"The first row is no values of rule {self.rule}: {row[:80]}")
 
     def texts(self, values: list[pa.Array]) -> list[pa.Array]:
@@ -216,8 +216,8 @@ def _head(layout: _Layout, values: list[pa.Array], head_lines: int) -> tuple[Hea
     first = layout.texts([field.slice(0, 2) for field in values])
     if source.structure is None:
         rows = Rows(numbered_names(len(first)), (), tuple(first), len(first[0]))
-        found = inferred_head(rows)
-        return found, 0 if found is None else 1 + (found.types is not None)
+        head = inferred_head(rows)
+        return head, 0 if head is None else 1 + (head.types is not None)
     names = tuple(texts[0].as_py() for texts in first)
     if not {name for name, _ in source.structure}.issuperset(names):
         return None, 0

@@ -168,17 +168,17 @@ def _without_returns(
 
 def _absent(source: Input, layout: Lines, head: Head, fields: _Fields) -> dict[str, np.ndarray]:
     """Return for columns whose missing values are no NULL which rows lack them."""
-    found: dict[str, np.ndarray] = {}
+    masks: dict[str, np.ndarray] = {}
     for at, name in enumerate(head.names):
-        if name not in source.absent_apart or name in found:
+        if name not in source.absent_apart or name in masks:
             continue
         mask = np.zeros(len(fields.starts), bool)
         if fields.present is not None:
             mask |= ~fields.present[:, at]
         if layout.empty_as_default:
             mask |= fields.starts[:, at] == fields.ends[:, at]
-        found[name] = mask
-    return found
+        masks[name] = mask
+    return masks
 
 
 def _rows(source: Input, layout: Lines, head: Head, data: np.ndarray, fields: _Fields) -> Rows:
@@ -269,11 +269,11 @@ def infer_texts(
     names = rows.names if head is None else head.names
     start = 0 if head is None else 1
     guess = Guess.of(source.settings)
-    found = []
+    structure = []
     for at, (name, array) in enumerate(zip(names, rows.arrays, strict=True)):
         sample = array.slice(start, max(rows_max, 1))
         data_type = type_of_values(sample, guess, numbers=at not in quoted[start]) or types.STRING
         if at in quoted[start] and isinstance(data_type, types.Tuple):
             data_type = types.STRING
-        found.append((name, types.make_nullable(data_type)))
-    return tuple(found)
+        structure.append((name, types.make_nullable(data_type)))
+    return tuple(structure)

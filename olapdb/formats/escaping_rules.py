@@ -70,8 +70,8 @@ def infer_values(texts: pa.Array, rule: str, source: Input) -> types.DataType:
     is_quoted = (
         rule in ("CSV", "Quoted") and pc.any(pc.match_substring_regex(texts, "^['\"]")).as_py()
     )
-    found = type_of_values(values, Guess.of(source.settings), numbers=not is_quoted)
-    return types.make_nullable(found or types.STRING)
+    data_type = type_of_values(values, Guess.of(source.settings), numbers=not is_quoted)
+    return types.make_nullable(data_type or types.STRING)
 
 
 def _within(texts: pa.Array, quote: str) -> pa.Array:

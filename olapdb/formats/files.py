@@ -76,8 +76,8 @@ def matching_files(pattern: str, settings: Settings) -> list[str]:
     for alternative in _alternatives(pattern):
         absolute = resolved_path(alternative, settings)
         if any(mark in alternative for mark in "*?[") or alternative != pattern:
-            found = glob.glob(absolute.replace("[", "[[]"), recursive=True)
-            paths.update(resolved_path(path, settings) for path in found if os.path.isfile(path))
+            matching = glob.glob(absolute.replace("[", "[[]"), recursive=True)
+            paths.update(resolved_path(path, settings) for path in matching if os.path.isfile(path))
         else:
             paths.add(absolute)
     return sorted(paths)

@@ -96,8 +96,8 @@ def inferred_head(rows: Rows) -> Head | None:
     kinds = [type_of_values(array.slice(0, 1), ANY) for array in rows.arrays]
     if not all(names) or any(kind != types.STRING for kind in kinds):
         return None
-    found = _types_of([second for _, second in pairs])
+    kinds_below = _types_of([second for _, second in pairs])
     below = [type_of_values(array.slice(1, 1), ANY) for array in rows.arrays]
-    if found is None and all(kind in (None, types.STRING) for kind in below):
+    if kinds_below is None and all(kind in (None, types.STRING) for kind in below):
         return None
-    return Head(tuple(names), found)
+    return Head(tuple(names), kinds_below)

@@ -24,12 +24,12 @@ def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] 
 
     Checks both against the wanted columns, as the settings say: raises NoSuchColumn for a name that
     is not wanted unless input_format_skip_unknown_fields is on, and IncorrectData for another type."""
-    found = None if type_names is None else tuple(parse_type(name) for name in type_names)
+    types_of_data = None if type_names is None else tuple(parse_type(name) for name in type_names)
     if source.structure is None:
-        return Head(tuple(names), found)
+        return Head(tuple(names), types_of_data)
     settings = source.settings
     if not settings.boolean("input_format_with_names_use_header"):
-        return Head(tuple(name for name, _ in source.structure), found)
+        return Head(tuple(name for name, _ in source.structure), types_of_data)
     wanted = dict(source.structure)
     names = matched_names(names, wanted, settings.text(SETTING))
     for at, name in enumerate(names):
@@ -39,15 +39,15 @@ def checked_head(source: Input, names: Sequence[str], type_names: Sequence[str] 
             if not settings.boolean("input_format_skip_unknown_fields"):
                 raise unknown_field(name, wanted)
         elif (
-            found
+            types_of_data
             and settings.boolean("input_format_with_types_use_header")
-            and found[at] != wanted[name]
+            and types_of_data[at] != wanted[name]
         ):
             raise errors.IncorrectData(
-                f"Column {name} has type {wanted[name]}, the data say {found[at]}.",
+                f"Column {name} has type {wanted[name]}, the data say {types_of_data[at]}.",
                 hint="SETTINGS input_format_with_types_use_header = 0 converts the values.",
             )
-    return Head(tuple(names), found)
+    return Head(tuple(names), types_of_data)
 
 
 def unknown_field(name: str, wanted: Sequence[str] | dict[str, types.DataType]) -> errors.Error:
@@ -63,11 +63,11 @@ def numbered_names(count: int) -> tuple[str, ...]:
     return tuple(f"c{at}" for at in range(1, count + 1))
 
 
-def count_error(row: int, found: int, names: Sequence[str]) -> errors.DataError:
+def count_error(row: int, count: int, names: Sequence[str]) -> errors.DataError:
     """Return the error about a row with too few or too many values."""
-    missing = f": {names[found]} has none" if found < len(names) else ""
+    missing = f": {names[count]} has none" if count < len(names) else ""
     return errors.CannotParseInput(
-        f"Row {row} has {found} values for {len(names)} columns{missing}.",
+        f"Row {row} has {count} values for {len(names)} columns{missing}.",
         hint=f"The columns are {', '.join(names)}.",
     )
 

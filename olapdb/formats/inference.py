@@ -76,10 +76,10 @@ def type_of_texts(
     strings of JSON are not."""
     if texts.null_count == len(texts):
         return None
-    found = _number_type(texts, guess) if numbers else None
-    if found is None:
-        found = _day_type(texts, guess)
-    return found or types.STRING
+    data_type = _number_type(texts, guess) if numbers else None
+    if data_type is None:
+        data_type = _day_type(texts, guess)
+    return data_type or types.STRING
 
 
 def _number_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
@@ -89,8 +89,8 @@ def _number_type(texts: pa.Array, guess: Guess) -> types.DataType | None:
     if guess.integers and all_match(texts, _INTEGER):
         return types.INT64
     if guess.integers and all_match(texts, _LONG_INTEGER):
-        found = _long_integer(texts)
-        return found if found != types.FLOAT64 or guess.long_numbers else types.STRING
+        data_type = _long_integer(texts)
+        return data_type if data_type != types.FLOAT64 or guess.long_numbers else types.STRING
     return types.FLOAT64 if all_match(texts, _FLOAT if guess.exponents else _PLAIN_FLOAT) else None
 
 

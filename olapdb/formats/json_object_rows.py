@@ -105,11 +105,11 @@ def _infer(source: Input) -> Structure:
     first = next(KeyedRowBlocks(source).pairs(), None)
     if first is None:
         raise no_structure("they have no rows")
-    found = infer_object_texts(source, first[1])
+    structure = infer_object_texts(source, first[1])
     name = source.settings.text(_NAMES)
     if not name:
-        return found
-    return ((name, types.STRING), *(column for column in found if column[0] != name))
+        return structure
+    return ((name, types.STRING), *(column for column in structure if column[0] != name))
 
 
 FORMATS = (

@@ -87,10 +87,10 @@ class _StrictReader(ValueReader):
         offsets, values = paths.members_of(self.index, objects)
         known = pc.is_in(paths.keys_of(self.index, values - 2), pa.array(data_type.names))
         sums = np.concatenate(([0], np.cumsum(columns.numpy_values(known.cast(pa.int64())))))
-        found = sums[offsets[1:]] - sums[offsets[:-1]]
+        member_counts = sums[offsets[1:]] - sums[offsets[:-1]]
         for name, wrong, said in (
-            (missing, found < len(data_type.names), "lacks an element"),
-            (unknown, np.diff(offsets) > found, "has a member that is no element"),
+            (missing, member_counts < len(data_type.names), "lacks an element"),
+            (unknown, np.diff(offsets) > member_counts, "has a member that is no element"),
         ):
             if wrong.any() and not self.settings.boolean(name):
                 token = int(objects[int(np.argmax(wrong))])
@@ -212,14 +212,14 @@ def _refuse_other_kinds(index: JsonIndex, tokens: np.ndarray, source: Input) -> 
     is_bool[scalars] = np.isin(index.data[index.start[tokens[scalars]]], list(b"tf"))
     is_number = np.zeros(len(tokens), bool)
     is_number[scalars] = ~is_bool[scalars]
-    for name, found, kind in (
+    for name, is_other, kind in (
         ("numbers", is_number, errors.CannotParseQuotedString),
         ("bools", is_bool, errors.CannotParseQuotedString),
         ("objects", kinds == OBJECT, errors.IncorrectData),
         ("arrays", kinds == ARRAY, errors.IncorrectData),
     ):
-        if found.any() and not source.settings.boolean(f"{prefix}{name}_as_strings"):
-            token = int(tokens[int(np.argmax(found))])
+        if is_other.any() and not source.settings.boolean(f"{prefix}{name}_as_strings"):
+            token = int(tokens[int(np.argmax(is_other))])
             raise kind(
                 f"Cannot parse JSON String value here: {_token_text(index, token)}.",
                 hint=f"SETTINGS {prefix}{name}_as_strings = 1 reads it as text.",
@@ -421,21 +421,21 @@ def inferred_type(index: JsonIndex, tokens: np.ndarray, source: Input) -> types.
     the settings say so."""
     guess = Guess.of(source.settings, json=True)
     _require_one_type(index, tokens, guess, source)
-    found = type_of_tokens(index, tokens, guess)
+    data_type = type_of_tokens(index, tokens, guess)
     as_text = source.settings.boolean("input_format_json_infer_incomplete_types_as_strings")
-    if not as_text and (found is None or _has_no_elements(index, tokens, found)):
+    if not as_text and (data_type is None or _has_no_elements(index, tokens, data_type)):
         raise no_structure("a column has nothing but null or empty arrays")
-    return types.make_nullable(found or types.STRING)
+    return types.make_nullable(data_type or types.STRING)
 
 
-def _has_no_elements(index: JsonIndex, tokens: np.ndarray, found: types.DataType) -> bool:
+def _has_no_elements(index: JsonIndex, tokens: np.ndarray, data_type: types.DataType) -> bool:
     """Return whether the values are arrays of which none has an element that is not null."""
-    while isinstance(found, types.Array):
+    while isinstance(data_type, types.Array):
         arrays = tokens[index.kind_of(tokens) == ARRAY]
         tokens = paths.members_of(index, arrays)[1]
         if not len(tokens) or bool(_is_null(index, tokens).all()):
             return True
-        found = types.plain(found.inner)
+        data_type = types.plain(data_type.inner)
     return False
 
 
@@ -446,14 +446,14 @@ def _require_one_type(index: JsonIndex, tokens: np.ndarray, guess: Guess, source
     kinds = np.where(_is_null(index, tokens), -1, kinds)
     words = index.data[index.start[tokens[kinds == SCALAR]]]
     bools = np.isin(words, list(b"tf"))
-    found = {
+    is_present = {
         "arrays": bool((kinds == ARRAY).any()),
         "objects": guess.named_tuples and bool((kinds == OBJECT).any()),
         "strings": bool((kinds == STRING).any()),
         "numbers": bool((~bools).any()),
         "bools": bool(bools.any()),
     }
-    present = {name for name, is_there in found.items() if is_there}
+    present = {name for name, is_there in is_present.items() if is_there}
     settings, prefix = source.settings, "input_format_json_read_"
     one_type = len(present) < 2 or not present & {"arrays", "objects"}
     if present >= {"strings", "numbers"}:

@@ -35,8 +35,8 @@ def type_of_tokens(index: JsonIndex, tokens: np.ndarray, guess: Guess) -> types.
         return _number_type(words, guess)
     if len(strings):
         texts = paths.keys_of(index, strings)
-        found = type_of_texts(texts, numbers=guess.numbers, guess=guess)
-        return types.STRING if found == types.BOOL else found
+        data_type = type_of_texts(texts, numbers=guess.numbers, guess=guess)
+        return types.STRING if data_type == types.BOOL else data_type
     if len(arrays):
         offsets, elements = paths.members_of(index, arrays)
         if not guess.mixed_arrays and _is_mixed(index, elements):
@@ -53,8 +53,8 @@ def _is_mixed(index: JsonIndex, tokens: np.ndarray) -> bool:
     kinds = index.kind_of(tokens)
     words = tokens[kinds == SCALAR]
     nulls = index.data[index.start[words]] == ord("n")
-    found = set(kinds[kinds != SCALAR].tolist())
-    return len(found) + bool((~nulls).any()) > 1
+    nested_kinds = set(kinds[kinds != SCALAR].tolist())
+    return len(nested_kinds) + bool((~nulls).any()) > 1
 
 
 def _places_type(
@@ -67,8 +67,10 @@ def _places_type(
     if (counts != width).any():
         return _MIXED
     grid = elements.reshape(-1, width)
-    found = [type_of_tokens(index, grid[:, at], guess) or types.STRING for at in range(width)]
-    return types.Tuple(tuple(map(types.make_nullable, found)))
+    elements_types = [
+        type_of_tokens(index, grid[:, at], guess) or types.STRING for at in range(width)
+    ]
+    return types.Tuple(tuple(map(types.make_nullable, elements_types)))
 
 
 def _number_type(words: pa.Array, guess: Guess) -> types.DataType:

@@ -49,11 +49,11 @@ def named_groups(pattern: str) -> tuple[str, int]:
     number. Raise BadArguments for one that cannot be read."""
     count = 0
 
-    def name(found: re.Match[str]) -> str:
+    def name(opening: re.Match[str]) -> str:
         """Return a group's opening with a name; anything else as it is."""
         nonlocal count
-        if found[0] not in ("(", "(?P<", "(?<"):
-            return found[0]
+        if opening[0] not in ("(", "(?P<", "(?<"):
+            return opening[0]
         count += 1
         return f"(?P<g{count}>"
 
@@ -69,10 +69,10 @@ def named_groups(pattern: str) -> tuple[str, int]:
     return named, count
 
 
-def _opening(found: re.Match[str]) -> re.Match[str]:
+def _opening(opening: re.Match[str]) -> re.Match[str]:
     """Return the match of a group's opening without its own name."""
-    named = re.match(r"\(\?P?<(?=\w)", found[0])
-    return named or found
+    named = re.match(r"\(\?P?<(?=\w)", opening[0])
+    return named or opening
 
 
 def _settings(source: Input) -> tuple[str, int, str, bool]:
@@ -97,14 +97,14 @@ def _matched(source: Input) -> Iterator[tuple[list[pa.Array], int]]:
     first_row = 1
     for block in blocks_of(source.stream, end_of_lines):
         lines = lines_of(block)
-        found = pc.extract_regex(lines, pattern)
-        if found.null_count and not skips:
-            at = int(np.flatnonzero(~found.is_valid().to_numpy(zero_copy_only=False))[0])
+        fields = pc.extract_regex(lines, pattern)
+        if fields.null_count and not skips:
+            at = int(np.flatnonzero(~fields.is_valid().to_numpy(zero_copy_only=False))[0])
             raise errors.IncorrectData(
                 f"Line {first_row + at} does not match format_regexp.",
                 hint="format_regexp_skip_unmatched = 1 skips such lines.",
             )
-        kept = found.drop_null()
+        kept = fields.drop_null()
         yield [kept.field(at) for at in range(count)], first_row
         first_row += len(lines)
 

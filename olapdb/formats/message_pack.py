@@ -104,8 +104,8 @@ def _nullable(array: pa.Array, inner: types.DataType, uuids: str) -> pa.Array:
     present = encoded(array.drop_null(), inner, uuids)
     valid = array.is_valid()
     places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
-    found = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
-    return pc.fill_null(found, nil)
+    values = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+    return pc.fill_null(values, nil)
 
 
 # --- heads

@@ -320,19 +320,19 @@ def _guessed_list(
 ) -> tuple[types.DataType | None, int]:
     """Return the type of an array or map by its elements, None without any, and the position behind it."""
     sizes, behind = _sizes(block, places)
-    found: list[list[types.DataType | None]] = [[], []]
+    element_kinds: list[list[types.DataType | None]] = [[], []]
     at = int(behind[0])
     for number in range(int(sizes[0]) * (2 if is_map else 1)):
         kind, at = _guessed(block, at)
-        found[number % 2 if is_map else 0].append(kind)
-    one = _common(found[0])
+        element_kinds[number % 2 if is_map else 0].append(kind)
+    first = _common(element_kinds[0])
     if is_map:
-        other = _common(found[1])
-        if one is None or other is None:
+        second = _common(element_kinds[1])
+        if first is None or second is None:
             return None, at
-        return types.Map(one, types.make_nullable(other)), at
-    if one is not None:
-        return types.Array(types.make_nullable(one)), at
+        return types.Map(first, types.make_nullable(second)), at
+    if first is not None:
+        return types.Array(types.make_nullable(first)), at
     return None, at
 
 
@@ -354,21 +354,21 @@ def _infer(source: Input) -> Structure:
         )
     rows = max(source.settings.integer("input_format_max_rows_to_read_for_schema_inference"), 1)
     block = ByteBlock.of(source.stream.read(BLOCK_BYTES))
-    found: list[types.DataType | None] = [None] * count
+    kinds: list[types.DataType | None] = [None] * count
     at = 0
     for _ in range(rows):
         if at >= block.size:
             break
         for place in range(count):
             kind, at = _guessed(block, at)
-            found[place] = _common((found[place], kind))
-        if None not in found:
+            kinds[place] = _common((kinds[place], kind))
+        if None not in kinds:
             break
     if not at:
         raise no_structure("they have no rows")
     return tuple(
         (name, types.make_nullable(kind or types.STRING))
-        for name, kind in zip(numbered_names(count), found, strict=True)
+        for name, kind in zip(numbered_names(count), kinds, strict=True)
     )
 
 

@@ -81,13 +81,13 @@ class _Bytes:
         window = _TEXT_BYTES
         while count:
             self._fill(window)
-            found, used = texts_at_start(self._held[:window], count)
+            texts, used = texts_at_start(self._held[:window], count)
             if not used and len(self._held) < window:
                 raise errors.CannotReadAllData("The data end within a text.")
             window = _TEXT_BYTES if used else 2 * window
             self._held = self._held[used:]
-            count -= len(found)
-            pieces.append(found)
+            count -= len(texts)
+            pieces.append(texts)
         return pa.concat_arrays(pieces) if pieces else pa.array([], types.STRING.arrow)
 
 
@@ -222,15 +222,15 @@ def _infer(source: Input) -> Structure:
             "The columns of the data cannot be found: there is no block.",
             hint="Give the structure: file('path', 'Native', 'a UInt8, b String').",
         )
-    found = []
+    structure = []
     count, rows = _head(data)
     for _ in range(count):
         name, data_type = data.text(), parse_type(data.text())
-        found.append((name, data_type))
+        structure.append((name, data_type))
         if rows:
             _skip_prefix(data, data_type)
             _values(data, rows, data_type)
-    return tuple(found)
+    return tuple(structure)
 
 
 def _read(source: Input) -> Iterator[Rows]:
@@ -238,18 +238,18 @@ def _read(source: Input) -> Iterator[Rows]:
     data = _Bytes(source.stream)
     while not data.is_at_end():
         count, rows = _head(data)
-        found: list[tuple[str, types.DataType, pa.Array]] = []
+        block: list[tuple[str, types.DataType, pa.Array]] = []
         for _ in range(count):
             name, data_type = data.text(), parse_type(data.text())
             if rows:
                 _skip_prefix(data, data_type)
             values = _values(data, rows, data_type)
-            found.append((name, data_type, values))
-        names = checked_head(source, [name for name, _, _ in found], None).names
+            block.append((name, data_type, values))
+        names = checked_head(source, [name for name, _, _ in block], None).names
         wanted = dict(source.structure or ())
         kept = [
             (name, data_type, values)
-            for name, (_, data_type, values) in zip(names, found, strict=True)
+            for name, (_, data_type, values) in zip(names, block, strict=True)
             if not wanted or name in wanted
         ]
         if rows:

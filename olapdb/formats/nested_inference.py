@@ -37,8 +37,10 @@ def type_of_nested(texts: pa.Array, guess: Guess) -> types.DataType | None:
 
 def type_of_values(texts: pa.Array, guess: Guess, *, numbers: bool = True) -> types.DataType | None:
     """Return the type of a column of texts: of nested values, else as of `type_of_texts`."""
-    found = type_of_nested(texts, guess)
-    return type_of_texts(texts, numbers=numbers, guess=guess) if found is None else found
+    nested_type = type_of_nested(texts, guess)
+    return (
+        type_of_texts(texts, numbers=numbers, guess=guess) if nested_type is None else nested_type
+    )
 
 
 def _type_of_literals(texts: pa.Array, guess: Guess) -> types.DataType | None:
@@ -62,10 +64,10 @@ def _type_of_literals(texts: pa.Array, guess: Guess) -> types.DataType | None:
         even = np.arange(0, len(members), 2)
         key = _type_of_literals(members.take(even), guess) or types.STRING
         return types.Map(key, _nullable(members.take(even + 1), guess))
-    found = type_of_texts(texts, guess=guess)
-    if found == types.STRING:
+    text_type = type_of_texts(texts, guess=guess)
+    if text_type == types.STRING:
         raise _Mixed
-    return found
+    return text_type
 
 
 def _nullable(texts: pa.Array, guess: Guess) -> types.DataType:

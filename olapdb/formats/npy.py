@@ -141,8 +141,8 @@ def _read_head(stream: BinaryIO) -> tuple[np.dtype, tuple[int, ...]]:
 def _type_of(kind: np.dtype, shape: tuple[int, ...]) -> types.DataType:
     """Return the type of the column. Raise BadArguments for what olapdb has not, such as complex
     numbers."""
-    found = re.fullmatch(r"[<>|=]([a-zA-Z]\d+)", kind.str)
-    code = found[1] if found else kind.str
+    match = re.fullmatch(r"[<>|=]([a-zA-Z]\d+)", kind.str)
+    code = match[1] if match else kind.str
     if kind.kind == "S":
         inner: types.DataType = types.STRING
     elif code in _TYPES:

@@ -95,13 +95,13 @@ def _times(
     valid = texts.is_valid()
     present = texts.drop_null()
     if mode == "basic":
-        found = parse_timestamps.basic_timestamps(present, target, zone)
+        timestamps = parse_timestamps.basic_timestamps(present, target, zone)
     else:
-        found = parse_timestamps.parse_datetimes(present, target, zone, american=True)
+        timestamps = parse_timestamps.parse_datetimes(present, target, zone, american=True)
     if texts.null_count:
         places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
-        found = found.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
-    return found, types.make_nullable(target)
+        timestamps = timestamps.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+    return timestamps, types.make_nullable(target)
 
 
 def _elements(
@@ -118,7 +118,7 @@ def _filled(
 ) -> tuple[pa.Array, types.DataType]:
     """Return the values of texts, the type's default for those that it cannot hold; NULL stays null."""
     wanted = types.make_nullable(target)
-    found = cast_or_null(texts, types.make_nullable(types.STRING), wanted, source.environment)
-    bad = pc.and_(pc.is_null(found), pc.is_valid(texts))
-    filled = pc.if_else(bad, default_value(target), found)
+    values = cast_or_null(texts, types.make_nullable(types.STRING), wanted, source.environment)
+    bad = pc.and_(pc.is_null(values), pc.is_valid(texts))
+    filled = pc.if_else(bad, default_value(target), values)
     return filled, wanted

@@ -40,16 +40,17 @@ class PrometheusWriter(Writer):
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Keep the rows; the text comes at the end, since a metric has all rows of its name."""
-        found: dict[str, list[str | list[tuple[str, str]] | None]] = {}
+        by_column: dict[str, list[str | list[tuple[str, str]] | None]] = {}
         for name, kind, column in zip(
             self.header.names, self.header.types, batch.columns, strict=True
         ):
             if name == "labels":
-                found[name] = column.to_pylist()
+                by_column[name] = column.to_pylist()
             elif name in _ALLOWED:
-                found[name] = shown(column, kind, self.header).to_pylist()
+                by_column[name] = shown(column, kind, self.header).to_pylist()
         self._rows += [
-            dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)
+            dict(zip(by_column, values, strict=True))
+            for values in zip(*by_column.values(), strict=True)
         ]
         return b""
 

@@ -90,15 +90,15 @@ def _by_name() -> Mapping[str, Format]:
 
 def find_format(name: str) -> Format:
     """Return the format of a name, in any case. Raise UnknownFormat, with the nearest name."""
-    found = _by_name().get(name.lower())
-    if found is None:
+    named = _by_name().get(name.lower())
+    if named is None:
         names = {known: data_format.name for known, data_format in _by_name().items()}
         near = difflib.get_close_matches(name.lower(), names, n=1)
         hint = (
             f"Did you mean {names[near[0]]}?" if near else "system.formats lists those there are."
         )
         raise UnknownFormat(f"Unknown format {name}.", hint=hint)
-    return found
+    return named
 
 
 _READ_BY_CLICKHOUSE = ("DWARF", "MySQLDump", "ParquetMetadata")
@@ -119,20 +119,21 @@ def find_output(name: str) -> Format:
 
 def writer_of(name: str, header: Header) -> Writer:
     """Return a writer of the format. Raise FormatNotForOutput for one that is only read."""
-    found = find_output(name)
-    if found.writer is None:
-        raise FormatNotForOutput(f"Format {found.name} is only read.")
-    return found.writer(header)
+    data_format = find_output(name)
+    if data_format.writer is None:
+        raise FormatNotForOutput(f"Format {data_format.name} is only read.")
+    return data_format.writer(header)
 
 
 def reader_of(name: str) -> Reader:
     """Return the reader of the format. Raise FormatNotForInput for one that is only written."""
-    found = find_format(name)
-    if found.reader is None:
+    data_format = find_format(name)
+    if data_format.reader is None:
         raise FormatNotForInput(
-            f"Format {found.name} is only written.", hint="system.formats says which are read."
+            f"Format {data_format.name} is only written.",
+            hint="system.formats says which are read.",
         )
-    return found.reader
+    return data_format.reader
 
 
 _COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "xz": "xz", "lzma": "xz", "zst": "zstd", "lz4": "lz4"}

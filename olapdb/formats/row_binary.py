@@ -141,8 +141,8 @@ def _nullable(array: pa.Array, inner: types.DataType) -> pa.Array:
         return present
     valid = array.is_valid()
     places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
-    found = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
-    return pc.fill_null(found, b"\x01")
+    values = present.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+    return pc.fill_null(values, b"\x01")
 
 
 def _variants(array: pa.Array, variant: types.Variant) -> pa.Array:

@@ -298,8 +298,8 @@ def _read(source: Input, head_lines: int, has_flags: bool) -> Iterator[Rows]:
                 if has_flags and name in source.absent_apart:
                     absent[name] = block.data[at] == 1
             at = _ends(block, at, kind)
-        found = dict(zip(names, kinds, strict=True))
-        shown = tuple(found[name] for name in arrays)
+        types_by_name = dict(zip(names, kinds, strict=True))
+        shown = tuple(types_by_name[name] for name in arrays)
         yield from apart(Rows(tuple(arrays), shown, tuple(arrays.values()), len(at)), absent)
 
 

@@ -63,7 +63,7 @@ class Tolerance:
             if isinstance(plain(target), String):
                 continue
             wanted = make_nullable(plain(target))
-            found = cast_or_null(array, make_nullable(kind), wanted, self._environment)
-            lost = pc.and_(pc.is_null(pa.array(found)), pc.is_valid(array))
+            converted = cast_or_null(array, make_nullable(kind), wanted, self._environment)
+            lost = pc.and_(pc.is_null(pa.array(converted)), pc.is_valid(array))
             bad |= lost.to_numpy(zero_copy_only=False)
         return bad if bad.any() else None

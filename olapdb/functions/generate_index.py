@@ -51,9 +51,9 @@ def _by_module(names: Mapping[str, str], name: str) -> Iterator[str]:
 
 def generate() -> None:
     """Write the index, formatted."""
-    found = places()
-    caseless = {name: place for name, place in found.items() if name.startswith("\0")}
-    exact = {name: place for name, place in found.items() if not name.startswith("\0")}
+    modules = places()
+    caseless = {name: place for name, place in modules.items() if name.startswith("\0")}
+    exact = {name: place for name, place in modules.items() if not name.startswith("\0")}
     lines = [
         f'"""{_DOCUMENTATION}"""',
         "",

@@ -393,7 +393,7 @@ class BlockStager(BlockWriter):
                 }
             parts = live_and_staged_parts(context.snapshot, staged)
             inline = inline_rows_by_part(
-                table_id for found in staged.values() for table_id in found
+                table_id for tables in staged.values() for table_id in tables
             )
             context = replace(context, snapshot=OverlaySnapshot(context.snapshot, inline=inline))
             self._joined += [

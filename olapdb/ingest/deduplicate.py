@@ -58,10 +58,10 @@ class KeyHistory:
 
     def accepted_mask(self, keys: SortedKeys, oldest: int) -> np.ndarray:
         """Return for each key whether it was accepted with an ordinal of at least `oldest`."""
-        found = np.zeros(len(keys), bool)
+        is_accepted = np.zeros(len(keys), bool)
         for run in self.runs:
-            found |= run.accepted_mask(keys, oldest)
-        return found
+            is_accepted |= run.accepted_mask(keys, oldest)
+        return is_accepted
 
 
 @dataclass
@@ -105,9 +105,9 @@ class KeyIndexes:
     def of(self, table_id: str, catalog: Catalog) -> KeyIndex:
         """Return the table's index, a new one at its first use."""
         with self._lock:
-            found = self._by_table.get(table_id)
-        if found is not None:
-            return found
+            index = self._by_table.get(table_id)
+        if index is not None:
+            return index
         snapshot = catalog.snapshot()
         with self._lock:
             for gone_id in [

@@ -73,8 +73,8 @@ class StaleSlices:
             self.rows[partition] = self.rows.get(partition, 0) + distinct.num_rows
             examples = self.keys.setdefault(partition, [])
             if len(examples) < KEY_EXAMPLES_MAX:
-                found = key_texts(target, distinct, KEY_EXAMPLES_MAX)
-                examples += [text for text in dict.fromkeys(found) if text not in examples]
+                texts = key_texts(target, distinct, KEY_EXAMPLES_MAX)
+                examples += [text for text in dict.fromkeys(texts) if text not in examples]
                 del examples[KEY_EXAMPLES_MAX:]
 
     def on_slice_rows(
@@ -145,8 +145,8 @@ def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
 
     Key items that are expressions are left out; the result is [] if all items are expressions.
     """
-    found = (table.column(name) for name in key_columns(table) if name is not None)
-    columns = [column for column in found if column is not None]
+    named_columns = (table.column(name) for name in key_columns(table) if name is not None)
+    columns = [column for column in named_columns if column is not None]
     if not columns:
         return []
     head = rows.slice(0, limit)

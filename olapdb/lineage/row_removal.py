@@ -195,10 +195,10 @@ class RowRemoval:
         """Return the slices to add to: one set for each source partition under retention, else
         one for all."""
         key = partition if self._change.retain else ""
-        found = removal.slices.get(key)
-        if found is None:
-            found = removal.slices[key] = self._empty_slices(removal.view)
-        return found
+        slices = removal.slices.get(key)
+        if slices is None:
+            slices = removal.slices[key] = self._empty_slices(removal.view)
+        return slices
 
     def _empty_slices(self, view: MaterializedView) -> StaleSlices:
         """Return an empty set of slices that fits the statement: frozen for retention, else
@@ -284,17 +284,17 @@ def stored_table(
 ) -> Table:
     """Return the table, of the MergeTree family, for DELETE of Memory too or, with `any_engine` and for
     some actions, of any engine that stores rows. Raises UnknownTable, NotSupportedError, UnsupportedMethod."""
-    found = snapshot.by_id(table_id)
-    if not isinstance(found, Table):
+    table = snapshot.by_id(table_id)
+    if not isinstance(table, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")
-    if found.engine.name == "Null":
+    if table.engine.name == "Null":
         kind = NotSupportedError if action == "TRUNCATE" else UnsupportedMethod
-        raise kind(f"{action}: {found.database}.{found.name} is a Null table and stores nothing.")
-    if action == "DELETE" and found.engine.name == "Memory":
-        return found
-    if not any_engine and action not in ANY_ENGINE_ACTIONS and not found.engine.is_merge_tree:
+        raise kind(f"{action}: {table.database}.{table.name} is a Null table and stores nothing.")
+    if action == "DELETE" and table.engine.name == "Memory":
+        return table
+    if not any_engine and action not in ANY_ENGINE_ACTIONS and not table.engine.is_merge_tree:
         raise UnsupportedMethod(
-            f"{action} needs a table of the MergeTree family, not {found.engine.name}.",
+            f"{action} needs a table of the MergeTree family, not {table.engine.name}.",
             hint="TRUNCATE TABLE removes all rows.",
         )
-    return found
+    return table

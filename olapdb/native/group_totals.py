@@ -36,8 +36,8 @@ class Total:
 
 def first_rows(keys: Sequence[pa.Array], radix_max: int) -> np.ndarray | None:
     """Return the first row of each group, as `group_totals` does, without numbering the rows."""
-    found = group_totals(keys, [], radix_max)
-    return None if found is None else found[0]
+    grouped = group_totals(keys, [], radix_max)
+    return None if grouped is None else grouped[0]
 
 
 def group_totals(

@@ -179,15 +179,15 @@ def exact_keys(columns: Sequence[pa.Array]) -> tuple[np.ndarray, pa.Array | None
     """Return a key of 64 bits for each row, of columns with `key_digits`, and the column whose NULLs have
     no key: a single one. Equal rows of any batches have equal keys."""
     values = [values_of(column) for column in columns]
-    found = [one for one in values if one is not None]
-    assert len(found) == len(columns)
-    if len(found) == 1:
-        return _keys_of(found[0]), columns[0]
+    bits_of_columns = [bits for bits in values if bits is not None]
+    assert len(bits_of_columns) == len(columns)
+    if len(bits_of_columns) == 1:
+        return _keys_of(bits_of_columns[0]), columns[0]
     digits = key_digits([column.type for column in columns])
     assert digits is not None
     packing = [
         Digit(bits, int(np.iinfo(bits.numbers.dtype).min), count)
-        for bits, count in zip(map(as_integers, found), digits, strict=True)
+        for bits, count in zip(map(as_integers, bits_of_columns), digits, strict=True)
     ]
     return _packed(packing).view(np.uint64), None
 

@@ -69,13 +69,13 @@ def contains(
     are int32. `marks` has a bit, in bytes, for each number of the uppermost bits of a hash: whether a group has these.
 
     `find` gives the same where the library has groups to tell."""
-    found = empty(-(-len(hashes) // _WORD_BITS), np.uint64)
+    bits = empty(-(-len(hashes) // _WORD_BITS), np.uint64)
     shift = _WORD_BITS - ((len(buckets) - 1).bit_length() - 1)
     mark_shift = _WORD_BITS - ((8 * len(marks)).bit_length() - 1)
     kernels().olapdb_contains_hashes(
-        hashes, len(hashes), indexed, len(indexed), buckets, shift, marks, mark_shift, found
+        hashes, len(hashes), indexed, len(indexed), buckets, shift, marks, mark_shift, bits
     )
-    return found
+    return bits
 
 
 def sort_hashes(hashes: np.ndarray) -> np.ndarray:

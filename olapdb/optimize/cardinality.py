@@ -336,10 +336,10 @@ class Estimator:
             name, left, right = _FLIPPED[name], right, left
         if not isinstance(left, ColumnRef) or not isinstance(right, Constant):
             return None
-        found, value = origin(left.name, source), _number(right.value)
-        if found is None or value is None:
+        place, value = origin(left.name, source), _number(right.value)
+        if place is None or value is None:
             return None
-        low, high, _ = self._statistics(found[0].table).bounds.get(found[1], (None, None, 0))
+        low, high, _ = self._statistics(place[0].table).bounds.get(place[1], (None, None, 0))
         if not isinstance(low, int | float) or not isinstance(high, int | float):
             return None
         below = (value - low + 1) / (high - low + 1)

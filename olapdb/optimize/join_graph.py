@@ -82,12 +82,12 @@ class JoinGraph:
     @cached_property
     def _wide(self) -> tuple[tuple[Relations, Relations, Equality], ...]:
         """The equalities of which an operand reads several relations."""
-        found = []
+        wide = []
         for equality in self.equalities:
             left, right = self.relations_of(equality.left), self.relations_of(equality.right)
             if len(left) != 1 or len(right) != 1:
-                found.append((left, right, equality))
-        return tuple(found)
+                wide.append((left, right, equality))
+        return tuple(wide)
 
     def keys(self, left: Relations, right: Relations) -> Keys:
         """Return the keys of a join of two sets of relations, () where nothing is equal."""
@@ -144,16 +144,18 @@ class JoinGraph:
 
     def above(self, relations: Relations, sides: Sequence[Relations]) -> list[Expression]:
         """Return the conditions on these relations that are on none of the `sides` alone."""
-        found = [
+        conditions = [
             condition
             for condition in self.conditions
             if _is_between(self.relations_of(condition), relations, sides)
         ]
         for left, right, equality in self._wide:
-            is_key = any(left <= one and right <= other for one, other in permutations(sides, 2))
+            is_key = any(
+                left <= first and right <= second for first, second in permutations(sides, 2)
+            )
             if not is_key and _is_between(left | right, relations, sides):
-                found.append(equal(equality.left, equality.right))
-        return found
+                conditions.append(equal(equality.left, equality.right))
+        return conditions
 
 
 def _applied(node: Node) -> list[Expression]:

@@ -178,10 +178,12 @@ class _Costs:
     def neighbours(self) -> list[int]:
         """For each relation the set, as bits, of those that share an equality with it."""
         bits = [0] * len(self.graph.relations)
-        for one in range(len(bits)):
+        for relation in range(len(bits)):
             for other in range(len(bits)):
-                if one != other and self.graph.keys(frozenset((one,)), frozenset((other,))):
-                    bits[one] |= 1 << other
+                if relation != other and self.graph.keys(
+                    frozenset((relation,)), frozenset((other,))
+                ):
+                    bits[relation] |= 1 << other
         return bits
 
     def rows(self, members: int) -> float:
@@ -212,14 +214,14 @@ class _Costs:
                 if leaf.distinct[position]
             }
             ranked = sorted(inside, key=lambda at: (inside[at], -leaves[at].rows))
-            for one, other in pairwise(ranked):
-                pair = (min(one, other), max(one, other))
+            for smaller, larger in pairwise(ranked):
+                pair = (min(smaller, larger), max(smaller, larger))
                 before = divisors.get(pair)
-                combinations_max = min(self._table_rows[one], self._table_rows[other])
+                combinations_max = min(self._table_rows[smaller], self._table_rows[larger])
                 divisors[pair] = (
-                    inside[other]
+                    inside[larger]
                     if before is None
-                    else max(before, min(before * inside[other], combinations_max))
+                    else max(before, min(before * inside[larger], combinations_max))
                 )
         rows /= prod(divisors.values())
         for condition in self.graph.conditions:
@@ -312,10 +314,10 @@ class _Costs:
         trees: list[JoinTree] = [at for at in range(len(self.leaves)) if part >> at & 1]
         while len(trees) > 1:
             pairs = [
-                (self.rows(_members(one) | _members(other)), at, to)
-                for at, one in enumerate(trees)
+                (self.rows(_members(tree) | _members(other)), at, to)
+                for at, tree in enumerate(trees)
                 for to, other in enumerate(trees[:at])
-                if self._around(_members(one)) & _members(other)
+                if self._around(_members(tree)) & _members(other)
             ]
             _, at, to = min(pairs)
             joined = self._pair(trees[to], trees[at])

@@ -28,8 +28,8 @@ def origin(name: str, node: nodes.Node) -> tuple[nodes.Scan, str] | None:
         case nodes.Union() | nodes.SetDifference():
             return None
         case _:
-            found = (origin(name, child) for child in node.children())
-            return next((one for one in found if one is not None), None)
+            origins = (origin(name, child) for child in node.children())
+            return next((column for column in origins if column is not None), None)
 
 
 def traced(expression: Expression, node: nodes.Node) -> tuple[nodes.Scan, Expression] | None:

@@ -53,7 +53,7 @@ def _simpler(expression: Expression) -> Expression | None:
     if expression.name != "equals":
         return None
     pairs = zip(_elements(left), _elements(right), strict=False)
-    same = [_equal(one, other) for one, other in pairs]
+    same = [_equal(element, other) for element, other in pairs]
     whole = len(same) == len(_elements(left)) == len(_elements(right)) > 0
     equalities = [equality for equality in same if equality is not None]
     if (

@@ -193,11 +193,11 @@ class PartFile:
             return {}
         columns = self._store.cache.columns
         file, first, count = columns.file(self.cache_path), groups[0], len(groups)
-        found = (
+        joined = (
             (key.column_id, columns.shared.joined(file, key._replace(row_group=first), count))
             for key in keys
         )
-        return {at: pa.chunked_array([values]) for at, values in found if values is not None}
+        return {at: pa.chunked_array([values]) for at, values in joined if values is not None}
 
     def _cached(self, key: ChunkKey, groups: Sequence[int]) -> list[pa.Array | None]:
         """Return the row groups of the column that `key` names, None for those that the cache

@@ -109,12 +109,12 @@ class Planner:
         or replays these first."""
         inputs = (self._planned.get(unique_id) for unique_id in self._project.read_by(model))
         steps: dict[str, list[str]] = {}
-        for name, planned in sorted(one for one in inputs if one is not None):
+        for name, planned in sorted(pair for pair in inputs if pair is not None):
             steps.setdefault(planned, []).append(name)
         rebuilt = [*steps.get("REBUILD", ()), *steps.get("RESUME", ())]
         if rebuilt:
             return "REPLAY", f"reads {', '.join(rebuilt)}, rebuilt before; REBUILD if types change"
-        replayed = [name for one in REPLAYS for name in steps.get(one, ())]
+        replayed = [name for action in REPLAYS for name in steps.get(action, ())]
         if replayed:
             because = f"reads {', '.join(replayed)}, replayed before: what changes there"
             return REPLAY_IF_CHANGED, because

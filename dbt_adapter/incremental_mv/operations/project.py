@@ -84,7 +84,7 @@ class ManifestProject:
     def read_by(self, model: Model) -> frozenset[str]:
         """Return the unique ids of the `incremental_mv` models that the model reads, itself or
         through views and ephemeral models."""
-        found: set[str] = set()
+        models: set[str] = set()
         seen: set[str] = set()
         pending = list(self._manifest.nodes[model.unique_id].depends_on_nodes)
         while pending:
@@ -94,10 +94,10 @@ class ManifestProject:
                 continue
             seen.add(unique_id)
             if is_model(node.to_dict(omit_none=False)):
-                found.add(unique_id)
+                models.add(unique_id)
             elif str(node.config.materialized) in ("view", "ephemeral"):
                 pending += node.depends_on_nodes
-        return frozenset(found)
+        return frozenset(models)
 
     def select(self, models: Names, select: Names, exclude: Names) -> list[Model]:
         """Return the chosen models, each after those it reads; all without `models` and `select`.

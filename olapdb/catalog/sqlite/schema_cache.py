@@ -38,11 +38,11 @@ class StoredObject:
     @property
     def decoded(self) -> SchemaObject:
         """The object: always the same one, also if two threads ask at once."""
-        found = self._decoded.get("object")
-        if found is None:
+        item = self._decoded.get("object")
+        if item is None:
             decoded = decode_object(self.kind, self.body, parse_type)
-            found = self._decoded.setdefault("object", decoded)
-        return found
+            item = self._decoded.setdefault("object", decoded)
+        return item
 
 
 class StoredObjects(Mapping[str, SchemaObject]):

@@ -363,11 +363,11 @@ class _Grouping:
                 return None
             made.append(totals)
         wanted = [total for made_totals in made for total in made_totals.totals]
-        found = group_totals(keys, wanted, min(tuning.TOTALLED_RADIX_MAX, len(keys[0])))
-        if found is None:
+        grouped = group_totals(keys, wanted, min(tuning.TOTALLED_RADIX_MAX, len(keys[0])))
+        if grouped is None:
             return None
         self._may_total = True
-        firsts, values_of_totals = found
+        firsts, values_of_totals = grouped
         states, start = [], 0
         for made_totals in made:
             stop = start + len(made_totals.totals)

@@ -102,15 +102,15 @@ class _Nearest:
         ends = np.where(codes < 0, starts, ends)  # a key that the right side lacks has no rows
         if self._operator in ("less", "lessOrEquals"):
             position = self._search(starts, ends, values, behind_equal=self._operator == "less")
-            found = position < ends
+            has_partner = position < ends
         else:
             behind = self._operator == "greaterOrEquals"
             last = self._search(starts, ends, values, behind_equal=behind) - 1
-            found = last >= starts
+            has_partner = last >= starts
             equal = self._values[np.maximum(last, 0)]
             position = self._search(starts, ends, equal, behind_equal=False)
-        safe = np.where(found, position, 0)
-        partners: np.ndarray = np.where(found, self._rows[safe], self._no_partner)
+        safe = np.where(has_partner, position, 0)
+        partners: np.ndarray = np.where(has_partner, self._rows[safe], self._no_partner)
         return partners
 
     def _search(

@@ -89,13 +89,13 @@ class BranchCodes:
             for known, constant, extended, code in self._known:
                 if constant.equals(value) and are_one_array(known, dictionary):
                     return extended, code
-            found: pa.Array | None = dictionary
+            with_value: pa.Array | None = dictionary
             code = pc.index(dictionary, value.cast(dictionary.type)).as_py()
             if code < 0 and len(dictionary) <= _EXTENDED_MAX:
                 code = len(dictionary)
                 more = pa.array([value.as_py()], dictionary.type)
-                found = pa.concat_arrays([dictionary, more])
+                with_value = pa.concat_arrays([dictionary, more])
             elif code < 0:
-                found = None
-            self._known.append((dictionary, value, found, code))
-            return found, code
+                with_value = None
+            self._known.append((dictionary, value, with_value, code))
+            return with_value, code

@@ -156,17 +156,17 @@ class DividedGroups:
     def partial(self, bounds: tuple[int, int]) -> Partial:
         """Return the groups of some divisions. Thread-safe."""
         self._context.check()
-        found: list[Partial] = []
+        partials: list[Partial] = []
         for is_partial, pieces in itertools.groupby(
             self._pieces, lambda piece: piece.places is None
         ):
             if is_partial:
                 keys = self._pieces[0].keys
-                found += (_partial(piece.rows.slices(*bounds), keys) for piece in pieces)
+                partials += (_partial(piece.rows.slices(*bounds), keys) for piece in pieces)
             else:
-                found.append(self.grouped(list(pieces), bounds))
-        found = [partial for partial in found if partial.groups]
-        return found[0] if len(found) == 1 else merge_partials(found, self._calls, 1)
+                partials.append(self.grouped(list(pieces), bounds))
+        partials = [partial for partial in partials if partial.groups]
+        return partials[0] if len(partials) == 1 else merge_partials(partials, self._calls, 1)
 
     def drain(self) -> Iterator[Partial]:
         """Yield the groups of all rows, and empty this."""
@@ -213,8 +213,8 @@ def merged_divisions(
 
     def merged(bounds: tuple[int, int]) -> Partial:
         """Return the groups of some divisions."""
-        found = [_partial(piece.rows.slices(*bounds), piece.keys) for piece in pieces]
-        return merge_partials([p for p in found if p.groups], calls, 1)
+        partials = [_partial(piece.rows.slices(*bounds), piece.keys) for piece in pieces]
+        return merge_partials([p for p in partials if p.groups], calls, 1)
 
     starts = [piece.rows.starts for piece in pieces]
     return list(context.parallel(merged, ranges(starts, context.threads)))

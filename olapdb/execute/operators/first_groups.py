@@ -69,8 +69,8 @@ class FirstGroups:
                 continue
             if lookup is None:
                 lookup = Lookup(self._keys, self._limit, matches_null=True)
-            found = lookup.find([_plain(key) for key in partial.keys], partial.groups) >= 0
-            positions = from_numpy(np.flatnonzero(found))
+            is_known = lookup.find([_plain(key) for key in partial.keys], partial.groups) >= 0
+            positions = from_numpy(np.flatnonzero(is_known))
             yield Partial(
                 [key.take(positions) for key in partial.keys],
                 [states.take(positions) for states in partial.states],

@@ -132,16 +132,16 @@ def _by_kernels(
     states = aggregate.states_of_extremes(arguments, choose)
     if states is not None:
         return states
-    found = aggregate.totals(arguments)
-    if found is None:
+    made_of = aggregate.totals(arguments)
+    if made_of is None:
         return None
     totals = []
-    for total in found.totals:
+    for total in made_of.totals:
         values = _frame_totals(total, starts, ends)
         if values is None:
             return None
         totals.append(values)
-    return found.states(totals)
+    return made_of.states(totals)
 
 
 def _frame_totals(total: Total, starts: np.ndarray, ends: np.ndarray) -> np.ndarray | None:

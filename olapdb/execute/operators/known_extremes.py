@@ -88,12 +88,12 @@ def _ends(name: str, scan: Scan, parts: Sequence[Part]) -> pa.Array | None:
         return None
     bounds: list[ColumnBounds] = []
     for part in parts:
-        found = None
+        part_bounds = None
         if part_columns.name_in(part, column) is not None:
-            found = part_columns.bounds(part).get(name)
-        if found is None:
+            part_bounds = part_columns.bounds(part).get(name)
+        if part_bounds is None:
             return None
-        bounds.append(found)
+        bounds.append(part_bounds)
     interval = interval_of_bounds(bounds, column.type)
     if interval is None:
         return None

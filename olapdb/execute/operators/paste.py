@@ -18,12 +18,12 @@ def paste_batches(
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the first row of both sides together, then the second, …, until one side ends."""
-    one, other = next(left, None), next(right, None)
-    while one is not None and other is not None:
+    left_batch, right_batch = next(left, None), next(right, None)
+    while left_batch is not None and right_batch is not None:
         context.check()
-        rows = min(one.num_rows, other.num_rows)
+        rows = min(left_batch.num_rows, right_batch.num_rows)
         if rows:
-            columns = [*one.slice(0, rows).columns, *other.slice(0, rows).columns]
+            columns = [*left_batch.slice(0, rows).columns, *right_batch.slice(0, rows).columns]
             yield make_batch(columns, node.schema, rows)
-        one = next(left, None) if rows == one.num_rows else one.slice(rows)
-        other = next(right, None) if rows == other.num_rows else other.slice(rows)
+        left_batch = next(left, None) if rows == left_batch.num_rows else left_batch.slice(rows)
+        right_batch = next(right, None) if rows == right_batch.num_rows else right_batch.slice(rows)

@@ -28,12 +28,12 @@ def primes_batches(node: Primes, context: ExecutionContext) -> Iterator[pa.Recor
     index = 0
     end = None if node.count is None else node.start + node.count * node.step
     for first, last in node.ranges:
-        for found in _primes_between(first, last + 1, context):
-            chosen = found[_places(node, index, len(found))]
+        for primes in _primes_between(first, last + 1, context):
+            chosen = primes[_places(node, index, len(primes))]
             if node.count is not None:
                 before = 0 if index <= node.start else -(-(index - node.start) // node.step)
                 chosen = chosen[: max(node.count - before, 0)]
-            index += len(found)
+            index += len(primes)
             yield from _batches(node, chosen, context)
             if end is not None and index >= end:
                 return

@@ -97,8 +97,8 @@ def chosen_projections(
     best: dict[str, tuple[_ProjectedQuery, PartSelection]] = {}
     for query in queries:
         wanted = [part for part in parts if rows.get(part.id)]
-        found = select_projection(query.scan, query.scan.predicate, query.bound, wanted, context)
-        for part_id, selection in found.items():
+        by_part = select_projection(query.scan, query.scan.predicate, query.bound, wanted, context)
+        for part_id, selection in by_part.items():
             to_read = sum(selection.group_rows)
             if to_read < rows[part_id]:
                 rows[part_id] = to_read

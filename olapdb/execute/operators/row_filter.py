@@ -99,18 +99,20 @@ class RowFilter:
         sets: list[tuple[str, Members]] = []
         left = []
         for part in self._ranges[1]:
-            found = _sets_of(part, self._context)
-            sets += found
-            if len(found) != 1 or len(part.children()) != 1:
+            sets_of_part = _sets_of(part, self._context)
+            sets += sets_of_part
+            if len(sets_of_part) != 1 or len(part.children()) != 1:
                 left.append(part)
         return sorted(sets, key=lambda pair: pair[1].share), left
 
     @cached_property
     def _ranges(self) -> tuple[list[ValueRange], list[Expression]]:
         """The ranges that conditions keep, one for a column, and the other conditions."""
-        found = [(part, range_of(part, self._context.environment)) for part in self._parts]
-        ranges = intersected(kept for _, kept in found if kept is not None)
-        return ranges, [part for part, kept in found if kept is None]
+        ranges_of_parts = [
+            (part, range_of(part, self._context.environment)) for part in self._parts
+        ]
+        ranges = intersected(kept for _, kept in ranges_of_parts if kept is not None)
+        return ranges, [part for part, kept in ranges_of_parts if kept is None]
 
     @cached_property
     def _inputs(self) -> dict[int, frozenset[str]]:

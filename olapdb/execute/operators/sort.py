@@ -61,7 +61,11 @@ def _top_rows(
         rows = begun(child, stack)
         made: Iterable[Iterable[pa.RecordBatch]] = (map(top.rows, rows),)
         if isinstance(rows, Stage):
-            made = rows.chain(stack).then(lambda found: [*map(top.rows, found)]).run(context)
+            made = (
+                rows.chain(stack)
+                .then(lambda batches_of_task: [*map(top.rows, batches_of_task)])
+                .run(context)
+            )
         for batches in made:
             for batch in batches:
                 if not batch.num_rows:

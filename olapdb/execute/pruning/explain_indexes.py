@@ -51,7 +51,7 @@ def estimate_reads(plan: Plan, context: ExecutionContext) -> list[tuple[str, str
     once, by name; without tables of which it reads nothing but their numbers of rows.
 
     It runs the subqueries of conditions and reads footers, but no rows."""
-    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    counts_by_name: dict[tuple[str, str], tuple[int, int, int]] = {}
     try:
         answer_subqueries(plan.root, context, run_node)
         for node in walk_nodes(plan.root):
@@ -62,15 +62,15 @@ def estimate_reads(plan: Plan, context: ExecutionContext) -> list[tuple[str, str
             selected = Selector(node, condition, layout, context).select(live_parts(node, context))
             rows = sum(sum(part.group_rows) for part in selected.parts)
             name = (node.table.database, node.table.name)
-            parts, rows_before, granules = found.get(name, (0, 0, 0))
-            found[name] = (
+            parts, rows_before, granules = counts_by_name.get(name, (0, 0, 0))
+            counts_by_name[name] = (
                 parts + len(selected.parts),
                 rows_before + rows,
                 granules + selected.granules,
             )
     finally:
         context.close()
-    return [(*name, *counts) for name, counts in sorted(found.items())]
+    return [(*name, *counts) for name, counts in sorted(counts_by_name.items())]
 
 
 def _index_lines(node: Node, context: ExecutionContext) -> Sequence[str]:

@@ -51,8 +51,8 @@ def projected_selections(
     chosen = {selection.part.id: selection for selection in selections}
     for bound in candidates:
         parts = [s.part for s in selections if len(s.group_rows) > 1]
-        found = select_projection(scan, condition, bound, parts, context)
-        for part_id, selection in found.items():
+        by_part = select_projection(scan, condition, bound, parts, context)
+        for part_id, selection in by_part.items():
             if sum(selection.group_rows) < sum(chosen[part_id].group_rows):
                 chosen[part_id] = selection
     for line in projection_lines(list(chosen.values())):
@@ -92,12 +92,12 @@ def select_projection(
     layout = TableLayout(bound.shape, context.environment)
     selector = _ProjectionSelector(scan, condition, layout, context, readers)
     selected = selector.select([reader.part for reader in readers.values()])
-    found = {selection.part.id: selection for selection in selected.parts}
+    by_part = {selection.part.id: selection for selection in selected.parts}
     # Nothing to read of a part is the least.
     for part_id, reader in readers.items():
-        if part_id not in found:
-            found[part_id] = PartSelection(reader.part, reader, (), (), ())
-    return found
+        if part_id not in by_part:
+            by_part[part_id] = PartSelection(reader.part, reader, (), (), ())
+    return by_part
 
 
 def projection_reader(

@@ -58,10 +58,10 @@ def _alternatives(index: SkipIndex, condition: Expression) -> Sequence[np.ndarra
 
 def _of_pattern(index: SkipIndex, pattern: bytes) -> np.ndarray:
     """Return the hashes that a text which is LIKE the pattern has."""
-    found = [np.empty(0, np.uint64)]
+    hashes = [np.empty(0, np.uint64)]
     for fragment, from_start, to_end in like_fragments(pattern):
-        found.append(hashes_of_fragment(index, fragment, from_start=from_start, to_end=to_end))
-    return np.unique(np.concatenate(found))
+        hashes.append(hashes_of_fragment(index, fragment, from_start=from_start, to_end=to_end))
+    return np.unique(np.concatenate(hashes))
 
 
 def _text(expression: Expression) -> bytes | None:

@@ -177,7 +177,7 @@ class TextCondition:
         padded = isinstance(inner, FixedString)
         if padded and not (self._tokenizer.reads_fragments and self._is_bytewise):
             return None
-        found = []
+        granules = []
         for text in texts:
             if text is None:
                 return None
@@ -187,31 +187,31 @@ class TextCondition:
             tokens = self._tokenizer.of_text(whole)
             if not tokens:
                 return None
-            found.append(self._index.of_all(tokens))
-        return found
+            granules.append(self._index.of_all(tokens))
+        return granules
 
     def _each_fragment(self, texts: Sequence[bytes | None]) -> Sequence[np.ndarray] | None:
         """Return the granules that may have a text which contains each of these; None if one of them
         tells nothing."""
-        found: list[np.ndarray] = []
+        granules: list[np.ndarray] = []
         for text in texts:
             fragments = self._fragments([(text, False, False)])
             if fragments is None:
                 return None
-            found += fragments
-        return found
+            granules += fragments
+        return granules
 
     def _patterns(self, patterns: Sequence[bytes | None]) -> Sequence[np.ndarray] | None:
         """Return the granules that may have a text which matches each of the regular expressions;
         None if one of them tells nothing."""
-        found: list[np.ndarray] = []
+        granules: list[np.ndarray] = []
         for pattern in patterns:
             runs = None if pattern is None else literal_runs(pattern)
             fragments = None if runs is None else self._fragments([(r, False, False) for r in runs])
             if fragments is None:
                 return None
-            found += fragments
-        return found
+            granules += fragments
+        return granules
 
     def _fragments(
         self, fragments: Iterable[tuple[bytes | None, bool, bool]]

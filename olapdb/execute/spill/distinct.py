@@ -83,9 +83,9 @@ class _Repeats:
 def _first_rows(keys: Sequence[pa.Array], rows: int) -> np.ndarray:
     """Return the first row of each distinct key, ascending."""
     if library() is not None and keys and rows >= tuning.TOTALLED_ROWS_MIN:
-        found = group_totals.first_rows(keys, min(tuning.TOTALLED_RADIX_MAX, rows))
-        if found is not None:
-            return found
+        first = group_totals.first_rows(keys, min(tuning.TOTALLED_RADIX_MAX, rows))
+        if first is not None:
+            return first
     return factorise(keys, rows).first
 
 

@@ -140,12 +140,12 @@ def _partitioned(
 
     def values(batch: pa.RecordBatch) -> Sequence[pa.Array]:
         """Return the keys of a batch."""
-        found = [
+        values_of_keys = [
             evaluate_array(key, batch, context.environment, context.subqueries) for key in keys
         ]
         return [
             value if value.type == right.type.arrow else value.cast(right.type.arrow)
-            for value, right in zip(found, typed_as, strict=True)
+            for value, right in zip(values_of_keys, typed_as, strict=True)
         ]
 
     partitions.add_all(batches, values, context)

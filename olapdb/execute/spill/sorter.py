@@ -324,8 +324,8 @@ class Sorter:
             # rows that equal the bound come before it in the runs before its own, else after it
             owners = np.repeat(np.arange(len(blocks)), sizes)
             is_before = ranks[:-1] < ranks[-1] + (owners <= bound)
-            found = np.bincount(owners[is_before], minlength=len(blocks)).tolist()
-            counts = [count + step * more for count, more in zip(counts, found, strict=True)]
+            before_bound = np.bincount(owners[is_before], minlength=len(blocks)).tolist()
+            counts = [count + step * more for count, more in zip(counts, before_bound, strict=True)]
         return counts
 
     def _order_columns(self, blocks: Sequence[pa.RecordBatch]) -> list[OrderColumn]:

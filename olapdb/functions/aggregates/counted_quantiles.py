@@ -245,8 +245,8 @@ class CountedQuantiles(CountedValues):
             numbers = np.append(spread.values.astype(np.float64), 0.0)
             with np.errstate(invalid="ignore"):
                 steps = numbers[high] - numbers[low]
-                found = numbers[low] + np.where(share > 0, share * steps, 0.0)
-            made = np.where(low < 0, 0.0, found)
+                between = numbers[low] + np.where(share > 0, share * steps, 0.0)
+            made = np.where(low < 0, 0.0, between)
             if isinstance(result, Decimal):
                 taken = _as_decimals(made, result)
             elif isinstance(result, Integer):

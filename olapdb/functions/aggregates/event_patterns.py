@@ -169,8 +169,8 @@ def _nearest(mask: np.ndarray) -> np.ndarray:
     """Return for each position, and for the one behind the last, the first one from it on at which
     the mask is True; the number of positions if there is none."""
     count = len(mask)
-    found = np.where(mask, np.arange(count), count)
-    return np.append(np.minimum.accumulate(found[::-1])[::-1], count)
+    marked = np.where(mask, np.arange(count), count)
+    return np.append(np.minimum.accumulate(marked[::-1])[::-1], count)
 
 
 def next_searches(pattern: Pattern, events: Events) -> np.ndarray:
@@ -188,13 +188,13 @@ def search(pattern: Pattern, events: Events) -> tuple[np.ndarray, list[np.ndarra
     firsts = positions + 1 if pattern.events else positions
     lows, highs, mask = events.following(last, firsts)
     reached = _nearest(mask)[lows]
-    found = reached < highs
+    is_reached = reached < highs
     if last and pattern.events:
-        ends = np.where(found, reached, firsts)
-        valid = found | (pattern.may_end & (firsts == events.limits))
+        ends = np.where(is_reached, reached, firsts)
+        valid = is_reached | (pattern.may_end & (firsts == events.limits))
     elif last:
-        ends = np.where(found, reached, events.limits)
-        valid = found | pattern.may_end
+        ends = np.where(is_reached, reached, events.limits)
+        valid = is_reached | pattern.may_end
     else:
         ends, valid = firsts, np.ones(events.count, bool)
     for place in range(len(gaps) - 1, -1, -1):
@@ -287,13 +287,13 @@ class SequenceMatch(Aggregate):
         if self.name.startswith("sequenceMatchEvents"):
             return self._chains(events, starts, filled, len(states))
         searches = next_searches(self.pattern, events)
-        found = np.zeros(len(states), np.int64)
+        answers = np.zeros(len(states), np.int64)
         if self.name.startswith("sequenceCount"):
-            found[filled] = count_matches(searches, events.limits)[starts]
+            answers[filled] = count_matches(searches, events.limits)[starts]
         else:
-            found[:] = not self.pattern.events and self.pattern.may_end
-            found[filled] = searches[starts] >= 0
-        return columns.from_values(found, self.result_type.arrow)
+            answers[:] = not self.pattern.events and self.pattern.may_end
+            answers[filled] = searches[starts] >= 0
+        return columns.from_values(answers, self.result_type.arrow)
 
     def _chains(
         self, events: Events, starts: np.ndarray, filled: np.ndarray, count: int

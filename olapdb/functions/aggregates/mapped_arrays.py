@@ -42,7 +42,7 @@ class FilteredArrays(MappedArrays):
         """Return which keys are listed; a parameter of another type than the keys' is no key."""
         (listed,) = self.parameters
         assert isinstance(listed, list)
-        found = np.zeros(len(keys), bool)
+        is_listed = np.zeros(len(keys), bool)
         for value in listed:
             if isinstance(value, int) and pa.types.is_string(keys.type):
                 continue
@@ -50,8 +50,8 @@ class FilteredArrays(MappedArrays):
                 wanted = pa.scalar(value).cast(keys.type)
             except pa.ArrowException:
                 continue
-            found |= np.asarray(pc.fill_null(pc.equal(keys, wanted), False))
-        return found
+            is_listed |= np.asarray(pc.fill_null(pc.equal(keys, wanted), False))
+        return is_listed
 
 
 def resolve_mapped_arrays(

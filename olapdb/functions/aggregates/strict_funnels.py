@@ -59,9 +59,9 @@ class _Events:
 
     def firsts(self, positions: np.ndarray) -> np.ndarray:
         """Return the first of these positions in each group, `_NEVER` if there is none."""
-        found = np.full(self.count, _NEVER)
-        np.minimum.at(found, self.groups[positions], positions)
-        return found
+        first_positions = np.full(self.count, _NEVER)
+        np.minimum.at(first_positions, self.groups[positions], positions)
+        return first_positions
 
 
 def _latest_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.ndarray]:
@@ -70,7 +70,7 @@ def _latest_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.
     positions = np.arange(len(events.numbers))
     begins = np.searchsorted(events.groups, events.groups)
     reached, starts = events.numbers == 1, events.times
-    found = [events.firsts(np.flatnonzero(reached))]
+    firsts_of_levels = [events.firsts(np.flatnonzero(reached))]
     for number in range(2, levels + 1):
         last = np.maximum.accumulate(np.where(reached, positions, -1))
         previous = np.maximum(last, 0)
@@ -79,8 +79,8 @@ def _latest_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.
         if modes.increase:
             reached &= events.times > events.times[previous]
         starts = np.where(reached, starts[previous], starts)
-        found.append(events.firsts(np.flatnonzero(reached)))
-    return found
+        firsts_of_levels.append(events.firsts(np.flatnonzero(reached)))
+    return firsts_of_levels
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _all_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.nda
     positions = events.positions(1)
     ties = events.ties[positions]
     chains = _Chains(ties, ties, bits[positions]).distinct()
-    found = [events.firsts(positions)]
+    firsts_of_levels = [events.firsts(positions)]
     for number in range(2, levels + 1):
         positions = events.positions(number)
         later, starts = _from_earlier_times(events, chains, positions, modes)
@@ -152,8 +152,8 @@ def _all_chains(events: _Events, levels: int, modes: FunnelModes) -> list[np.nda
                 for name in ("ties", "starts", "taken")
             )
         ).distinct()
-        found.append(events.firsts(np.concatenate(reached)))
-    return found
+        firsts_of_levels.append(events.firsts(np.concatenate(reached)))
+    return firsts_of_levels
 
 
 def _from_earlier_times(
@@ -196,19 +196,23 @@ def _from_the_same_time(
     return events_of_pairs[free], continued
 
 
-def _ends(events: _Events, found: Sequence[np.ndarray], modes: FunnelModes) -> np.ndarray:
+def _ends(
+    events: _Events, firsts_of_levels: Sequence[np.ndarray], modes: FunnelModes
+) -> np.ndarray:
     """Return where the first event is in each group that ends the search; `_NEVER` if there is none."""
     positions = np.arange(len(events.numbers))
     forbidden = np.zeros(len(positions), bool)
-    begun = positions > found[0][events.groups]
+    begun = positions > firsts_of_levels[0][events.groups]
     if modes.order:
         forbidden |= (events.numbers == 0) & begun
-    for number in range(2, len(found) + 1):
+    for number in range(2, len(firsts_of_levels) + 1):
         of_number = events.numbers == number
         if modes.deduplication:
-            forbidden |= of_number & (positions > found[number - 1][events.groups])
+            forbidden |= of_number & (positions > firsts_of_levels[number - 1][events.groups])
         if modes.order and not modes.reentry:
-            forbidden |= of_number & begun & (positions < found[number - 2][events.groups])
+            forbidden |= (
+                of_number & begun & (positions < firsts_of_levels[number - 2][events.groups])
+            )
     return events.firsts(np.flatnonzero(forbidden))
 
 
@@ -247,9 +251,9 @@ class StrictFunnel(Aggregate):
         levels = len(self.argument_types) - 1
         events = _Events(offsets, times, held, levels)
         search = _all_chains if self.modes.once else _latest_chains
-        found = search(events, levels, self.modes)
-        ends = _ends(events, found, self.modes)
-        reached = sum((first < ends).astype(np.uint8) for first in found)
+        firsts_of_levels = search(events, levels, self.modes)
+        ends = _ends(events, firsts_of_levels, self.modes)
+        reached = sum((first < ends).astype(np.uint8) for first in firsts_of_levels)
         return columns.from_values(np.asarray(reached, np.uint8), pa.uint8())
 
     def _sorted(

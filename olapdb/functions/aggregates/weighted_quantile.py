@@ -57,8 +57,8 @@ class WeightedQuantiles(Gathered):
         sizes = np.bincount(codes, minlength=len(states))
         starts = columns.offsets_from_counts(sizes)
         running = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-        found = [self._places(level, starts, running) for level in self.levels]
-        quantiles = [self._values(values, places) for places in found]
+        places_of_levels = [self._places(level, starts, running) for level in self.levels]
+        quantiles = [self._values(values, places) for places in places_of_levels]
         if not isinstance(self.result_type, Array):
             return quantiles[0]
         stacked = pa.concat_arrays(quantiles)

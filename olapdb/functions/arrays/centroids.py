@@ -81,13 +81,13 @@ def _nearest(values: list[Column], call: Invocation) -> pa.Array:
         ).at_row(row)
     numbers = columns.numpy_values(elements).astype(np.float32)
     vectors = _finite(numbers.reshape(len(sizes), width), "A vector")
-    found = np.empty(len(vectors), np.uint32)
+    nearest = np.empty(len(vectors), np.uint32)
     step = max(_DISTANCES_MAX // count, 1)
     squares = (centroids**2).sum(axis=1)
     for start in range(0, len(vectors), step):
         some = vectors[start : start + step].astype(np.float64)
-        found[start : start + step] = np.argmin(squares - 2 * (some @ centroids.T), axis=1)
-    return columns.from_values(found, pa.uint32())
+        nearest[start : start + step] = np.argmin(squares - 2 * (some @ centroids.T), axis=1)
+    return columns.from_values(nearest, pa.uint32())
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

@@ -87,9 +87,9 @@ def _loess(values: np.ndarray, length: int, *, line: bool) -> np.ndarray:
     first = np.clip(fitted + 2 - half, 1, count - width + 1)
     if fitted[-1] % step:  # the last one is added, and keeps the neighbours of the one before
         first[-1] = first[-2]
-    found = _estimates(values, fitted + 1, first, width, length, line=line)
-    found = np.where(np.isnan(found) & ~np.isnan(values[fitted]), values[fitted], found)
-    return np.asarray(np.interp(np.arange(count), fitted, found).astype(_Single))
+    estimates = _estimates(values, fitted + 1, first, width, length, line=line)
+    estimates = np.where(np.isnan(estimates) & ~np.isnan(values[fitted]), values[fitted], estimates)
+    return np.asarray(np.interp(np.arange(count), fitted, estimates).astype(_Single))
 
 
 def _seasons(values: np.ndarray, period: int, length: int) -> np.ndarray:

@@ -53,10 +53,10 @@ def _like(*, keys: bool, extracts: bool) -> Resolver:
             patterns = arrays[1].take(from_numpy(columns.parents_of(offsets)))
             side_values = names if keys else values
             matched = like.kernel([side_values, patterns], len(names), invocation.environment)
-            found = columns.as_array(matched, len(names))
+            matches = columns.as_array(matched, len(names))
             if not extracts:
-                return any_true(offsets, found, arrays)
-            keep = true_elements(found)
+                return any_true(offsets, matches, arrays)
+            keep = true_elements(matches)
             kept = columns.offsets_from_counts(count_marked(offsets, keep))
             mask = pa.array(keep)
             return columns.maps_from(kept, names.filter(mask), values.filter(mask), container.arrow)

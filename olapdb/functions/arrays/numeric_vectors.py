@@ -114,9 +114,9 @@ def _value(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     wanted = columns.numpy_values(asked).astype(np.int64)
     owners = columns.parents_of(offsets)
     hits = np.flatnonzero(indexes == wanted[owners])
-    found = np.zeros(len(arrays[0]), np.int64)
-    found[owners[hits]] = numbers[hits]
-    return layout.column(found)
+    values_by_row = np.zeros(len(arrays[0]), np.int64)
+    values_by_row[owners[hits]] = numbers[hits]
+    return layout.column(values_by_row)
 
 
 # --- pointwise operations

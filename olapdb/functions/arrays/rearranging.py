@@ -281,8 +281,8 @@ def _has_substr(lists: list[pa.Array]) -> pa.Array:
         there = codes[np.minimum(needles[owners] + step, len(codes) - 1)]
         keep = ~open_ | (here == there)
         owners, places = owners[keep], places[keep]
-    found = np.bincount(owners, minlength=len(lists[0])) > 0
-    return columns.from_values(found, pa.uint8())
+    contains = np.bincount(owners, minlength=len(lists[0])) > 0
+    return columns.from_values(contains, pa.uint8())
 
 
 def _jaccard(lists: list[pa.Array]) -> pa.Array:

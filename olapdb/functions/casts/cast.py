@@ -141,8 +141,8 @@ def store_literals(
     least type that holds it. Raises IncorrectData with its row."""
     variant = types.plain(target)
     if isinstance(variant, types.Dynamic):
-        found = dynamic_casts.of_literals(columns.single(column), source, environment)
-        return found[0] if isinstance(column, pa.Scalar) else found
+        parsed = dynamic_casts.of_literals(columns.single(column), source, environment)
+        return parsed[0] if isinstance(column, pa.Scalar) else parsed
     assert isinstance(variant, types.Variant)
     parse = partial(parse_or_null, environment=environment)
     stored = variant_casts.of_literals(columns.single(column), source, variant, parse)
@@ -412,9 +412,9 @@ def _converted(
         return wide_numbers.from_wide(array, source, target, environment.zone)
     number = types.is_number(source)
     if environment.changed:
-        found = _under_settings(array, source, target, environment, rule)
-        if found is not None:
-            return found
+        converted = _under_settings(array, source, target, environment, rule)
+        if converted is not None:
+            return converted
     match target:
         case types.String():
             shown = rendering.display_array(array, source, environment.zone)
@@ -545,8 +545,8 @@ def _under_settings(
         isinstance(target, types.IPv4 | types.IPv6)
         and "cast_ipv4_ipv6_default_on_conversion_error" in environment.changed
     ):
-        found = _cast_or_null(array, source, target, replace(environment, changed=frozenset()))
-        return pc.fill_null(found, default_value(target))
+        converted = _cast_or_null(array, source, target, replace(environment, changed=frozenset()))
+        return pc.fill_null(converted, default_value(target))
     return None
 
 

@@ -68,8 +68,8 @@ def _from_texts(array: pa.Array, target: types.Enum) -> pa.Array:
     lacks."""
     encoded = array.dictionary_encode()
     texts = encoded.dictionary
-    found = pc.index_in(texts, pa.array([text for text, _ in target.elements]))
-    by_text = pa.array([number for _, number in target.elements], target.arrow).take(found)
+    places = pc.index_in(texts, pa.array([text for text, _ in target.elements]))
+    by_text = pa.array([number for _, number in target.elements], target.arrow).take(places)
     if by_text.null_count:
         by_text = pc.coalesce(by_text, _written_numbers(texts, target))
     by_row = by_text.take(encoded.indices)

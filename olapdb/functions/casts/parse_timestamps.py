@@ -101,10 +101,10 @@ def basic_timestamps_or_null(array: pa.Array, target: DateTime | DateTime64, zon
 def basic_timestamps(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
     """Parse as `basic_timestamps_or_null`. Raise CannotParse with its row for a text with more behind a
     timestamp, CannotParseDateTime for any other text."""
-    found = basic_timestamps_or_null(array, target, zone)
-    if not found.null_count:
-        return found
-    row = int(np.argmin(to_numpy(found.is_valid())))
+    timestamps = basic_timestamps_or_null(array, target, zone)
+    if not timestamps.null_count:
+        return timestamps
+    row = int(np.argmin(to_numpy(timestamps.is_valid())))
     text = array[row].as_py()
     incomplete = re.fullmatch(r"\d{4}\D\d\d\D\d\d[ T].{0,7}", text) is not None
     begins = re.match(r"\d{4}-\d", text) is not None

@@ -218,8 +218,8 @@ def _numbers(texts: pa.Array, name: str) -> np.ndarray:
     if words is None:
         return columns.numpy_values(pc.ascii_ltrim(texts, " ").cast(pa.int64()))
     heads = pc.utf8_slice_codeunits(pc.ascii_lower(texts), 0, 3)
-    found = pc.index_in(heads, pa.array(list(words)))
-    return columns.numpy_values(pa.array(list(words.values()), pa.int64()).take(found))
+    places = pc.index_in(heads, pa.array(list(words)))
+    return columns.numpy_values(pa.array(list(words.values()), pa.int64()).take(places))
 
 
 def _target(names: Sequence[str], zone: str) -> DateTime64:

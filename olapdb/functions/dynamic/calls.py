@@ -126,8 +126,8 @@ def _over_types(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
         """Compute the function for the rows of each combination of types."""
         constant = all(isinstance(value, pa.Scalar) for value in values)
         count = 1 if constant else rows
-        found = _computed(values, arguments, at, count, environment, resolve, result)
-        return found[0] if constant else found
+        computed = _computed(values, arguments, at, count, environment, resolve, result)
+        return computed[0] if constant else computed
 
     return ScalarCall(name, result, kernel, "pure")
 
@@ -181,10 +181,10 @@ def _computed(
             cast = cast_column(computed, call.type, result, environment, strict=True)
             pieces.append(columns.single(cast))
         places.append(rows)
-    found = in_rows(pieces, places, count, result.arrow)
-    if not types.is_nullable(result) and found.null_count:
-        return found.fill_null(pa.scalar([], found.type))
-    return found
+    joined_values = in_rows(pieces, places, count, result.arrow)
+    if not types.is_nullable(result) and joined_values.null_count:
+        return joined_values.fill_null(pa.scalar([], joined_values.type))
+    return joined_values
 
 
 def _converting(call: ScalarCall, source: types.DataType) -> ScalarCall:
@@ -215,10 +215,10 @@ def _member(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Scala
         """Return the members of objects, NULL for other values."""
         array = columns.single(values[0])
         if isinstance(source, types.Json):
-            found = either_at(array, source, path)
+            members = either_at(array, source, path)
         else:
-            found = _member_of_dynamic(array, path)
-        return found[0] if isinstance(values[0], pa.Scalar) else found
+            members = _member_of_dynamic(array, path)
+        return members[0] if isinstance(values[0], pa.Scalar) else members
 
     return ScalarCall(name, element, kernel)
 
@@ -240,8 +240,8 @@ def _member_of_dynamic(array: pa.Array, path: str) -> pa.Array:
         if isinstance(kind, types.Json):
             rows = np.flatnonzero(codes == place)
             objects = read_texts(texts.take(from_numpy(rows)), kind)
-            found = either_at(objects, kind, path)
-            pieces.append(of_type(found, kind.type_of(path)))
+            members = either_at(objects, kind, path)
+            pieces.append(of_type(members, kind.type_of(path)))
             places.append(rows)
     return in_rows(pieces, places, len(array), DYNAMIC)
 
@@ -253,8 +253,8 @@ def resolve_value(name: str, source: types.Json, path: str, nullable: bool) -> S
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Return the values at the path."""
-        found = value_at(columns.single(values[0]), source, path)
-        return found[0] if isinstance(values[0], pa.Scalar) else found
+        members = value_at(columns.single(values[0]), source, path)
+        return members[0] if isinstance(values[0], pa.Scalar) else members
 
     return ScalarCall(name, result, kernel)
 
@@ -291,8 +291,8 @@ def _comparison(name: str, arguments: Sequence[Argument], resolve: Resolve) -> S
                         strict=True,
                     )
                 )
-            found = order_keys(array, kind)
-            keys.append(found[0] if isinstance(value, pa.Scalar) else found)
+            key = order_keys(array, kind)
+            keys.append(key[0] if isinstance(value, pa.Scalar) else key)
         return call.kernel(keys, rows, environment)
 
     return replace(call, kernel=kernel, monotonic=False)
@@ -310,10 +310,10 @@ def _emptiness(name: str, arguments: Sequence[Argument], resolve: Resolve) -> Sc
         entries = entries_of(array)
         counts = np.bincount(entries.rows, minlength=len(array))
         paths = columns.lists_from(columns.offsets_from_counts(counts), entries.paths)
-        found = columns.as_array(call.kernel([paths], len(array), environment), len(array))
+        computed = columns.as_array(call.kernel([paths], len(array), environment), len(array))
         if nullable and array.null_count:
-            found = pc.if_else(array.is_valid(), found, pa.scalar(None, found.type))
-        return found[0] if isinstance(values[0], pa.Scalar) else found
+            computed = pc.if_else(array.is_valid(), computed, pa.scalar(None, computed.type))
+        return computed[0] if isinstance(values[0], pa.Scalar) else computed
 
     result = types.make_nullable(call.type) if nullable else call.type
     return replace(call, type=result, kernel=kernel)

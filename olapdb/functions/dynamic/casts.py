@@ -111,8 +111,8 @@ def of_texts(texts: pa.Array, environment: Environment) -> pa.Array:
     rows = np.flatnonzero(rest)
     pieces.append(of_type(present.take(from_numpy(rows)), types.STRING))
     places.append(rows)
-    found = joined(pieces, places, len(present))
-    return found if valid is None else columns.scatter(found, valid)
+    parsed = joined(pieces, places, len(present))
+    return parsed if valid is None else columns.scatter(parsed, valid)
 
 
 def of_fields(texts: pa.Array, environment: Environment) -> pa.Array:
@@ -135,8 +135,8 @@ def of_fields(texts: pa.Array, environment: Environment) -> pa.Array:
     rows = np.flatnonzero(rest)
     pieces.append(of_texts(present.take(from_numpy(rows)), environment))
     places.append(rows)
-    found = joined(pieces, places, len(present))
-    return found if valid is None else columns.scatter(found, valid)
+    parsed = joined(pieces, places, len(present))
+    return parsed if valid is None else columns.scatter(parsed, valid)
 
 
 _NUMBER = r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"

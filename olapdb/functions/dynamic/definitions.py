@@ -65,10 +65,10 @@ def _is_shared(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _json_of(name: str, argument: Argument) -> types.Json:
     """Return the type of an argument that is a JSON; raise IllegalTypeOfArgument for another."""
-    found = types.plain(argument.type)
-    if not isinstance(found, types.Json):
+    data_type = types.plain(argument.type)
+    if not isinstance(data_type, types.Json):
         raise scalar.illegal(name, argument.type, "a JSON")
-    return found
+    return data_type
 
 
 def _paths(which: str) -> scalar.Resolver:

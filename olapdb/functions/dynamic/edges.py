@@ -47,9 +47,9 @@ def with_texts(array: pa.Array, data_type: types.DataType) -> tuple[pa.Array, ty
             return columns.maps_from(offsets - offsets[0], keys, values, target.arrow), target
         case types.Tuple(elements, names):
             parts = zip(columns.struct_fields(array), elements, strict=True)
-            found = [with_texts(part, kind) for part, kind in parts]
-            whole: types.DataType = types.Tuple(tuple(kind for _, kind in found), names)
-            fields = [field for field, _ in found]
+            converted = [with_texts(part, kind) for part, kind in parts]
+            whole: types.DataType = types.Tuple(tuple(kind for _, kind in converted), names)
+            fields = [field for field, _ in converted]
             structs = columns.structs_from(fields, whole.arrow, columns.validity(array))
             return structs, types.Nullable(whole) if types.is_nullable(data_type) else whole
         case _:
@@ -64,36 +64,36 @@ def python_values(array: pa.Array, data_type: types.DataType, zone: str | None) 
     valid = array.is_valid().to_pylist()
     match plain:
         case types.Json():
-            found: Sequence[object] = _dicts(array, zone)
+            listed: Sequence[object] = _dicts(array, zone)
         case types.Dynamic():
-            found = _by_kind(kinds_of(array), len(array), zone)
+            listed = _by_kind(kinds_of(array), len(array), zone)
         case types.Array(inner):
             offsets, elements = columns.elements_of(array)
             items = python_values(elements, inner, zone)
             bounds = offsets.tolist()
-            found = [items[a:b] for a, b in itertools.pairwise(bounds)]
+            listed = [items[a:b] for a, b in itertools.pairwise(bounds)]
         case types.Map(key, value):
             offsets = columns.offsets_of(array)
             entries = slice(int(offsets[0]), int(offsets[-1]))
             keys = python_values(array.keys[entries], key, zone)
             values = python_values(array.items[entries], value, zone)
             bounds = (offsets - offsets[0]).tolist()
-            found = [
+            listed = [
                 dict(zip(keys[a:b], values[a:b], strict=True))
                 for a, b in itertools.pairwise(bounds)
             ]
         case types.Tuple(elements=kinds_of_elements):
             parts = zip(columns.struct_fields(array), kinds_of_elements, strict=True)
-            found = list(zip(*(python_values(p, kind, zone) for p, kind in parts), strict=True))
+            listed = list(zip(*(python_values(p, kind, zone) for p, kind in parts), strict=True))
         case _:
-            found = plain_values(array, data_type, zone)
-    return [value if is_valid else None for value, is_valid in zip(found, valid, strict=True)]
+            listed = plain_values(array, data_type, zone)
+    return [value if is_valid else None for value, is_valid in zip(listed, valid, strict=True)]
 
 
-def _by_kind(found: Iterable[TypedRows], count: int, zone: str | None) -> list[object]:
+def _by_kind(typed_rows: Iterable[TypedRows], count: int, zone: str | None) -> list[object]:
     """Return values of several types as Python values; None where a row has none."""
     result = np.full(count, None, object)
-    for kind in found:
+    for kind in typed_rows:
         own = python_values(kind.values(), types.make_nullable(kind.type), zone)
         result[kind.rows] = np.fromiter(own, object, len(own))
     return list(result)
@@ -104,16 +104,16 @@ def _dicts(array: pa.Array, zone: str | None) -> list[dict[str, object]]:
     is one key, with its dots."""
     entries = entries_of(array)
     values = _by_kind(kinds(entries.types, entries.values), len(entries.rows), zone)
-    found: list[dict[str, object]] = [{} for _ in range(len(array))]
+    objects: list[dict[str, object]] = [{} for _ in range(len(array))]
     for row, path, value in zip(
         entries.rows.tolist(), entries.paths.to_pylist(), values, strict=True
     ):
-        place, (*outer, last) = found[row], path.split(".")
+        place, (*outer, last) = objects[row], path.split(".")
         for key in outer:
             inner = place.setdefault(key, {})
             if not isinstance(inner, dict):
-                place, last = found[row], path
+                place, last = objects[row], path
                 break
             place = inner
         place[last] = value
-    return found
+    return objects

@@ -69,14 +69,14 @@ class Inference:
         """Return the values of tokens as a Dynamic: NULL for null and -1. `objects`: the type of an object."""
         classes = self.classes(tokens)
         names = np.full(len(tokens), -1, np.int64)
-        found: list[types.DataType] = []
+        row_types: list[types.DataType] = []
         pieces: list[pa.Array] = []
         places: list[np.ndarray] = []
 
         def add(rows: np.ndarray, data_type: types.DataType, texts: pa.Array) -> None:
             """Keep the texts of the rows that have a type."""
-            names[rows] = len(found)
-            found.append(data_type)
+            names[rows] = len(row_types)
+            row_types.append(data_type)
             pieces.append(texts)
             places.append(rows)
 
@@ -94,23 +94,23 @@ class Inference:
                 own = rows[kinds == kind]
                 data_type = types_of_kinds[kind]
                 add(own, data_type, stored_texts(self.values(tokens[own], data_type), data_type))
-        return _assembled(names, found, pieces, places)
+        return _assembled(names, row_types, pieces, places)
 
     def classes(self, tokens: np.ndarray) -> np.ndarray:
         """Return the class of each token's value; uint8."""
         kind = self.index.kind_of(tokens)
-        found = np.full(len(tokens), NOTHING, np.uint8)
-        found[kind == OBJECT] = OBJECTS
-        found[kind == ARRAY] = ARRAYS
+        classes = np.full(len(tokens), NOTHING, np.uint8)
+        classes[kind == OBJECT] = OBJECTS
+        classes[kind == ARRAY] = ARRAYS
         rows = np.flatnonzero(kind == SCALAR)
         if len(rows):
-            found[rows] = _scalar_classes(self.index, tokens[rows])
+            classes[rows] = _scalar_classes(self.index, tokens[rows])
         rows = np.flatnonzero(kind == STRING)
         if len(rows):
             texts = paths.keys_of(self.index, tokens[rows])
             day, clock, fine = days_and_times(texts, self.environment)
-            found[rows] = np.select([day, clock, fine], [DAY, CLOCK, FINE], TEXT)
-        return found
+            classes[rows] = np.select([day, clock, fine], [DAY, CLOCK, FINE], TEXT)
+        return classes
 
     def scalar_texts(self, tokens: np.ndarray, code: int) -> pa.Array:
         """Return the texts that keep values of one class."""
@@ -156,21 +156,21 @@ class Inference:
         negative = np.zeros(count, bool)
         negative[owners[(classes == INT64) & _is_negative(self.index, members)]] = True
         places = np.zeros(count, np.int64)
-        found: list[types.DataType] = []
+        common_types: list[types.DataType] = []
         keys = masks * 2 + negative
         for key in np.unique(keys).tolist():
             rows = np.flatnonzero(keys == key)
             mask, has_negative = key >> 1, bool(key & 1)
             if mask & ~(1 << NOTHING) != 1 << ARRAYS:
-                places[rows] = len(found)
+                places[rows] = len(common_types)
                 element = _element_type(mask, has_negative, self.json)
-                found.append(element if self.nullable or mask & 1 else types.plain(element))
+                common_types.append(element if self.nullable or mask & 1 else types.plain(element))
                 continue
             own = np.isin(owners, rows) & (classes == ARRAYS)
             kinds, inner = self._common_of_arrays(rows, owners[own], members[own], depth + 1)
-            places[rows] = kinds + len(found)
-            found += inner
-        return places, found
+            places[rows] = kinds + len(common_types)
+            common_types += inner
+        return places, common_types
 
     def _common_of_arrays(
         self, rows: np.ndarray, owners: np.ndarray, arrays: np.ndarray, depth: int
@@ -220,13 +220,16 @@ def _scalars(texts: pa.Array, plain: types.DataType) -> pa.Array:
 
 
 def _assembled(
-    names: np.ndarray, found: list[types.DataType], pieces: list[pa.Array], places: list[np.ndarray]
+    names: np.ndarray,
+    row_types: list[types.DataType],
+    pieces: list[pa.Array],
+    places: list[np.ndarray],
 ) -> pa.Array:
     """Return a Dynamic: `names` has the place of each row's type, -1 for NULL."""
     if not pieces:
         return pa.nulls(len(names), DYNAMIC)
     valid = names >= 0
-    labels = pa.array([t.name for t in found], pa.string())
+    labels = pa.array([t.name for t in row_types], pa.string())
     order = np.argsort(np.concatenate(places), kind="stable")
     texts = pa.concat_arrays([columns.text(p) for p in pieces])
     if len(pieces) > 1:
@@ -259,23 +262,23 @@ def _is_negative(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
 def _scalar_classes(index: JsonIndex, tokens: np.ndarray) -> np.ndarray:
     """Return the classes of numbers, true, false and null."""
     first = index.data[index.start[tokens]]
-    found = np.full(len(tokens), FLOAT64, np.uint8)
-    found[first == ord("n")] = NOTHING
-    found[(first == ord("t")) | (first == ord("f"))] = BOOL
-    rows = np.flatnonzero(found == FLOAT64)
+    classes = np.full(len(tokens), FLOAT64, np.uint8)
+    classes[first == ord("n")] = NOTHING
+    classes[(first == ord("t")) | (first == ord("f"))] = BOOL
+    rows = np.flatnonzero(classes == FLOAT64)
     texts = _written(index, tokens[rows])
     whole = np.asarray(pc.match_substring_regex(texts, _INTEGER))
-    found[rows[whole]] = INT64
+    classes[rows[whole]] = INT64
     sizes = index.end[tokens] - index.start[tokens]
-    long = np.flatnonzero((found == INT64) & (sizes > _LENGTH_OF_INT64))
+    long = np.flatnonzero((classes == INT64) & (sizes > _LENGTH_OF_INT64))
     if len(long):
         texts = _written(index, tokens[long])
         wide = columns.numpy_values(
             _fits(texts, "-?", "9223372036854775807", "9223372036854775808")
         )
         unsigned = columns.numpy_values(_fits(texts, "", "18446744073709551615", ""))
-        found[long] = np.select([wide != 0, unsigned != 0], [INT64, UINT64], TEXT)
-    return found
+        classes[long] = np.select([wide != 0, unsigned != 0], [INT64, UINT64], TEXT)
+    return classes
 
 
 def _fits(texts: pa.Array, sign: str, largest: str, least: str) -> pa.Array:

@@ -87,8 +87,8 @@ class ObjectReader:
     def read(self, tokens: np.ndarray, data_type: types.Json) -> tuple[pa.Array, np.ndarray]:
         """Return tokens as values of the type, NULL for others, and which of them are objects."""
         is_object = self.index.kind_of(tokens) == OBJECT
-        found = self.objects(tokens[is_object], data_type)
-        return (found if is_object.all() else columns.scatter(found, is_object)), is_object
+        objects = self.objects(tokens[is_object], data_type)
+        return (objects if is_object.all() else columns.scatter(objects, is_object)), is_object
 
     def objects(self, tokens: np.ndarray, data_type: types.Json) -> pa.Array:
         """Return objects as values of the type; `tokens` ascend, and are objects.
@@ -149,11 +149,11 @@ class ObjectReader:
                 labels = columns.as_array(pa.scalar(kind.name), len(own))
                 pieces.append(Entries(rows[own], names.take(from_numpy(own)), labels, texts))
         own = np.flatnonzero(rest)
-        found = self._inference(data_type).dynamic(tokens[own], data_type.untyped)
-        valid = columns.validity(found)
+        dynamics = self._inference(data_type).dynamic(tokens[own], data_type.untyped)
+        valid = columns.validity(dynamics)
         if valid is not None:
-            own, found = own[valid], found.filter(pa.array(valid))
-        labels, texts = columns.struct_fields(found)
+            own, dynamics = own[valid], dynamics.filter(pa.array(valid))
+        labels, texts = columns.struct_fields(dynamics)
         pieces.append(Entries(rows[own], names.take(from_numpy(own)), labels, texts))
         return _joined(pieces)
 
@@ -196,8 +196,8 @@ def _kept(names: pa.Array, data_type: types.Json) -> np.ndarray:
         keep &= ~np.asarray(pc.equal(names, path))
     for pattern in data_type.skipped_patterns:
         encoded = names.dictionary_encode()
-        found = re.compile(pattern)
-        matches = [found.search(name) is not None for name in encoded.dictionary.to_pylist()]
+        expression = re.compile(pattern)
+        matches = [expression.search(name) is not None for name in encoded.dictionary.to_pylist()]
         codes = columns.numpy_values(encoded.indices)
         keep &= ~np.array(matches, bool)[codes] if len(codes) else keep
     return keep
@@ -217,7 +217,7 @@ def _joined(pieces: Sequence[Entries]) -> Entries:
 
 def _defaults(pieces: Sequence[Entries], count: int, data_type: types.Json) -> list[Entries]:
     """Return the defaults of typed paths, for the rows that do not have them."""
-    found = []
+    defaults = []
     for path, kind in data_type.typed:
         missing = np.ones(count, bool)
         for piece in pieces:
@@ -225,8 +225,8 @@ def _defaults(pieces: Sequence[Entries], count: int, data_type: types.Json) -> l
         rows = np.flatnonzero(missing)
         texts = pa.scalar(default_text(kind), pa.string())
         parts = (pa.scalar(path), pa.scalar(kind.name), texts)
-        found.append(Entries(rows, *(columns.as_array(part, len(rows)) for part in parts)))
-    return found
+        defaults.append(Entries(rows, *(columns.as_array(part, len(rows)) for part in parts)))
+    return defaults
 
 
 def _assembled(

@@ -24,8 +24,8 @@ def call_of(name: str, result: types.DataType, take: Take, depth: int = 0) -> Sc
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Return what the function takes of each value."""
-        found = _within(columns.single(values[0]), depth, lambda array: take(array, environment))
-        return found[0] if isinstance(values[0], pa.Scalar) else found
+        taken = _within(columns.single(values[0]), depth, lambda array: take(array, environment))
+        return taken[0] if isinstance(values[0], pa.Scalar) else taken
 
     return ScalarCall(name, result, kernel)
 

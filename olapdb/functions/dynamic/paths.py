@@ -39,8 +39,8 @@ def value_at(array: pa.Array, data_type: types.Json, path: str) -> pa.Array:
         values = columns.structs_from([own.types, own.values], DYNAMIC)
         return in_rows([values], [own.rows], len(array), DYNAMIC)
     values = read_texts(own.values, kind)
-    found = in_rows([values], [own.rows], len(array), kind.arrow)
-    return found if types.is_nullable(kind) else defaulted(found, kind)
+    members = in_rows([values], [own.rows], len(array), kind.arrow)
+    return members if types.is_nullable(kind) else defaulted(members, kind)
 
 
 def defaulted(array: pa.Array, data_type: types.DataType) -> pa.Array:
@@ -58,19 +58,19 @@ def object_at(array: pa.Array, path: str) -> pa.Array:
     start = f"{path}."
     below = _taken(entries, np.flatnonzero(np.asarray(pc.starts_with(entries.paths, start))))
     names = pc.replace_substring_regex(below.paths, f"^{re.escape(start)}", "")
-    found = from_entries(Entries(below.rows, names, below.types, below.values), len(array))
-    return with_nulls_of(found, array)
+    objects = from_entries(Entries(below.rows, names, below.types, below.values), len(array))
+    return with_nulls_of(objects, array)
 
 
-def with_nulls_of(found: pa.Array, array: pa.Array) -> pa.Array:
+def with_nulls_of(values: pa.Array, array: pa.Array) -> pa.Array:
     """Return values with NULL where another column is NULL."""
     if not array.null_count:
-        return found
+        return values
     return in_rows(
-        [found.filter(array.is_valid())],
+        [values.filter(array.is_valid())],
         [np.flatnonzero(np.asarray(array.is_valid()))],
         len(array),
-        found.type,
+        values.type,
     )
 
 
@@ -98,5 +98,5 @@ def element_of(array: pa.Array, data_type: types.DataType) -> pa.Array:
     is_own = np.asarray(pc.fill_null(pc.equal(names, data_type.name), False))
     rows = np.flatnonzero(is_own)
     values = read_texts(texts.take(from_numpy(rows)), data_type)
-    found = in_rows([values], [rows], len(array), goal.arrow)
-    return found if types.is_nullable(goal) else defaulted(found, goal)
+    members = in_rows([values], [rows], len(array), goal.arrow)
+    return members if types.is_nullable(goal) else defaulted(members, goal)

@@ -90,12 +90,12 @@ class _Segments:
     def shared(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return how many objects two paths have in common: equal keys in front, but the last of each."""
         same = np.ones(len(left), bool)
-        found = np.zeros(len(left), np.int64)
+        common_depths = np.zeros(len(left), np.int64)
         for level in range(len(self.codes) - 1):
             inside = (level < self.depth[left] - 1) & (level < self.depth[right] - 1)
             same = same & inside & (self.codes[level][left] == self.codes[level][right])
-            found += same
-        return found
+            common_depths += same
+        return common_depths
 
 
 def _segments(names: pa.Array) -> _Segments:

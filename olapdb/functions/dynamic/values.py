@@ -77,9 +77,11 @@ def of_type(values: pa.Array, data_type: types.DataType) -> pa.Array:
     if isinstance(plain, types.Nothing):
         return pa.nulls(len(values), DYNAMIC)
     if isinstance(plain, types.Variant):
-        found = list(alternatives_of(values, plain))
-        pieces = [of_type(alternative.values, alternative.type) for alternative in found]
-        return in_rows(pieces, [alternative.rows for alternative in found], len(values), DYNAMIC)
+        alternatives = list(alternatives_of(values, plain))
+        pieces = [of_type(alternative.values, alternative.type) for alternative in alternatives]
+        return in_rows(
+            pieces, [alternative.rows for alternative in alternatives], len(values), DYNAMIC
+        )
     texts = stored_texts(values, plain)
     valid = columns.validity(texts)
     names = columns.as_array(pa.scalar(_named(data_type).name), len(values))

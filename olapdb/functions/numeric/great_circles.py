@@ -59,8 +59,8 @@ def _index(values: np.ndarray) -> np.ndarray:
 
 def _cosine(angle: np.ndarray, quarter: int = 0) -> np.ndarray:
     """Return the cosine of angles; the sine of positive ones for a quarter of the table's size."""
-    one = angle.dtype.type
-    place = np.abs(angle) * (one(_COSINES) / one(np.pi) / one(2))
+    number = angle.dtype.type
+    place = np.abs(angle) * (number(_COSINES) / number(np.pi) / number(2))
     index = _index(place)
     share = place - index.astype(angle.dtype)
     return _between(_tables(angle.dtype)["cos"], (index - quarter) & (_COSINES - 1), share)
@@ -68,18 +68,18 @@ def _cosine(angle: np.ndarray, quarter: int = 0) -> np.ndarray:
 
 def _asin_of_root(x: np.ndarray) -> np.ndarray:
     """Return asin(sqrt(x)): by a series, a table, or exactly, as x grows."""
-    one = x.dtype.type
+    number = x.dtype.type
     y = np.sqrt(x)
     series = (
         y
-        + x * y * one(0.166666666666666)
-        + x * x * y * one(0.075)
-        + x * x * x * y * one(0.044642857142857)
+        + x * y * number(0.166666666666666)
+        + x * x * y * number(0.075)
+        + x * x * x * y * number(0.044642857142857)
     )
-    place = np.clip(x, 0, one(0.95)) * one(_ASINES)
+    place = np.clip(x, 0, number(0.95)) * number(_ASINES)
     index = _index(place)
     looked_up = _between(_tables(x.dtype)["asin"], index, place - index.astype(x.dtype))
-    return np.where(x < one(0.122), series, np.where(x < one(0.948), looked_up, np.arcsin(y)))
+    return np.where(x < number(0.122), series, np.where(x < number(0.948), looked_up, np.arcsin(y)))
 
 
 def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -90,16 +90,16 @@ def _difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def _flat(name: str, middle: np.ndarray, latitude: np.ndarray, longitude: np.ndarray) -> np.ndarray:
     """Return the distance of near points; `middle` is the sum of the latitudes."""
-    one = middle.dtype.type
+    number = middle.dtype.type
     tables = _tables(middle.dtype)
-    place = (middle + 180) * one(_LATITUDES) / one(360)
+    place = (middle + 180) * number(_LATITUDES) / number(360)
     index = _index(place) & (_LATITUDES - 1)
     share = place - index.astype(middle.dtype)
     north: np.ndarray | np.floating
     if name == "greatCircleAngle":
-        north = one(1)
+        north = number(1)
     elif name == "greatCircleDistance":
-        north = np.square(one(2 * _RADIUS) * one(np.pi) / one(360))
+        north = np.square(number(2 * _RADIUS) * number(np.pi) / number(360))
     else:
         north = _between(tables["north"], index, share)
     east = _between(tables[name], index, share)
@@ -120,15 +120,17 @@ def _distance(name: str) -> scalar.Kernel:
             )
             for array, source in zip(arrays, call.types, strict=True)
         )
-        one = lon1.dtype.type
+        number = lon1.dtype.type
         with np.errstate(all="ignore"):
             latitude, longitude = _difference(lat1, lat2), _difference(lon1, lon2)
             near = _flat(name, lat1 + lat2, latitude, longitude)
-            degree, half = one(np.pi / 180), one(np.pi / 360)
+            degree, half = number(np.pi / 180), number(np.pi / 360)
             cosines = _cosine(lat1 * degree) * _cosine(lat2 * degree)
             squares = np.square(_cosine(latitude * half, _COSINES // 4))
             squares = squares + cosines * np.square(_cosine(longitude * half, _COSINES // 4))
-            scale = one(360) / one(np.pi) if name == "greatCircleAngle" else one(2 * _RADIUS)
+            scale = (
+                number(360) / number(np.pi) if name == "greatCircleAngle" else number(2 * _RADIUS)
+            )
             far = scale * _asin_of_root(squares)
         return columns.from_values(np.where(longitude < _NEAR, near, far), call.result.arrow)
 

@@ -62,8 +62,8 @@ def _latitude(part: np.ndarray) -> np.ndarray:
 def _in_degrees(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Return the borders in degrees."""
     left, lower, right, upper = _borders(arrays, call)
-    found = (left * 360 - 180, _latitude(lower), right * 360 - 180, _latitude(upper))
-    return _as_tuples(found, call)
+    borders = (left * 360 - 180, _latitude(lower), right * 360 - 180, _latitude(upper))
+    return _as_tuples(borders, call)
 
 
 def _on_grid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -72,9 +72,9 @@ def _on_grid(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return _as_tuples((left, upper, right, lower), call)
 
 
-def _as_tuples(found: Sequence[np.ndarray], call: scalar.Invocation) -> pa.Array:
+def _as_tuples(numbers: Sequence[np.ndarray], call: scalar.Invocation) -> pa.Array:
     """Return four numbers a row as tuples."""
-    parts = [columns.from_values(np.asarray(part), pa.float64()) for part in found]
+    parts = [columns.from_values(np.asarray(part), pa.float64()) for part in numbers]
     return columns.structs_from(parts, call.result.arrow, rows=call.rows)
 
 

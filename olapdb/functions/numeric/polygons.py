@@ -187,12 +187,12 @@ def _crosses_itself(edges: _Edges) -> bool:
     """Return whether two edges cross inside both; each edge is compared with all others."""
     points = ((edges.x1, edges.y1), (edges.x2, edges.y2))
     for at in range(len(edges.x1)):
-        one = slice(at, at + 1)
-        dx, dy = edges.x2[one] - edges.x1[one], edges.y2[one] - edges.y1[one]
-        sides = [dx * (y - edges.y1[one]) - dy * (x - edges.x1[one]) for x, y in points]
+        edge = slice(at, at + 1)
+        dx, dy = edges.x2[edge] - edges.x1[edge], edges.y2[edge] - edges.y1[edge]
+        sides = [dx * (y - edges.y1[edge]) - dy * (x - edges.x1[edge]) for x, y in points]
         near = np.flatnonzero(np.sign(sides[0]) * np.sign(sides[1]) < 0)
         x1, y1, x2, y2 = (p[near] for p in (edges.x1, edges.y1, edges.x2, edges.y2))
-        ends = [(x2 - x1) * (y[one] - y1) - (y2 - y1) * (x[one] - x1) for x, y in points]
+        ends = [(x2 - x1) * (y[edge] - y1) - (y2 - y1) * (x[edge] - x1) for x, y in points]
         if (np.sign(ends[0]) * np.sign(ends[1]) < 0).any():
             return True
     return False

@@ -115,15 +115,15 @@ def _cut(shapes: tuple[PlaneShape, PlaneShape]) -> _Cuts:
             base += (of[-1] + 1) if of else 0
         edges.append(listed)
     on_edges: list[dict[tuple[int, int], list[Pair]]] = [defaultdict(list), defaultdict(list)]
-    found: list[tuple[tuple[int, int, int, int], int, Pair]] = []
+    crossings: list[tuple[tuple[int, int, int, int], int, Pair]] = []
     for i, (key, (p, q), section) in enumerate(edges[0]):
         for j, (other_key, (r, s), other_section) in enumerate(edges[1]):
             for point in shape_rings.meetings(p, q, r, s):
                 on_edges[0][key].append(point)
                 on_edges[1][other_key].append(point)
                 if point not in (p, r):
-                    found.append(((section, other_section, i, j), len(found), point))
-    return _Cuts(on_edges, list(dict.fromkeys(point for _, _, point in sorted(found))))
+                    crossings.append(((section, other_section, i, j), len(crossings), point))
+    return _Cuts(on_edges, list(dict.fromkeys(point for _, _, point in sorted(crossings))))
 
 
 def _pieces(ring: Ring, number: int, source: int, cuts: _Cuts) -> list[EdgePiece]:

@@ -44,7 +44,7 @@ def _edges(lines: list[list[Pair]]) -> list[tuple[Pair, Pair]]:
 
 def intersect(a: Figure, b: Figure) -> bool:
     """Return whether two figures share a point."""
-    if any(shape_rings.meetings(*one, *other) for one in a.edges for other in b.edges):
+    if any(shape_rings.meetings(*edge, *other_edge) for edge in a.edges for other_edge in b.edges):
         return True
     return any(
         shape_rings.where_in(outer.rings, start) >= 0
@@ -80,8 +80,8 @@ def flat_distance(a: Figure, b: Figure) -> float:
     """Return the distance of two figures that do not meet."""
     return min(
         _to_segment(point, start, end)
-        for one, other in ((a, b), (b, a))
-        for point in {corner for edge in one.edges for corner in edge}
+        for shape, other in ((a, b), (b, a))
+        for point in {corner for edge in shape.edges for corner in edge}
         for start, end in other.edges
     )
 
@@ -100,8 +100,8 @@ def sphere_distance(a: Figure, b: Figure) -> float:
     latitudes in degrees."""
     return min(
         _to_arc(point, start, end)
-        for one, other in ((a, b), (b, a))
-        for point in {corner for edge in one.edges for corner in edge}
+        for shape, other in ((a, b), (b, a))
+        for point in {corner for edge in shape.edges for corner in edge}
         for start, end in other.edges
     )
 

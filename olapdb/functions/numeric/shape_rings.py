@@ -40,8 +40,8 @@ class Plane:
 
     def point(self, place: Pair) -> Pair:
         """Return the coordinates of a place: those that were given, where it is a given point."""
-        found = self.known.get(place)
-        return self.back(place) if found is None else found
+        given = self.known.get(place)
+        return self.back(place) if given is None else given
 
 
 @dataclass

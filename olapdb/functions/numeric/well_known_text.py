@@ -61,9 +61,9 @@ class _Reader:
 
     def take(self, token: str) -> bool:
         """Return whether the next token is this one, in any case; then go beyond it."""
-        found = self.at < len(self.tokens) and self.tokens[self.at].upper() == token
-        self.at += found
-        return found
+        is_next = self.at < len(self.tokens) and self.tokens[self.at].upper() == token
+        self.at += is_next
+        return is_next
 
     def expect(self, token: str) -> None:
         """Go beyond a token. Raises CannotParse for another one."""

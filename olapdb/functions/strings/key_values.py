@@ -69,15 +69,15 @@ class _Grammar:
         """Return the key or value that begins at a place, None where a quote spoils it, and the
         place behind it."""
         if text[at : at + 1] != self.quote:
-            found = unquoted.match(text, at)
-            assert found is not None
-            at = found.end()
+            bare = unquoted.match(text, at)
+            assert bare is not None
+            at = bare.end()
             if text[at : at + 1] != self.quote or not self.quote:
-                return found.group(), at
+                return bare.group(), at
             if self.strategy == "INVALID":
                 return None, at + 1
-        found = self._quoted.match(text, at)
-        return (None, len(text)) if found is None else (found.group(1), found.end())
+        quoted = self._quoted.match(text, at)
+        return (None, len(text)) if quoted is None else (quoted.group(1), quoted.end())
 
     @cached_property
     def _key(self) -> re.Pattern[bytes]:
@@ -115,18 +115,18 @@ class _Grammar:
             return None
         result, at = b"", 0
         kept = frozenset(self.colon + self.delimiters)
-        for found in _ESCAPE.finditer(text):
-            result += text[at : found.start()]
-            at = found.end()
-            body = found.group(1)
+        for escape in _ESCAPE.finditer(text):
+            result += text[at : escape.start()]
+            at = escape.end()
+            body = escape.group(1)
             if len(body) == 3:
                 result += bytes([int(body[1:], 16)])
             elif body and body[0] in kept:
-                result += found.group()
+                result += escape.group()
             elif body == self.quote or body in _ESCAPED:
                 result += _ESCAPED.get(body, body)
             else:
-                result += found.group()
+                result += escape.group()
         return result + text[at:]
 
 
@@ -159,13 +159,13 @@ def _resolve(*, escaping: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             """Read the pairs of each distinct text."""
             most = int(call.environment.setting("extract_key_value_pairs_max_pairs_per_row", "0"))
-            found = values_by_row(arrays[:1], grammar.pairs, call.result.arrow)
-            if most and int(np.diff(columns.offsets_of(found)).max(initial=0)) > most:
+            pairs = values_by_row(arrays[:1], grammar.pairs, call.result.arrow)
+            if most and int(np.diff(columns.offsets_of(pairs)).max(initial=0)) > most:
                 raise LimitExceeded(
                     f"{name} found more than {most} pairs in a row.",
                     hint="The setting extract_key_value_pairs_max_pairs_per_row says how many it may.",
                 )
-            return found
+            return pairs
 
         return scalar.standard_call(name, arguments, _RESULT, kernel)
 

@@ -121,7 +121,7 @@ def _number(query: bytes, at: int, before: str) -> tuple[str, int] | None:
 
 def _tokens(query: bytes) -> list[dict[str, object]]:
     """Return the tokens of a query; a byte that begins none is one of the kind Error."""
-    found: list[dict[str, object]] = []
+    tokens: list[dict[str, object]] = []
     at, before = 0, ""
     while at < len(query):
         number = _number(query, at, before)
@@ -132,11 +132,11 @@ def _tokens(query: bytes) -> list[dict[str, object]]:
             kind, end = _SIGNS[match.group()] if group == "sign" else group, match.end()
         else:
             kind, end = "Error", at + 1
-        found.append({"begin": at, "end": end, "type": _NUMBER_OF_KIND[kind]})
+        tokens.append({"begin": at, "end": end, "type": _NUMBER_OF_KIND[kind]})
         at = end
         if kind not in ("Whitespace", "Comment"):
             before = kind
-    return found
+    return tokens
 
 
 def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:

@@ -51,9 +51,9 @@ def _resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         matches = compiled.finditer(decoded, len(before))
         if occurrence > 1:  # further occurrences are of matches that are not empty
             matches = (match for match in matches if match.end() > match.start())
-        for count, found in enumerate(matches, 1):
+        for count, hit in enumerate(matches, 1):
             if count == occurrence:
-                at = found.end(group) if at_end else found.start(group)
+                at = hit.end(group) if at_end else hit.start(group)
                 return 0 if at < 0 else len(decoded[:at].encode("utf-8", "surrogateescape")) + 1
         return 0
 

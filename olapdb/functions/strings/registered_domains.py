@@ -34,8 +34,8 @@ def _from_significant(hosts: pa.Array) -> pa.Array:
     three = group(hosts, r"(?:^|\.)(?P<x>[^.]*\.[^.]*\.[^.]*)$")
     has_three = pc.match_substring_regex(hosts, r"\..*\.")
     deep = pc.and_(pc.is_in(two, _suffixes()), has_three)
-    found = pc.if_else(deep, three, two)
-    return pc.if_else(pc.match_substring(hosts, "."), found, hosts)
+    domains = pc.if_else(deep, three, two)
+    return pc.if_else(pc.match_substring(hosts, "."), domains, hosts)
 
 
 def _first(hosts_of: _Hosts) -> _Hosts:

@@ -18,16 +18,16 @@ Join = Callable[[np.ndarray], pa.Array]
 
 
 def of_constant_needles(
-    found: Callable[[pa.Array, list[str]], pa.Array | None], function: Callable[..., object]
+    search: Callable[[pa.Array, list[str]], pa.Array | None], function: Callable[..., object]
 ) -> scalar.Kernel:
     """Return a kernel that searches all texts at once for constant needles, or calls the function
-    with each distinct row, also where `found` returns None."""
+    with each distinct row, also where `search` returns None."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Search the texts."""
         needles = call.constant(1)
         if isinstance(needles, list) and needles and None not in needles:
-            answer = found(columns.text(arrays[0]), [_text(needle) for needle in needles])
+            answer = search(columns.text(arrays[0]), [_text(needle) for needle in needles])
             if answer is not None:
                 return answer
         return values_by_row(arrays, function, call.result.arrow)
@@ -43,7 +43,7 @@ def _text(needle: str | bytes) -> str:
 def searching(case: str, utf8: str, join: Join) -> Callable[[pa.Array, list[str]], pa.Array | None]:
     """Return the function that joins the first positions of needles, in characters with `utf8`."""
 
-    def found(texts: pa.Array, needles: list[str]) -> pa.Array | None:
+    def search(texts: pa.Array, needles: list[str]) -> pa.Array | None:
         """Find each needle in all texts; return None where letters beyond ASCII fold."""
         offsets, data = columns.bytes_of(texts)
         wide = bool(utf8) and (data >= 0x80).any()
@@ -62,7 +62,7 @@ def searching(case: str, utf8: str, join: Join) -> Callable[[pa.Array, list[str]
         positions[:, np.diff(offsets) == 0] = 0  # even of the empty needle
         return join(positions)
 
-    return found
+    return search
 
 
 def _ascii_lower(needle: str) -> str:

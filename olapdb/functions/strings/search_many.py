@@ -112,8 +112,8 @@ def _pattern_of_set(text: bytes) -> re.Pattern[str]:
 def _matching(haystack: bytes, patterns: list[bytes]) -> list[int]:
     """Return the numbers, from 1, of the patterns that match, those that end first in front."""
     text = text_of(haystack)
-    found = [(_pattern_of_set(p).search(text), at) for at, p in enumerate(patterns, 1)]
-    ends = sorted((match.end(), at) for match, at in found if match is not None)
+    matches = [(_pattern_of_set(p).search(text), at) for at, p in enumerate(patterns, 1)]
+    ends = sorted((match.end(), at) for match, at in matches if match is not None)
     return [at for _, at in ends]
 
 
@@ -139,8 +139,8 @@ def _count_until_empty(*, ignore_case: bool) -> Callable[[bytes, bytes], int]:
 
     def count(haystack: bytes, pattern: bytes) -> int:
         """Count the matches of one text."""
-        found = pattern_of(pattern, ignore_case).finditer(text_of(haystack))
-        return sum(1 for _ in takewhile(lambda match: match.end() > match.start(), found))
+        all_matches = pattern_of(pattern, ignore_case).finditer(text_of(haystack))
+        return sum(1 for _ in takewhile(lambda match: match.end() > match.start(), all_matches))
 
     return count
 
@@ -158,8 +158,8 @@ def _matches(*, ignore_case: bool, negated: bool) -> Callable[[bytes, bytes], in
 
     def matches(haystack: bytes, pattern: bytes) -> int:
         """Search one text."""
-        found = pattern_of(pattern, ignore_case).search(text_of(haystack)) is not None
-        return int(found != negated)
+        is_match = pattern_of(pattern, ignore_case).search(text_of(haystack)) is not None
+        return int(is_match != negated)
 
     return matches
 
@@ -217,14 +217,14 @@ def _edits(text: str, wanted: str) -> int:
     return min(row)
 
 
-def _any_of(found: Callable[..., list[int]]) -> Callable[..., int]:
+def _any_of(numbers_of: Callable[..., list[int]]) -> Callable[..., int]:
     """Return the function that tells whether any number was found."""
-    return lambda *values: int(bool(found(*values)))
+    return lambda *values: int(bool(numbers_of(*values)))
 
 
-def _first_of(found: Callable[..., list[int]]) -> Callable[..., int]:
+def _first_of(numbers_of: Callable[..., list[int]]) -> Callable[..., int]:
     """Return the function that gives the first number found, or 0."""
-    return lambda *values: next(iter(found(*values)), 0)
+    return lambda *values: next(iter(numbers_of(*values)), 0)
 
 
 def _any_match(texts: pa.Array, patterns: list[str]) -> pa.Array:

@@ -85,8 +85,8 @@ def _define(name: str, encoding: str, *, hashed: bool) -> scalar.ScalarDefinitio
 
         def runs(text: bytes, *_: object) -> list[bytes] | list[int]:
             """Return the runs of a text, or their hashes."""
-            found = sparse_grams(text, *rule.lengths, encoding=encoding)
-            return [_hash(run) for run in found] if hashed else found
+            grams = sparse_grams(text, *rule.lengths, encoding=encoding)
+            return [_hash(run) for run in grams] if hashed else grams
 
         return scalar.standard_call(spelt, arguments, rule.check(result), by_value(runs))
 

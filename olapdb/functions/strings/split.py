@@ -250,9 +250,9 @@ def _extract(*, every: bool) -> Kernel:
             ) from None
         if not every:
             return _first_match(array, pattern, groups)
-        found = all_matches(array, pattern, min(groups, 1))
-        if found is not None:
-            return columns.lists_from(columns.offsets_from_counts(found.counts), found.texts[-1])
+        pieces = all_matches(array, pattern, min(groups, 1))
+        if pieces is not None:
+            return columns.lists_from(columns.offsets_from_counts(pieces.counts), pieces.texts[-1])
         # Arrow finds one match at a time: cut the matched part off until no text has another match.
         matches: list[pa.Array] = []
         owners: list[np.ndarray] = []

@@ -136,11 +136,11 @@ def _has_tokens_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Compare the tokens of each row with the needles; without needles no row has them."""
-        found = np.zeros(len(arrays[0]), bool)
+        contains = np.zeros(len(arrays[0]), bool)
         if needles:
             for start, rows in _in_pieces(arrays[0]):
-                found[start : start + len(rows)] = _rows_with(rows, tokenizer, needles, every)
-        return columns.from_values(found, pa.uint8())
+                contains[start : start + len(rows)] = _rows_with(rows, tokenizer, needles, every)
+        return columns.from_values(contains, pa.uint8())
 
     return scalar.standard_call(name, arguments, rule, kernel)
 
@@ -187,8 +187,8 @@ def _rows_with(
     hits = columns.numpy_values(pc.is_valid(which)).astype(bool)
     row_of = owners[columns.parents_of(offsets)[hits]]
     if every and len(needles) > 1:
-        found = columns.numpy_values(which.drop_null()).astype(np.int64)
-        row_of = np.unique(row_of * len(needles) + found) // len(needles)
+        needle_numbers = columns.numpy_values(which.drop_null()).astype(np.int64)
+        row_of = np.unique(row_of * len(needles) + needle_numbers) // len(needles)
     counts = np.bincount(row_of, minlength=len(rows))
     return np.asarray(counts >= (len(needles) if every else 1))
 
@@ -196,16 +196,16 @@ def _rows_with(
 def _containing(texts: pa.Array, needles: list[bytes], *, every: bool) -> np.ndarray:
     """Return a mask of the texts that contain all or any of the needles somewhere, as each text does
     that has them as tokens: only these need to be split. NULL contains nothing."""
-    found = np.full(len(texts), every)
+    is_candidate = np.full(len(texts), every)
     if len(needles) > _NEEDLES_SOUGHT_MAX:
         return columns.numpy_values(pc.is_valid(texts)).astype(bool)
     for needle in needles:
         contains = pc.fill_null(pc.match_substring(texts, needle), False)
         if every:
-            found &= columns.numpy_values(contains).astype(bool)
+            is_candidate &= columns.numpy_values(contains).astype(bool)
         else:
-            found |= columns.numpy_values(contains).astype(bool)
-    return found
+            is_candidate |= columns.numpy_values(contains).astype(bool)
+    return is_candidate
 
 
 def _has_phrase_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -234,11 +234,11 @@ def _has_phrase_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         """Search each text for the phrase; no text has an empty one."""
-        found = np.zeros(len(arrays[0]), bool)
+        contains = np.zeros(len(arrays[0]), bool)
         if phrase:
             for start, rows in _in_pieces(arrays[0]):
-                found[start : start + len(rows)] = _rows_with_phrase(rows, tokenizer, phrase)
-        return columns.from_values(found, pa.uint8())
+                contains[start : start + len(rows)] = _rows_with_phrase(rows, tokenizer, phrase)
+        return columns.from_values(contains, pa.uint8())
 
     return scalar.standard_call(name, arguments, rule, kernel)
 
@@ -258,9 +258,9 @@ def _rows_with_phrase(texts: pa.Array, tokenizer: Tokenizer, phrase: list[bytes]
     owners = columns.parents_of(offsets)
     first = np.flatnonzero(fits)
     inside = first[owners[first] == owners[first + len(phrase) - 1]]
-    found = np.zeros(len(texts), bool)
-    found[np.flatnonzero(candidates)[owners[inside]]] = True
-    return found
+    contains = np.zeros(len(texts), bool)
+    contains[np.flatnonzero(candidates)[owners[inside]]] = True
+    return contains
 
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (

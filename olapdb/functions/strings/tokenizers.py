@@ -153,8 +153,8 @@ class Tokenizer:
             case "splitByNonAlpha":
                 return _WORDS.findall(text)
             case "asciiCJK":
-                found = _CJK_TOKEN.findall(text)
-                return [token for token in found if token.strip(b"_")]
+                tokens = _CJK_TOKEN.findall(text)
+                return [token for token in tokens if token.strip(b"_")]
             case "splitByString":
                 return [piece for piece in self._separator.split(text) if piece]
             case "splitByRegexp":
@@ -232,8 +232,8 @@ class Tokenizer:
         """Return what lies between matches of the pattern, or the matches (their first group)."""
         pattern, matches_count = self.parameters
         assert isinstance(pattern, bytes)
-        found = search_many.pattern_of(pattern).finditer(text)
-        matches = list(takewhile(lambda match: match.end() > match.start(), found))
+        all_matches = search_many.pattern_of(pattern).finditer(text)
+        matches = list(takewhile(lambda match: match.end() > match.start(), all_matches))
         if matches_count:
             groups = ((m.group(1) if m.re.groups else m.group()) for m in matches)
             return [bytes_of_text(group) for group in groups if group]
@@ -347,11 +347,11 @@ def _literals(text: str) -> list[object] | None:
     nested: list[object] | None = None
     at = 0
     while at < len(text.rstrip()):
-        found = _LITERAL.match(text, at)
-        if found is None:
+        match = _LITERAL.match(text, at)
+        if match is None:
             return None
-        at = found.end()
-        number, quoted, flag, opening = found.groups()
+        at = match.end()
+        number, quoted, flag, opening = match.groups()
         if opening and nested is None:
             nested = []
             if text[at : at + 1] != "]":

@@ -38,8 +38,8 @@ _DIGITS = r"^:(?P<x>[0-9]*)(?:[/?#]|$)"
 
 def group(array: pa.Array, pattern: str) -> pa.Array:
     """Return the group `x` of a pattern in each text, '' where it does not match."""
-    found = pc.struct_field(pc.extract_regex(columns.text(array), pattern), "x")
-    return pc.fill_null(found, "")
+    groups = pc.struct_field(pc.extract_regex(columns.text(array), pattern), "x")
+    return pc.fill_null(groups, "")
 
 
 def _behind(array: pa.Array, protocol: str) -> pa.Array:

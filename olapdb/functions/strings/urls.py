@@ -55,8 +55,8 @@ def _path(pattern: str) -> Callable[[pa.Array], pa.Array]:
 def _query_and_fragment(array: pa.Array) -> pa.Array:
     """Return what follows the first `?`, or without one what begins with the first `#`."""
     behind = group(array, r"(?s)^[^?]*(?P<x>\?.*)")
-    found = pc.if_else(pc.equal(behind, ""), group(array, "(?s)^[^#]*(?P<x>#.*)"), behind)
-    return pc.replace_substring_regex(found, r"^\?", "")
+    query = pc.if_else(pc.equal(behind, ""), group(array, "(?s)^[^#]*(?P<x>#.*)"), behind)
+    return pc.replace_substring_regex(query, r"^\?", "")
 
 
 def _cut(pattern: str, kept: str = "") -> Callable[[pa.Array], pa.Array]:
@@ -124,9 +124,9 @@ def _parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     same &= np.asarray(pc.equal(pc.replace_substring_regex(items, "(?s)=.*$", ""), wanted))
     rows, first = np.unique(owners[same], return_index=True)
     values = pc.replace_substring_regex(items, "(?s)^[^=]*=", "")
-    found = values.take(pa.array(np.flatnonzero(same)[first]))
+    first_values = values.take(pa.array(np.flatnonzero(same)[first]))
     empty = pa.repeat(pa.scalar(""), len(urls))
-    return columns.replaced_rows(empty, rows, found)
+    return columns.replaced_rows(empty, rows, first_values)
 
 
 def _cut_parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -143,8 +143,8 @@ def _cut_parameter(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         r"(?P<after>.*)$"
     )
     text = columns.text(arrays[0])
-    found = pc.extract_regex(text, pattern)
-    before, after = (pc.struct_field(found, name) for name in ("before", "after"))
+    groups = pc.extract_regex(text, pattern)
+    before, after = (pc.struct_field(groups, name) for name in ("before", "after"))
     joined = pc.replace_substring_regex(after, "^&", "", max_replacements=1)
     separate = pc.invert(pc.starts_with(after, "&"))
     shortened = pc.replace_substring_regex(before, "&$", "")

@@ -139,10 +139,10 @@ def over_alternatives(name: str, arguments: Sequence[Argument], resolve: Resolve
             array = columns.as_array(computed, len(chosen))
             pieces.append(as_alternative(array, call.type, result, environment))
             places.append(chosen)
-        found = in_rows(pieces, places, count, result.arrow)
-        if not is_nullable(result) and found.null_count:
-            found = found.fill_null(default_value(result))
-        return found[0] if constant else found
+        joined_values = in_rows(pieces, places, count, result.arrow)
+        if not is_nullable(result) and joined_values.null_count:
+            joined_values = joined_values.fill_null(default_value(result))
+        return joined_values[0] if constant else joined_values
 
     volatile = [call for call in usable if call.volatility != "pure"]
     return ScalarCall(name, result, kernel, (volatile or usable)[0].volatility)
@@ -208,7 +208,7 @@ def of_conversion(arguments: Sequence[Argument], call: ScalarCall) -> ScalarCall
             """Cast the values of one alternative."""
             return columns.single(cast_column(array, source, goal, environment, strict=True))
 
-        found = from_variant(columns.single(values[0]), variant, target, cast)
-        return found[0] if isinstance(values[0], pa.Scalar) else found
+        converted = from_variant(columns.single(values[0]), variant, target, cast)
+        return converted[0] if isinstance(values[0], pa.Scalar) else converted
 
     return replace(call, type=target, kernel=kernel, monotonic=False)

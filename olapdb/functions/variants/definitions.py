@@ -57,8 +57,10 @@ def _element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         """Return the values of the alternative, of arrays those of their elements."""
         array = columns.single(values[0])
-        found = _within(array, depth, place, alternative)
-        return found[0] if isinstance(values[0], pa.Scalar) else found
+        values_of_alternative = _within(array, depth, place, alternative)
+        return (
+            values_of_alternative[0] if isinstance(values[0], pa.Scalar) else values_of_alternative
+        )
 
     return ScalarCall(name, result, kernel)
 
@@ -84,8 +86,8 @@ def _type(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         """Return the number of each row's alternative."""
         numbers = numbers_of(columns.single(values[0])).astype(np.int16)
         numbers[numbers == NO_ALTERNATIVE] = -1
-        found = columns.from_values(numbers, result.arrow)
-        return found[0] if isinstance(values[0], pa.Scalar) else found
+        own_numbers = columns.from_values(numbers, result.arrow)
+        return own_numbers[0] if isinstance(values[0], pa.Scalar) else own_numbers
 
     return ScalarCall(name, result, kernel)
 

@@ -85,15 +85,15 @@ def _is(variant: types.Variant, place: int, kinds: tuple[type[types.DataType], .
 
 def _by_place(pieces: list[tuple[int, np.ndarray, pa.Array]]) -> dict[int, pa.Array]:
     """Return the values of each alternative in the order of their rows, of pieces (place, rows, values)."""
-    found: dict[int, pa.Array] = {}
+    by_place: dict[int, pa.Array] = {}
     for place in {piece[0] for piece in pieces}:
         own = [(rows, values) for at, rows, values in pieces if at == place]
         if len(own) == 1:
-            found[place] = own[0][1]
+            by_place[place] = own[0][1]
             continue
         order = np.argsort(np.concatenate([rows for rows, _ in own]), kind="stable")
-        found[place] = pa.concat_arrays([values for _, values in own]).take(from_numpy(order))
-    return found
+        by_place[place] = pa.concat_arrays([values for _, values in own]).take(from_numpy(order))
+    return by_place
 
 
 def fits(
@@ -105,9 +105,9 @@ def fits(
     if isinstance(plain, types.Variant):
         return np.ones(len(tokens), bool)
 
-    def inner(found: np.ndarray, element: types.DataType) -> np.ndarray:
+    def inner(members: np.ndarray, element: types.DataType) -> np.ndarray:
         """Return whether each token is one of an element."""
-        return fits(reader, found, element, parse)
+        return fits(reader, members, element, parse)
 
     match plain:
         case types.Array():

@@ -216,18 +216,18 @@ def _attempt(
 
 
 def _table(
-    found: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
+    item: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
 ) -> Table:
     """Return the table to alter, for a view its inner table. Raise NotSupportedError
     for changes of a view's columns, which its query defines, and for Log engines."""
-    if not isinstance(found, Table) and any(
+    if not isinstance(item, Table) and any(
         isinstance(action, _COLUMNS) for action in statement.actions
     ):
         fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
         raise errors.NotSupportedError(
-            f"{found.database}.{found.name} is a view: its columns are those of its query.",
+            f"{item.database}.{item.name} is a view: its columns are those of its query.",
             hint=f"{fix}; its target is altered by its own name."
-            if isinstance(found, MaterializedView | RefreshableView)
+            if isinstance(item, MaterializedView | RefreshableView)
             else "CREATE OR REPLACE VIEW gives it other columns.",
             position=statement.table.position,
         )

@@ -167,10 +167,10 @@ def _dropped_ids(draft: CommitDraft) -> tuple[str, ...]:
     return tuple(sorted(c.object_id for c in draft.changes if isinstance(c, DropObject)))
 
 
-def unchanged_and_unneeded(found: SchemaObject) -> list[Requirement]:
+def unchanged_and_unneeded(item: SchemaObject) -> list[Requirement]:
     """Return the requirements of a commit that drops the object: it is unchanged since it was read,
     and no materialized view needs it."""
-    return [RevisionIs(found.id, found.revision), NoDependents(found.id)]
+    return [RevisionIs(item.id, item.revision), NoDependents(item.id)]
 
 
 def _drop_database(

@@ -42,10 +42,10 @@ def target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
     return [column for column in columns if column is not None]
 
 
-def column_count_error(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
+def column_count_error(expected: int, given: int) -> errors.NumberOfColumnsDoesntMatch:
     """Return the error for data with another number of columns than the INSERT's."""
     return errors.NumberOfColumnsDoesntMatch(
-        f"The INSERT takes {expected} columns, its data have {found}.",
+        f"The INSERT takes {expected} columns, its data have {given}.",
         hint="Name the columns: INSERT INTO t (a, b) …",
     )
 

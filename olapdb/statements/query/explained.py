@@ -35,8 +35,8 @@ def _from_one_row(node: nodes.Node) -> nodes.Node | None:
     """Return a SELECT without FROM as ClickHouse shows it here: FROM system.one."""
     if not isinstance(node, nodes.Select) or node.source is not None:
         return None
-    one = nodes.TableReference(nodes.TableName("one", "system"))
-    return rewrite_children(replace(node, source=one), _from_one_row)
+    system_one = nodes.TableReference(nodes.TableName("one", "system"))
+    return rewrite_children(replace(node, source=system_one), _from_one_row)
 
 
 def _rows(relation: nodes.ExplainRelation, context: StatementContext) -> nodes.SubqueryRelation:

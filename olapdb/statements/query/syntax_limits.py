@@ -52,8 +52,8 @@ def _expanded(tree: SyntaxNode) -> int:
     pending = [tree]
     while pending:
         node = pending.pop()
-        label, found, alias = node.label.rpartition(" (alias ")
-        if found and not label.startswith(("TableIdentifier", "Subquery")):
+        label, separator, alias = node.label.rpartition(" (alias ")
+        if separator and not label.startswith(("TableIdentifier", "Subquery")):
             named[f"Identifier {alias.removesuffix(')')}"] = node
         pending.extend(node.children)
     sizes: dict[str, int] = {}

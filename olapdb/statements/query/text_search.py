@@ -137,8 +137,8 @@ class _Rewriting:
         origin = _substituted(column, origins)
         if origin is None:
             return None
-        found = self._layout_of(origin.scan.table).index_expressions
-        text = (i for i, over in found if i.type == "text" and over == origin.expression)
+        indexes = self._layout_of(origin.scan.table).index_expressions
+        text = (i for i, over in indexes if i.type == "text" and over == origin.expression)
         return next(text, None)
 
 

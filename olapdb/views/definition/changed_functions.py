@@ -103,20 +103,20 @@ def changed_functions(
 
     `plan` is its bound query, None if that does not bind. Calls of constants alone are no longer in a
     plan: they count by their name if any arguments may have another answer."""
-    found: dict[str, None] = {}
+    functions: dict[str, None] = {}
     calls = () if plan is None else all_expressions(plan.root)
     for name in _changed_calls(calls, view):
-        found.setdefault(name)
+        functions.setdefault(name)
     aggregates = () if plan is None else all_aggregate_calls(plan.root)
     for call in aggregates:
         for name, since in _AGGREGATES.items():
             if since > view.judged_by and call.name.startswith(name):
-                found.setdefault(name)
+                functions.setdefault(name)
     written = _written_functions(view, snapshot)
     for since, concerns, names in _CHANGED:
         if since > view.judged_by and concerns is _any:
-            found.update(dict.fromkeys(name for name in names if name in written))
-    return tuple(found)
+            functions.update(dict.fromkeys(name for name in names if name in written))
+    return tuple(functions)
 
 
 def _written_functions(view: MaterializedView, snapshot: Snapshot) -> set[str]:

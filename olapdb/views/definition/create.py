@@ -174,13 +174,13 @@ def _refuse_clauses(statement: nodes.CreateMaterializedView) -> None:
 
 
 def _existing_view(
-    snapshot: Snapshot, found: object, statement: nodes.CreateMaterializedView
+    snapshot: Snapshot, item: object, statement: nodes.CreateMaterializedView
 ) -> CreatedView:
     """Return the existing view for IF NOT EXISTS, else raise TableAlreadyExists."""
-    if statement.if_not_exists and isinstance(found, MaterializedView):
-        target = snapshot.by_id(found.target_id)
+    if statement.if_not_exists and isinstance(item, MaterializedView):
+        target = snapshot.by_id(item.target_id)
         if isinstance(target, Table):
-            return CreatedView(found, target, False)
+            return CreatedView(item, target, False)
     suffix = " and is no materialized view" if statement.or_replace else ""
     raise errors.TableAlreadyExists(
         f"{statement.name} exists already{suffix}.",

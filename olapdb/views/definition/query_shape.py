@@ -354,5 +354,5 @@ def source_columns_of(node: nodes.Node, expression: Expression) -> set[Source | 
 def is_key_column(table: Table, column: str) -> bool:
     """Return whether the column is an item of the table's sorting key, and equal values of it are one
     value: a merge keeps it. Of the floats 0 and -0 it keeps one."""
-    found = table.column(column)
-    return found is not None and column in key_columns(table) and not has_floats(found.type)
+    key = table.column(column)
+    return key is not None and column in key_columns(table) and not has_floats(key.type)

@@ -211,24 +211,24 @@ class _Adoption:
         """Return the slices of the gap by target partition with bypass rows. A slice is listed for
         each such partition that its rows reach. If they reach none, because a filter removes them,
         it is listed for the first."""
-        slices = {one.partition: one for one in gap}
+        slices = {gap_slice.partition: gap_slice for gap_slice in gap}
         layout = layout_of(recomputation.target, recomputation.context())
         bypass_partitions = dict.fromkeys(part.partition_id for part in self.bypass_parts)
         slices_by_target: dict[str, list[GapSlice]] = {
             partition: [] for partition in bypass_partitions
         }
-        for one in computed:
-            if not one.in_gap:
+        for chunk in computed:
+            if not chunk.in_gap:
                 continue
             reached = (
-                {partition_id for partition_id, _, _ in layout.split(one.rows)}
-                if one.rows.num_rows
+                {partition_id for partition_id, _, _ in layout.split(chunk.rows)}
+                if chunk.rows.num_rows
                 else set()
             )
             for partition in (
                 sorted(reached & slices_by_target.keys()) or list(bypass_partitions)[:1]
             ):
-                slices_by_target[partition].append(slices[one.partition])
+                slices_by_target[partition].append(slices[chunk.partition])
         return slices_by_target
 
     def _stage_bypass_parts(
@@ -288,7 +288,7 @@ class _Adoption:
         for view in self.snapshot.views_into(self.view.target_id):
             partitions_read = {part.partition_id for part in covered_parts(view, self.snapshot)}
             if view.id == self.view.id:
-                partitions_read.update(one.partition for one in gap)
+                partitions_read.update(gap_slice.partition for gap_slice in gap)
             for requirement in self.job.read_requirements(
                 self.snapshot, view, sorted(partitions_read)
             ):

@@ -148,8 +148,8 @@ class BackfillPass:
                 continue
             covered = all(coverage.covers(chunk.partition, block) for block in chunk.blocks)
             joined = not covered and any(
-                one.partition == chunk.partition and _overlap(one, chunk)
-                for one in remaining.values()
+                other.partition == chunk.partition and _overlap(other, chunk)
+                for other in remaining.values()
             )
             status: Literal["joined", "gone", "already covered"] = (
                 "already covered" if covered else "joined" if joined else "gone"

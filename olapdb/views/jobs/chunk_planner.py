@@ -100,9 +100,9 @@ def replan(
     without parts are omitted. The `held` chunks are computed but not published: they keep their
     claims and are omitted too."""
     chunks_by_partition: dict[str, list[Chunk]] = {}
-    for one in sorted((*pending, *held), key=lambda chunk: chunk.index):
-        chunks_by_partition.setdefault(one.partition, []).append(one)
-    held_numbers = {one.index for one in held}
+    for planned_chunk in sorted((*pending, *held), key=lambda chunk: chunk.index):
+        chunks_by_partition.setdefault(planned_chunk.partition, []).append(planned_chunk)
+    held_numbers = {chunk.index for chunk in held}
     slices = {gap_slice.partition: gap_slice for gap_slice in gap_slices(view, snapshot)}
     replanned: list[Chunk] = []
     for partition, chunks in chunks_by_partition.items():

@@ -88,7 +88,9 @@ def _stale_slices(
     columns = columns_read_by(view, target, context)
     for partition in sorted(before.keys() | after.keys()):
         old = (read_rows(context, target, part) for part in before.get(partition, ()))
-        added = (read_staged(context.store, target, one) for one in after.get(partition, ()))
+        added = (
+            read_staged(context.store, target, addition) for addition in after.get(partition, ())
+        )
         if compares:
             stale.add(context, *_differing(target, old, added, columns, context))
         else:

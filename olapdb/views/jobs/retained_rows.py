@@ -60,17 +60,19 @@ def stage_frozen_rows(
             groups.setdefault((part.partition_id, writer_ids), []).append(part)
     changes: list[Change] = []
     before: Counter[str] = Counter()
-    index = sum(1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id)
-    for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
+    index = sum(
+        1 for change in new if isinstance(change, AddBlock) and change.block.table_id == target.id
+    )
+    for (partition, _), parts in sorted(groups.items(), key=lambda group: group[0][0]):
         rows, count = _frozen_rows(target, frozen, partition, parts, context)
         before[partition] += count
         if rows is None:
             continue
         new_block = NewBlock(target.id, index)
         added_parts = [
-            one.part
-            for one in new
-            if isinstance(one, AddPart) and one.part.partition_id == partition
+            change.part
+            for change in new
+            if isinstance(change, AddPart) and change.part.partition_id == partition
         ]
         plan = PartPlan(
             partition,

@@ -51,9 +51,13 @@ def refused_adoption(view: MaterializedView, snapshot: Snapshot) -> Check | None
     return None
 
 
-def counts(found: _Counted) -> str:
+def counts(comparison: _Counted) -> str:
     """Return the counts that are not zero as text: "1 missing, 2 differing"."""
-    labelled = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
+    labelled = (
+        ("missing", comparison.missing),
+        ("extra", comparison.extra),
+        ("differing", comparison.differing),
+    )
     return ", ".join(f"{count} {label}" for label, count in labelled if count)
 
 

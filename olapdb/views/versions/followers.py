@@ -72,13 +72,13 @@ def readers(
 ) -> tuple[MaterializedView, ...]:
     """Return the materialized views that depend on the view or its target, but these ids."""
     excluded = {view.id, *but}
-    found = {
+    by_id = {
         other.id: other
         for object_id in (view.target_id, view.id)
         for other in dependents(snapshot, object_id)
         if other.id not in excluded
     }
-    return tuple(found.values())
+    return tuple(by_id.values())
 
 
 def readers_of(snapshot: Snapshot, object_id: str) -> tuple[MaterializedView, ...]:
