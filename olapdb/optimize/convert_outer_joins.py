@@ -150,10 +150,10 @@ def _drops(condition: Expression, missing: dict[str, Constant]) -> bool:
     known = [value for value in values if value is not None and _is_simple(value)]
     if len(known) < 2:
         return False
-    one, other = known
-    if isinstance(plain(one.type), String) != isinstance(plain(other.type), String):
+    first, second = known
+    if isinstance(plain(first.type), String) != isinstance(plain(second.type), String):
         return False
-    return not _COMPARED[condition.name](one.value.as_py(), other.value.as_py())
+    return not _COMPARED[condition.name](first.value.as_py(), second.value.as_py())
 
 
 def _value(argument: Expression, missing: dict[str, Constant]) -> Constant | None:

@@ -54,16 +54,16 @@ def _compared(join: nodes.Join) -> tuple[str, ColumnRef, ColumnRef] | None:
     condition = join.residual
     if not isinstance(condition, Call) or condition.name not in _DECIDING:
         return None
-    name, (one, other) = condition.name, condition.arguments
-    if not isinstance(one, ColumnRef) or not isinstance(other, ColumnRef):
+    name, (of_left, of_right) = condition.name, condition.arguments
+    if not isinstance(of_left, ColumnRef) or not isinstance(of_right, ColumnRef):
         return None
     left = {field.name for field in join.left.schema}
-    if one.name not in left:
-        name, one, other = _FLIPPED[name], other, one
+    if of_left.name not in left:
+        name, of_left, of_right = _FLIPPED[name], of_right, of_left
     right = {field.name for field in join.right.schema}
-    if one.name not in left or other.name not in right:
+    if of_left.name not in left or of_right.name not in right:
         return None
-    return (name, one, other) if isinstance(plain(other.type), _ORDERED) else None
+    return (name, of_left, of_right) if isinstance(plain(of_right.type), _ORDERED) else None
 
 
 def _call(name: str, argument: Expression) -> AggregateCall:

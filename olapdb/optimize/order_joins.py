@@ -241,11 +241,11 @@ class _Costs:
         left, right = _members(tree[0]), _members(tree[1])
         return self.rows(left | right) + self.rows(left) + _HASH_COST * self.rows(right)
 
-    def _pair(self, one: JoinTree, other: JoinTree) -> tuple[JoinTree, JoinTree]:
+    def _pair(self, tree: JoinTree, other_tree: JoinTree) -> tuple[JoinTree, JoinTree]:
         """Return the join of two trees that holds the smaller one."""
-        if self.rows(_members(one)) < self.rows(_members(other)):
-            return other, one
-        return one, other
+        if self.rows(_members(tree)) < self.rows(_members(other_tree)):
+            return other_tree, tree
+        return tree, other_tree
 
     def best(self, limit: int) -> JoinTree:
         """Return the cheapest tree: of each connected part, then of the parts by their size."""
@@ -293,15 +293,15 @@ class _Costs:
             best: tuple[float, JoinTree] | None = None
             first = members & -members
             for left in _subsets(members ^ first):
-                one, other = left | first, members ^ (left | first)
-                if not other or one not in trees or other not in trees:
+                half, other_half = left | first, members ^ (left | first)
+                if not other_half or half not in trees or other_half not in trees:
                     continue
-                if not self._around(one) & other:
+                if not self._around(half) & other_half:
                     continue
-                below = trees[one][0] + trees[other][0]
+                below = trees[half][0] + trees[other_half][0]
                 if best is not None and below >= best[0]:
                     continue
-                pair = self._pair(trees[one][1], trees[other][1])
+                pair = self._pair(trees[half][1], trees[other_half][1])
                 cost = below + self._join(pair)
                 if best is None or cost < best[0]:
                     best = (cost, pair)

@@ -79,12 +79,12 @@ def _element(call: Call, made: Expression, index: Expression) -> Expression | No
     return transform(element, _simpler) if element.type == call.type else None
 
 
-def _elements(one: Expression) -> tuple[Expression, ...]:
+def _elements(value: Expression) -> tuple[Expression, ...]:
     """Return the elements of a tuple that is a call or a constant; () for anything else."""
-    if isinstance(one, Call) and one.name == "tuple":
-        return one.arguments
-    if isinstance(one, Constant) and isinstance(one.type, Tuple) and one.value.is_valid:
-        return tuple(Constant(t, one.value[i]) for i, t in enumerate(one.type.elements))
+    if isinstance(value, Call) and value.name == "tuple":
+        return value.arguments
+    if isinstance(value, Constant) and isinstance(value.type, Tuple) and value.value.is_valid:
+        return tuple(Constant(t, value.value[i]) for i, t in enumerate(value.type.elements))
     return ()
 
 

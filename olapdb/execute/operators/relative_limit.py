@@ -126,9 +126,9 @@ class _Last:
             at -= batch.num_rows
         return self._held[-1].slice(0, 0)
 
-    def _equal(self, one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
+    def _equal(self, row: pa.RecordBatch, other_row: pa.RecordBatch) -> bool:
         """Return whether two rows, batches of one row, have equal sort keys; False for no row."""
-        return bool(other.num_rows) and bool(self._equal_to_previous([one, other])[1])
+        return bool(other_row.num_rows) and bool(self._equal_to_previous([row, other_row])[1])
 
     def _ties_before(self, first: int) -> int:
         """Return how many held rows before row `first` are equal to it, without a gap."""

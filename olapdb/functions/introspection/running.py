@@ -170,12 +170,12 @@ def _first_reaching(values: np.ndarray, rows: np.ndarray, limits: np.ndarray) ->
     while 2 ** len(largest) <= len(values):
         half = 2 ** (len(largest) - 1)
         largest.append(np.maximum(largest[-1][:-half], largest[-1][half:]))
-    found = rows + 1
+    reached = rows + 1
     for power in range(len(largest) - 1, -1, -1):
-        inside = found + 2**power <= len(values)
-        below = inside & (largest[power][np.where(inside, found, 0)] < limits)
-        found = np.where(below, found + 2**power, found)
-    return found
+        inside = reached + 2**power <= len(values)
+        below = inside & (largest[power][np.where(inside, reached, 0)] < limits)
+        reached = np.where(below, reached + 2**power, reached)
+    return reached
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (

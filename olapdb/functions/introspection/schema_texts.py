@@ -65,8 +65,8 @@ def _nested(columns: _Columns, separators: str) -> _Columns:
         plain_columns: list[tuple[str, types.DataType]] = []
         groups: dict[str, list[tuple[str, types.DataType]]] = {}
         for name, data_type in columns:
-            prefix, found, rest = name.partition(separator)
-            if found and prefix and rest:
+            prefix, separated, rest = name.partition(separator)
+            if separated and prefix and rest:
                 groups.setdefault(prefix, []).append((rest, data_type))
             else:
                 plain_columns.append((name, data_type))
@@ -148,10 +148,10 @@ def _protobuf(name: str, data_type: types.DataType) -> _Field:
             return _Field(_capital(name), _message(_capital(name), _fields(data_type)))
         case types.Enum():
             return _enum(name, data_type, lambda text, number: f"{text} = {number};")
-    found = _PROTOBUF.get(data_type.name.partition("(")[0])
-    if found is None:
+    type_name = _PROTOBUF.get(data_type.name.partition("(")[0])
+    if type_name is None:
         raise _unsupported(data_type, "Protobuf")
-    return _Field(found)
+    return _Field(type_name)
 
 
 def _message(name: str, columns: _Columns) -> tuple[str, ...]:
@@ -188,10 +188,10 @@ def _capn_proto(name: str, data_type: types.DataType) -> _Field:
         case types.Decimal(precision=precision) if not isinstance(data_type, types.WideNumber):
             narrow = (kind for digits, kind in _SMALL_DECIMALS if precision <= digits)
             return _Field(next(narrow, "Data"))
-    found = _CAPN_PROTO.get(data_type.name.partition("(")[0])
-    if found is None:
+    type_name = _CAPN_PROTO.get(data_type.name.partition("(")[0])
+    if type_name is None:
         raise _unsupported(data_type, "CapnProto")
-    return _Field(found)
+    return _Field(type_name)
 
 
 def _struct(name: str, columns: _Columns) -> tuple[str, ...]:
@@ -203,11 +203,11 @@ def _struct(name: str, columns: _Columns) -> tuple[str, ...]:
             yield from field.lines
             yield f"{_small(column)} @{number} : {field.type};"
 
-    found = list(lines())
+    body = list(lines())
     if name == "Entry":  # what the fields need comes before both of them
-        own = [line for line in found if " @" in line and not line.startswith(_INDENT)]
-        found = [line for line in found if line not in own] + own
-    return _block(f"struct {name}", found)
+        own = [line for line in body if " @" in line and not line.startswith(_INDENT)]
+        body = [line for line in body if line not in own] + own
+    return _block(f"struct {name}", body)
 
 
 def _protobuf_schema(columns: _Columns, message: str) -> str:
@@ -246,8 +246,8 @@ def _resolver(write: Callable[[_Columns, str], str]) -> scalar.Resolver:
         message = _text(name, arguments[1], "second") if len(arguments) > 1 else "Message"
         parsed = parse_type(f"Tuple({structure})")
         assert isinstance(parsed, types.Tuple)
-        found = tuple(_flattened(_fields(parsed)))
-        schema = pa.scalar(write(found, message), types.STRING.arrow)
+        fields = tuple(_flattened(_fields(parsed)))
+        schema = pa.scalar(write(fields, message), types.STRING.arrow)
         volatility: Volatility = "query" if write is _capn_proto_schema else "pure"
         return ScalarCall(name, types.STRING, lambda values, rows, environment: schema, volatility)
 

@@ -30,7 +30,7 @@ BYTES_MAX = 4 << 20
 
 
 @dataclass(frozen=True)
-class Found:
+class ValuesAtPath:
     """The values at the path of some rows: their index and tokens, -1 for none."""
 
     index: JsonIndex
@@ -42,7 +42,7 @@ class Found:
         return ValueReader(self.index, self.call.environment, bool_as_number)
 
 
-Extract = Callable[[Found], pa.Array]
+Extract = Callable[[ValuesAtPath], pa.Array]
 
 
 def json_slices(texts: pa.Array) -> Iterator[tuple[int, int]]:
@@ -70,7 +70,7 @@ def _kernel(extract: Extract, *, steps_end: int | None = None, any_case: bool) -
             index = build_index(texts.slice(first, rows))
             path = [s.slice(first, rows) for s in steps]
             values = paths.follow(index, path, any_case=any_case)
-            parts.append(extract(Found(index, values, call)))
+            parts.append(extract(ValuesAtPath(index, values, call)))
         return pa.concat_arrays(parts) if parts else pa.nulls(0, call.result.arrow)
 
     return kernel
@@ -158,80 +158,82 @@ def _typed(
 
 def _number(data_type: types.DataType) -> Extract:
     """Return the extraction of a number, where true and false are none."""
-    return lambda found: found.reader(bool_as_number=False).values(found.tokens, data_type)
+    return lambda at_path: at_path.reader(bool_as_number=False).values(at_path.tokens, data_type)
 
 
-def _bool(found: Found) -> pa.Array:
+def _bool(at_path: ValuesAtPath) -> pa.Array:
     """Return whether each value is true or a number other than 0; UInt8."""
-    return found.reader().values(found.tokens, types.BOOL).cast(pa.uint8())
+    return at_path.reader().values(at_path.tokens, types.BOOL).cast(pa.uint8())
 
 
-def _string(found: Found) -> pa.Array:
+def _string(at_path: ValuesAtPath) -> pa.Array:
     """Return strings decoded, other values as JSON text, "" for null."""
-    return found.reader().values(found.tokens, types.STRING)
+    return at_path.reader().values(at_path.tokens, types.STRING)
 
 
-def _raw(found: Found) -> pa.Array:
+def _raw(at_path: ValuesAtPath) -> pa.Array:
     """Return the JSON text of each value."""
-    return raw_texts(found.index, found.tokens, found.call.environment)
+    return raw_texts(at_path.index, at_path.tokens, at_path.call.environment)
 
 
-def _value(found: Found) -> pa.Array:
+def _value(at_path: ValuesAtPath) -> pa.Array:
     """Return each value as the result type of JSONExtract."""
-    return found.reader().values(found.tokens, found.call.result)
+    return at_path.reader().values(at_path.tokens, at_path.call.result)
 
 
-def _containers(found: Found, kind: int) -> np.ndarray:
+def _containers(at_path: ValuesAtPath, kind: int) -> np.ndarray:
     """Return the tokens of containers of the kind, -1 for other values."""
-    return np.where(found.index.kind_of(found.tokens) == kind, found.tokens, -1)
+    return np.where(at_path.index.kind_of(at_path.tokens) == kind, at_path.tokens, -1)
 
 
-def _array_raw(found: Found) -> pa.Array:
+def _array_raw(at_path: ValuesAtPath) -> pa.Array:
     """Return the JSON texts of the elements of arrays."""
-    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.ARRAY))
-    return columns.lists_from(offsets, raw_texts(found.index, values, found.call.environment))
+    offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.ARRAY))
+    return columns.lists_from(offsets, raw_texts(at_path.index, values, at_path.call.environment))
 
 
-def _keys(found: Found) -> pa.Array:
+def _keys(at_path: ValuesAtPath) -> pa.Array:
     """Return the keys of objects, in order."""
-    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.OBJECT))
-    return columns.lists_from(offsets, paths.keys_of(found.index, values - 2))
+    offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.OBJECT))
+    return columns.lists_from(offsets, paths.keys_of(at_path.index, values - 2))
 
 
-def _pairs_raw(found: Found) -> pa.Array:
+def _pairs_raw(at_path: ValuesAtPath) -> pa.Array:
     """Return the keys of objects with the JSON texts of their values."""
-    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.OBJECT))
-    texts = raw_texts(found.index, values, found.call.environment)
-    return _pairs(found, offsets, values, texts)
+    offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.OBJECT))
+    texts = raw_texts(at_path.index, values, at_path.call.environment)
+    return _pairs(at_path, offsets, values, texts)
 
 
-def _pairs(found: Found, offsets: np.ndarray, values: np.ndarray, read: pa.Array) -> pa.Array:
+def _pairs(
+    at_path: ValuesAtPath, offsets: np.ndarray, values: np.ndarray, read: pa.Array
+) -> pa.Array:
     """Return lists of (key, value) for members of objects and what was read of them."""
-    arrow = found.call.result.arrow
-    keys = paths.keys_of(found.index, values - 2)
+    arrow = at_path.call.result.arrow
+    keys = paths.keys_of(at_path.index, values - 2)
     return columns.lists_from(offsets, columns.structs_from([keys, read], arrow.value_type))
 
 
-def _pairs_typed(found: Found) -> pa.Array:
+def _pairs_typed(at_path: ValuesAtPath) -> pa.Array:
     """Return the keys of objects with the values that convert to the type."""
-    offsets, values = paths.members_of(found.index, _containers(found, tokens_of.OBJECT))
-    result = found.call.result
+    offsets, values = paths.members_of(at_path.index, _containers(at_path, tokens_of.OBJECT))
+    result = at_path.call.result
     assert isinstance(result, types.Array)
     assert isinstance(result.inner, types.Tuple)
-    read, converted = found.reader().read(values, types.plain(result.inner.elements[1]))
+    read, converted = at_path.reader().read(values, types.plain(result.inner.elements[1]))
     owners = columns.parents_of(offsets)[converted]
-    kept = columns.offsets_from_counts(np.bincount(owners, minlength=len(found.tokens)))
-    return _pairs(found, kept, values[converted], read.filter(pa.array(converted)))
+    kept = columns.offsets_from_counts(np.bincount(owners, minlength=len(at_path.tokens)))
+    return _pairs(at_path, kept, values[converted], read.filter(pa.array(converted)))
 
 
-def _has(found: Found) -> pa.Array:
+def _has(at_path: ValuesAtPath) -> pa.Array:
     """Return whether there is a value; UInt8."""
-    return columns.from_values(found.tokens >= 0, pa.uint8())
+    return columns.from_values(at_path.tokens >= 0, pa.uint8())
 
 
-def _length(found: Found) -> pa.Array:
+def _length(at_path: ValuesAtPath) -> pa.Array:
     """Return the number of members of arrays and objects, 0 for others; UInt64."""
-    return columns.from_values(found.index.members(found.tokens), pa.uint64())
+    return columns.from_values(at_path.index.members(at_path.tokens), pa.uint64())
 
 
 _NUMBERS = {
@@ -248,14 +250,14 @@ _NUMBERS = {
 JSON_KINDS = types.Enum(8, tuple(sorted(_NUMBERS.items(), key=lambda element: element[1])))
 
 
-def _type(found: Found) -> pa.Array:
+def _type(at_path: ValuesAtPath) -> pa.Array:
     """Return each value's JSON type, such as Int64, as an Enum; "Null" where there is none."""
-    kind = found.index.kind_of(found.tokens)
+    kind = at_path.index.kind_of(at_path.tokens)
     chosen = np.select(
         [kind == tokens_of.STRING, kind == tokens_of.OBJECT, kind == tokens_of.ARRAY], [1, 2, 3], 0
     )
     rows = np.flatnonzero(kind == tokens_of.SCALAR)
-    texts = found.index.texts(found.tokens[rows])
+    texts = at_path.index.texts(at_path.tokens[rows])
     unsigned = columns.numpy_values(
         pc.and_(
             pc.match_substring_regex(texts, "^[0-9]+$"),
@@ -271,7 +273,7 @@ def _type(found: Found) -> pa.Array:
         name: columns.numpy_values(pc.match_substring_regex(texts, pattern)).astype(bool)
         for name, pattern in (("bool", "^[tf]"), ("null", "^n"), ("double", "^-?[0-9].*[.eE]"))
     }
-    wide = is_wide_integer(texts, found.call.environment)
+    wide = is_wide_integer(texts, at_path.call.environment)
     chosen[rows] = np.select(
         [flags["bool"], flags["null"], flags["double"], wide, unsigned], [4, 0, 5, 1, 7], 6
     )
@@ -279,21 +281,21 @@ def _type(found: Found) -> pa.Array:
     return columns.from_values(numbers[chosen], JSON_KINDS.arrow)
 
 
-def _key(found: Found) -> pa.Array:
+def _key(at_path: ValuesAtPath) -> pa.Array:
     """Return the key of each value that is a member of an object, "" for others."""
-    is_inside = found.tokens > 1
-    parents = np.full(len(found.tokens), -1)
-    parents[is_inside] = found.index.parent[found.tokens[is_inside]]
-    in_object = found.index.kind_of(parents) == tokens_of.OBJECT
+    is_inside = at_path.tokens > 1
+    parents = np.full(len(at_path.tokens), -1)
+    parents[is_inside] = at_path.index.parent[at_path.tokens[is_inside]]
+    in_object = at_path.index.kind_of(parents) == tokens_of.OBJECT
     rows = np.flatnonzero(in_object)
-    names = paths.keys_of(found.index, found.tokens[rows] - 2)
-    empty = columns.as_array(pa.scalar(""), len(found.tokens))
+    names = paths.keys_of(at_path.index, at_path.tokens[rows] - 2)
+    empty = columns.as_array(pa.scalar(""), len(at_path.tokens))
     return columns.replaced_rows(empty, rows, names) if len(rows) else empty
 
 
-def _is_valid(found: Found) -> pa.Array:
+def _is_valid(at_path: ValuesAtPath) -> pa.Array:
     """Return whether each text is valid JSON; UInt8."""
-    return columns.from_values(found.index.valid, pa.uint8())
+    return columns.from_values(at_path.index.valid, pa.uint8())
 
 
 def _definitions() -> Iterator[scalar.ScalarDefinition]:

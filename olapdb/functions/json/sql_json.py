@@ -120,8 +120,8 @@ def _first(values: pa.Array, owners: np.ndarray, rows: int) -> pa.Array:
     present, first = np.unique(owners, return_index=True)
     places = np.full(rows, -1)
     places[present] = first
-    found = pa.array(places, mask=places < 0)
-    return pc.fill_null(values.take(found), "")
+    first_places = pa.array(places, mask=places < 0)
+    return pc.fill_null(values.take(first_places), "")
 
 
 def _follow(

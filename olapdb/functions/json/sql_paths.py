@@ -31,13 +31,13 @@ def parse_path(name: str, path: str) -> list[Segment]:
         match = _QUOTED.match(path, at) or _STEP.match(path, at)
         if match is None:
             break
-        found = match.groupdict()
-        if found.get("several") is not None:
-            segments.append((steps, _selector(name, path, found["several"])))
+        groups = match.groupdict()
+        if groups.get("several") is not None:
+            segments.append((steps, _selector(name, path, groups["several"])))
             steps = []
         else:
-            place = found.get("place")
-            key = found["name"] or found.get("key") or ""
+            place = groups.get("place")
+            key = groups["name"] or groups.get("key") or ""
             steps.append(key if place is None else int(place))
         at = match.end()
     if not path.startswith("$") or at < len(path):

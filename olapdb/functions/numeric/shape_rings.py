@@ -236,11 +236,11 @@ def _cross(ends: Sequence[tuple[Pair, float, Pair, Pair]]) -> bool:
 
 def _crossing(a: Pair, b: Pair, c: Pair, d: Pair) -> Pair:
     """Return where two edges cross: the same bits for both directions of each, and both orders."""
-    one, other = (min(a, b), max(a, b)), (min(c, d), max(c, d))
-    if (_length(*other), other) < (_length(*one), one):
-        one, other = other, one
-    before, behind = side(*other, one[0]), side(*other, one[1])
-    return _along(*one, before / (before - behind))
+    edge, other_edge = (min(a, b), max(a, b)), (min(c, d), max(c, d))
+    if (_length(*other_edge), other_edge) < (_length(*edge), edge):
+        edge, other_edge = other_edge, edge
+    before, behind = side(*other_edge, edge[0]), side(*other_edge, edge[1])
+    return _along(*edge, before / (before - behind))
 
 
 def _between(a: Pair, b: Pair, point: Pair) -> bool:

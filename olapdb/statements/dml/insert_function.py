@@ -74,9 +74,9 @@ def run_insert_function(statement: nodes.Insert, context: StatementContext) -> R
     blocks = _blocks(statement, table, rows, context)
     if name == "file" and partition_by is not None:
 
-        def stage(one: str, some: Blocks) -> tuple[NewFile, int]:
+        def stage(path: str, some: Blocks) -> tuple[NewFile, int]:
             """Write the rows of a partition under another name than that of its file."""
-            return _target([one, *texts[1:]], context)[1].stage(table, some)
+            return _target([path, *texts[1:]], context)[1].stage(table, some)
 
         done = partitioned_files.write_partitions(partition_by, path, stage, table, blocks, context)
     else:
