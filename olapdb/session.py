@@ -4,7 +4,7 @@
     _run       each statement with its context: snapshot, settings, parameters, query id
     _track     listed, cancellable and logged while it runs (runtime/tracking.py)
     _answer    runs it again where a concurrent writer made its read worthless
-    _dispatch  statement -> its handler (statements/*) -> Result
+    _dispatch  statement -> its handler (statements/handlers.py) -> Result
 
 A SELECT goes on: snapshot -> bind -> optimize -> execute (statements/query/select.py).  An INSERT:
 rows -> blocks -> stage source and views -> one commit (statements/dml/insert.py, ingest/).
@@ -34,6 +34,7 @@ from olapdb.runtime.python_code import PYTHON_OPTIONS, LocalFunction, PythonOpti
 from olapdb.runtime.tracking import QueryTracker
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_table_name
+from olapdb.statements import handlers
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
 from olapdb.statements.databases import require_database
@@ -47,72 +48,13 @@ from olapdb.threads import park_if_ending
 from olapdb.types import DataType, quote_identifier
 
 if TYPE_CHECKING:
-    from olapdb.statements.admin import check, kill, refresh, system_view
-    from olapdb.statements.ddl import (
-        alter,
-        create,
-        databases,
-        dictionaries,
-        drop,
-        functions,
-        named_collections,
-        plain_views,
-        refreshable_definition,
-        rename,
-        undrop,
-        views,
-    )
-    from olapdb.statements.dml import (
-        insert,
-        insert_function,
-        mutations,
-        optimize_truncate,
-        replace_rows,
-    )
-    from olapdb.statements.introspect import show
-    from olapdb.statements.query import explain, explained
+    from olapdb.statements.admin import refresh, system_view
+    from olapdb.statements.ddl import refreshable_definition
+    from olapdb.statements.dml import insert, replace_rows
 else:
-    check, kill, refresh, system_view = lazy_modules(
-        "olapdb.statements.admin", "check", "kill", "refresh", "system_view"
-    )
-    (
-        alter,
-        create,
-        databases,
-        dictionaries,
-        drop,
-        functions,
-        named_collections,
-        plain_views,
-        refreshable_definition,
-        rename,
-        undrop,
-        views,
-    ) = lazy_modules(
-        "olapdb.statements.ddl",
-        "alter",
-        "create",
-        "databases",
-        "dictionaries",
-        "drop",
-        "functions",
-        "named_collections",
-        "plain_views",
-        "refreshable_definition",
-        "rename",
-        "undrop",
-        "views",
-    )
-    insert, insert_function, mutations, optimize_truncate, replace_rows = lazy_modules(
-        "olapdb.statements.dml",
-        "insert",
-        "insert_function",
-        "mutations",
-        "optimize_truncate",
-        "replace_rows",
-    )
-    show = LazyModule("olapdb.statements.introspect.show")
-    explain, explained = lazy_modules("olapdb.statements.query", "explain", "explained")
+    refresh, system_view = lazy_modules("olapdb.statements.admin", "refresh", "system_view")
+    refreshable_definition = LazyModule("olapdb.statements.ddl.refreshable_definition")
+    insert, replace_rows = lazy_modules("olapdb.statements.dml", "insert", "replace_rows")
 
 _Rows = TypeVar("_Rows", bound=SupportsInt)
 
@@ -184,94 +126,18 @@ class Session:
         return output.with_text(result, getattr(statement, "format", None), context)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        """Call the handler of the statement's class. Raise ReadOnly if the session may not write
-        and the statement would."""
+        """Run USE and SET here, and any other statement by its handler. Raise ReadOnly if the session
+        may not write and the statement would."""
         statement, context = routed(statement, context)
         refuse_if_readonly(statement, context)
         statement = with_functions(statement, context)
-        match statement:
-            case nodes.Query():
-                if "EXPLAIN" in context.text.upper():
-                    statement = explained.with_explanations(statement, context)
-                return output.run_select(statement, context)
-            case nodes.OutFile():
-                return output.write_file(statement, context)
-            case nodes.Insert(function=nodes.TableFunction()):
-                return insert_function.run_insert_function(statement, context)
-            case nodes.Insert(replacing=None):
-                return insert.run_insert(statement, context)
-            case nodes.Insert():
-                return replace_rows.run_replace(statement, context)
-            case nodes.Delete():
-                return optimize_truncate.delete(statement, context)
-            case nodes.Truncate():
-                return optimize_truncate.truncate(statement, context)
-            case nodes.TruncateAll():
-                return optimize_truncate.truncate_all(statement, context)
-            case nodes.Optimize():
-                return optimize_truncate.optimize(statement, context)
-            case nodes.CreateDatabase():
-                return databases.create_database(statement, context)
-            case nodes.AlterDatabase():
-                return databases.alter_database(statement, context)
-            case nodes.CreateTable():
-                return create.create_table(statement, context)
-            case nodes.CreateView():
-                return plain_views.create_view(statement, context)
-            case nodes.CreateDictionary():
-                return dictionaries.create_dictionary(statement, context)
-            case nodes.CreateMaterializedView():
-                return views.create_materialized_view(statement, context)
-            case nodes.SystemView():
-                return system_view.system_view(statement, context)
-            case nodes.Detach() | nodes.Attach():
-                return views.attach_or_detach(statement, context)
-            case nodes.Drop():
-                return drop.drop(statement, context)
-            case nodes.CreateFunction():
-                return functions.create_function(statement, context)
-            case nodes.DropFunction():
-                return functions.drop_function(statement, context)
-            case nodes.CreateNamedCollection():
-                return named_collections.create_collection(statement, context)
-            case nodes.AlterNamedCollection():
-                return named_collections.alter_collection(statement, context)
-            case nodes.DropNamedCollection():
-                return named_collections.drop_collection(statement, context)
-            case nodes.Rename():
-                return rename.rename(statement, context)
-            case nodes.Exchange():
-                return rename.exchange(statement, context)
-            case nodes.Alter():
-                return alter.alter(statement, context)
-            case nodes.System():
-                return optimize_truncate.system(statement, context)
-            case nodes.Explain():
-                return explain.explain(statement, context)
-            case nodes.Show():
-                return show.show(statement, context)
-            case nodes.Describe():
-                return show.describe(statement, context)
-            case nodes.ExistsObject():
-                return show.exists(statement, context)
-            case nodes.Use():
-                return self._use(statement, context)
-            case nodes.SetSettings():
-                return self._set(statement, context)
-            case nodes.TransactionStatement():
-                return _transaction(statement)
-            case nodes.CheckTable():
-                return check.check_tables(statement, context)
-            case nodes.Kill():
-                return kill.kill(statement, context)
-            case nodes.Undrop():
-                return undrop.undrop(statement, context)
-            case nodes.Update():
-                return mutations.update(statement, context)
-            case _:
-                raise errors.InternalError(
-                    f"No handler for the statement {type(statement).__name__}."
-                )
+        if not isinstance(statement, nodes.Query):  # a SELECT imports no nodes of other statements
+            match statement:
+                case nodes.Use():
+                    return self._use(statement, context)
+                case nodes.SetSettings():
+                    return self._set(statement, context)
+        return handlers.run_statement(statement, context)
 
     # --- other ways in
 
@@ -541,13 +407,3 @@ def _check_text(text: object) -> None:
 def _length(parameters: object) -> int:
     """Return the number of parameters, 0 if they are not a sequence."""
     return len(parameters) if isinstance(parameters, Sequence) else 0
-
-
-def _transaction(statement: nodes.TransactionStatement) -> Result:
-    """Accept BEGIN and COMMIT, which do nothing. Raise NotSupportedError for ROLLBACK."""
-    if statement.action == "ROLLBACK":
-        raise errors.NotSupportedError(
-            "There is nothing to roll back: each statement is one atomic commit.",
-            position=statement.position,
-        )
-    return Result()
