@@ -200,6 +200,7 @@ class Binder(Protocol):
     environment: Environment
     lambdas: LambdaScopes
     windows: Mapping[str, sql.WindowSpec]
+    may_unnest: bool
 
     def bind(self, node: sql.Expression) -> Expression:
         """Bind one expression."""

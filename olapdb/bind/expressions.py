@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from olapdb import errors, functions, types
-from olapdb.bind import constants
+from olapdb.bind import constants, special_forms
 from olapdb.bind.aggregates import refuse_previews, resolve_aggregate_call, texts_to_join
 from olapdb.bind.constant_arguments import require_constants
 from olapdb.bind.contracts import BindContext, QueryBinder
@@ -36,16 +36,9 @@ from olapdb.bind.special_calls import special_call
 from olapdb.bind.stars import expand_star
 from olapdb.bind.subcolumns import subcolumn
 from olapdb.bind.subqueries import exists, scalar_subquery
-from olapdb.bind.variants import (
-    MAY_MAKE_VARIANTS,
-    is_list_of_constants,
-    refuse_new_variant,
-    refuse_suspicious_target,
-    refuse_suspicious_type,
-)
+from olapdb.bind.variants import MAY_MAKE_VARIANTS, refuse_new_variant, refuse_suspicious_target
 from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.functions import settings as function_settings
-from olapdb.functions.kernels.supertypes import low_cardinality_result
 from olapdb.functions.windows import find_window
 from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
@@ -126,16 +119,18 @@ class ExpressionBinder:
                 return self._alias(node.name, node.expression)
             case sql.Cast():
                 with located(node.position):
-                    return self._cast(node.expression, node.type, written=bool(node.written))
+                    return special_forms.bind_cast(
+                        self, node.expression, node.type, written=bool(node.written)
+                    )
             case sql.Parameter():
                 with located(node.position):
                     return self._parameter(node)
             case sql.ArrayLiteral(elements=elements):
                 with located(node.position):
-                    return self._array_literal(elements)
+                    return special_forms.bind_array(self, elements)
             case sql.TupleLiteral(elements=elements):
                 with located(node.position):
-                    return self._tuple(elements)
+                    return special_forms.bind_tuple(self, elements)
             case sql.IntervalLiteral():
                 with located(node.position):
                     return self.call(f"toInterval{node.unit}", (self.bind(node.expression),))
@@ -193,14 +188,6 @@ class ExpressionBinder:
         """Return the expression cast to `target`, unchanged if it has that type. A constant is
         converted now; if that fails, the error comes when the plan runs."""
         return constants.cast(expression, target, self.environment)
-
-    def _array_literal(self, elements: tuple[sql.Expression, ...]) -> expressions.Expression:
-        """Bind an array in brackets. Raises NoCommonType for literals without a common type."""
-        arguments = self.bind_all(elements)
-        bound = self.call("array", arguments)
-        if all(isinstance(e, sql.Literal) or is_list_of_constants(e) for e in elements):
-            refuse_new_variant(bound, arguments)
-        return bound
 
     @contextmanager
     def without_unnesting(self) -> Iterator[None]:
@@ -415,54 +402,26 @@ class ExpressionBinder:
             )
         folded = node.name.lower()
         if folded in _CASTS and len(node.arguments) == 2:
-            return self._cast_function(node)
+            return special_forms.bind_cast_function(self, node)
         if folded.startswith("accuratecast"):
             refuse_suspicious_target(node, self.context)
         if folded == "grouping":
             return bind_grouping(self.bind_all(node.arguments))
         if folded in ("arrayjoin", "unnest"):
-            return self._array_join(node)
+            return special_forms.bind_array_join(self, node)
         if folded == "tuple":
-            return self._tuple(node.arguments)
+            return special_forms.bind_tuple(self, node.arguments)
         if folded == "locate" and not self.context.flag(
             "function_locate_has_mysql_compatible_argument_order"
         ):
             return self.call("position", self.bind_all(node.arguments))
         if folded == "casewithexpression":
-            return self._case(node)
+            return special_forms.bind_case(self, node)
         if folded in ("least", "greatest") and self.context.flag(
             "least_greatest_legacy_null_behavior"
         ):
-            return self._null_if_any(node)
+            return special_forms.null_if_any(self, node)
         return self.call(node.name, self.bind_all(node.arguments))
-
-    def _tuple(self, elements: tuple[sql.Expression, ...]) -> expressions.Expression:
-        """Bind a tuple. Under the setting enable_named_columns_in_function_tuple it has the names of
-        its elements, if each has one of its own."""
-        bound = self.call("tuple", self.bind_all(elements))
-        if not self.context.flag("enable_named_columns_in_function_tuple"):
-            return bound
-        names = [
-            e.name if isinstance(e, sql.Alias) else e.parts[-1]
-            for e in elements
-            if isinstance(e, sql.Alias | sql.Identifier)
-        ]
-        kind = bound.type
-        if len(set(names)) != len(elements) or not isinstance(kind, types.Tuple):
-            return bound
-        return self.cast(bound, types.Tuple(kind.elements, tuple(names)))
-
-    def _null_if_any(self, node: sql.Function) -> expressions.Expression:
-        """Bind a call that is NULL if one of its arguments is."""
-        arguments = self.bind_all(node.arguments)
-        if any(isinstance(types.plain(a.type), types.Nothing) for a in arguments):
-            return self.bind(sql.Literal(None))
-        bound = self.call(node.name, arguments)
-        missing = [self.call("isNull", (a,)) for a in arguments if types.is_nullable(a.type)]
-        if not missing:
-            return bound
-        condition = missing[0] if len(missing) == 1 else self.call("or", tuple(missing))
-        return self.call("if", (condition, self.bind(sql.Literal(None)), bound))
 
     def _window(self, node: sql.Function) -> expressions.Expression:
         """Bind a call with OVER."""
@@ -530,90 +489,6 @@ class ExpressionBinder:
         if functions.joins_texts(name):
             parameters, arguments = texts_to_join(name, parameters, arguments)
         return name, parameters, arguments
-
-    def _array_join(self, node: sql.Function) -> expressions.Expression:
-        """Bind arrayJoin() to an Unnested, which the SELECT puts into an ArrayJoin.
-
-        Raises NotSupportedError where the clause may not multiply rows.
-        Also raises NumberOfArgumentsDoesntMatch and IllegalTypeOfArgument."""
-        if not self.may_unnest:
-            raise errors.NotSupportedError(
-                "arrayJoin() makes several rows of one: it belongs into a SELECT of its own.",
-                hint="Use the clause ARRAY JOIN, or a subquery.",
-            )
-        if len(node.arguments) != 1:
-            raise errors.NumberOfArgumentsDoesntMatch("arrayJoin takes one argument.")
-        (argument,) = self.bind_all(node.arguments)
-        data_type = expressions.element_type(argument.type)
-        if data_type is None:
-            raise errors.IllegalTypeOfArgument(
-                f"The argument of arrayJoin must be an Array or a Map, not {argument.type}."
-            )
-        return expressions.Unnested(data_type, argument)
-
-    def _case(self, node: sql.Function) -> expressions.Expression:
-        """Bind `CASE x WHEN a THEN b … ELSE z END` as `multiIf(x = a, b, …, z)`.
-
-        Raises NumberOfArgumentsDoesntMatch, and NoCommonType for results without a common type."""
-        if len(node.arguments) < 2 or len(node.arguments) % 2:
-            raise errors.NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
-        subject, *cases, otherwise = self.bind_all(node.arguments)
-        arguments: list[expressions.Expression] = []
-        for when, then in zip(cases[::2], cases[1::2], strict=True):
-            # NULL matches NULL, as in ClickHouse.
-            nulls = types.is_nullable(subject.type) and types.is_nullable(when.type)
-            equal = "isNotDistinctFrom" if nulls else "equals"
-            arguments += [self.call(equal, (subject, when)), then]
-        arguments.append(otherwise)
-        results = [*arguments[1::2], otherwise]
-        if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
-            arguments = [self._without_zero_bytes(a) for a in arguments]
-        chosen = self.call("multiIf", tuple(arguments))
-        refuse_new_variant(chosen, arguments)
-        if not all(isinstance(e, expressions.Constant) for e in (*cases, otherwise)):
-            return chosen
-        return self.cast(chosen, low_cardinality_result(chosen.type, [subject.type], [False]))
-
-    def _without_zero_bytes(self, argument: expressions.Expression) -> expressions.Expression:
-        """Return a FixedString as a String, any other value unchanged."""
-        if not isinstance(types.plain(argument.type), types.FixedString):
-            return argument
-        nullable = types.is_nullable(argument.type)
-        return self.cast(argument, types.Nullable(types.STRING) if nullable else types.STRING)
-
-    def _cast(
-        self, expression: sql.Expression, target: types.DataType, *, written: bool = True
-    ) -> expressions.Expression:
-        """Bind a CAST. NULL stays possible under the setting `cast_keep_nullable`.
-
-        A literal is converted to Decimal from its text, not through a Float64."""
-        refuse_suspicious_type(target, self.context, written=written)
-        if isinstance(expression, sql.ArrayLiteral):
-            bound = self.call("array", self.bind_all(expression.elements))
-        else:
-            bound = self.bind(expression)
-        if isinstance(target, types.Dynamic | types.Variant) and is_list_of_constants(expression):
-            bound = self.call("toString", (bound,))  # a literal is read as it is written
-        if constants.is_decimal(target):
-            bound = constants.cast_literal(expression, bound)
-        if self.context.flag("cast_keep_nullable") and types.is_nullable(bound.type):
-            self.queries.keeps_nulls = True
-            target = types.make_nullable(target)
-        target = functions.with_zone_of(bound.type, target)
-        called = function_settings.name_with_settings("CAST", self.context.setting)
-        if called == "CAST" or bound.type == target:
-            return self.cast(bound, target)
-        return constants.call(called, (bound, constants.string(target.name)), self.environment)
-
-    def _cast_function(self, node: sql.Function) -> expressions.Expression:
-        """Bind `CAST(x, 'Type')`. Raises BadArguments."""
-        name = self.bind(node.arguments[1])
-        if not isinstance(name, expressions.Constant) or not isinstance(
-            text := name.value.as_py(), str
-        ):
-            raise errors.BadArguments("The second argument of CAST must be the name of a type.")
-        is_written = node.name.lower() != "_cast"
-        return self._cast(node.arguments[0], functions.parse_type(text), written=is_written)
 
 
 def bind_condition(
