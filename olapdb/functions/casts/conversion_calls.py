@@ -1,0 +1,92 @@
+"""The call that converts its first argument: its type, and whether it keeps the order of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+
+from olapdb import types
+from olapdb.errors import TypeMismatch
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts import cast
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
+from olapdb.functions.scalar import illegal
+
+
+def converted_call(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
+    """Return the call that casts the first argument to `target`; NULL becomes NULL."""
+    source = arguments[0].type
+    if isinstance(types.plain(source), types.Nothing):
+        return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
+    result = types.make_nullable(target) if types.is_nullable(source) else target
+    _check_possible(name, source, target)
+    strict = isinstance(
+        target, types.FixedString | types.Boolean
+    )  # no NULL for a text that does not fit
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        """Cast the first argument to the result type."""
+        return cast.cast_column(values[0], source, result, environment, strict=strict)
+
+    shown = shown_type(result, arguments)
+    return ScalarCall(name, shown, kernel, monotonic=_is_monotonic(types.plain(source), target))
+
+
+def shown_type(result: types.DataType, arguments: Sequence[Argument]) -> types.DataType:
+    """Return the result's type as LowCardinality if that is what the converted argument is."""
+    fixed = [argument.constant is not None for argument in arguments]
+    return low_cardinality_result(result, [a.type for a in arguments], fixed)
+
+
+def _is_monotonic(source: types.DataType, target: types.DataType) -> bool:
+    """Return whether greater values never convert to lesser ones.
+
+    Not so where integers wrap, and where one range means days and the other seconds.
+    """
+    match source, target:
+        case types.Integer() | types.DateTime() | types.DateTime64(), _ if source == target:
+            return True
+        case types.Integer(), types.Integer():
+            return target.minimum <= source.minimum and source.maximum <= target.maximum
+        case types.Integer(), types.Date():
+            return source.maximum <= calendar.DATE_MAX
+        case types.Integer(), types.Date32():
+            return source.bits <= _DAYS_BITS_MAX
+        case types.DateTime(), types.Date() | types.Date32():
+            return True
+        case types.Integer() | types.DateTime() | types.DateTime64(), types.DateTime():
+            return True
+        case types.DateTime() | types.DateTime64(), types.Integer(64, signed=True):
+            return True
+        case _:
+            return False
+
+
+_DAYS_BITS_MAX = 16
+"""Integers of more bits may be seconds since 1970 instead of days."""
+
+
+def _check_possible(name: str, source: types.DataType, target: types.DataType) -> None:
+    """Raise IllegalTypeOfArgument, when a call is resolved, if no cast exists between the types."""
+    if not _is_possible(types.plain(source), target):
+        raise illegal(name, source, f"something that converts to {target}")
+
+
+@lru_cache(maxsize=1_024)
+def _is_possible(source: types.DataType, target: types.DataType) -> bool:
+    """Return whether a cast exists, by casting a column without rows."""
+    try:
+        cast.cast_column(pa.nulls(0, source.arrow), source, target, Environment(), strict=True)
+    except TypeMismatch:
+        return False
+    return True
+
+
+def rezoned(column: Column, data_type: types.DataType) -> Column:
+    """Return timestamps under a type with another zone; the instants stay."""
+    if isinstance(column, pa.Scalar):
+        return columns.view(columns.single(column), data_type.arrow)[0]
+    return columns.view(column, data_type.arrow)
