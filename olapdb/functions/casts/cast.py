@@ -17,16 +17,14 @@ from olapdb.functions.casts import (
     addresses,
     clocks,
     enums,
-    intervals,
     lossless,
-    numbers,
     parse_dates,
     parse_timestamps,
     parsing,
-    temporal,
+    to_scalars,
     wide_numbers,
 )
-from olapdb.functions.kernels import brain_floats, calendar, columns
+from olapdb.functions.kernels import brain_floats, columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.strings import rendering
 from olapdb.lazy import LazyModule
@@ -391,6 +389,55 @@ def _converted(
     """Convert a column without nulls between two plain types; raise a conversion error if none
     fits.
     """
+    converted = _by_own_rules(array, source, target, environment, rule)
+    if converted is None and environment.changed:
+        converted = _under_settings(array, source, target, environment, rule)
+    if converted is not None:
+        return converted
+    of_text = isinstance(source, types.String | types.FixedString)
+    match target:
+        case types.String():
+            shown = rendering.display_array(array, source, environment.zone)
+            if isinstance(source, types.FixedString):
+                return pc.ascii_rtrim(shown, characters="\0")  # bytes need not be UTF-8
+            return shown
+        case types.Time() | types.Time64():
+            if of_text:
+                return clocks.parse(columns.unpadded(array), target)
+            return clocks.to_clock(array, source, target, environment.zone)
+        case types.Interval():
+            converted = to_scalars.to_interval(array, source, target)
+        case types.Integer() | types.Float() | types.Decimal() | types.Boolean():
+            converted = to_scalars.to_number(array, source, target)
+        case types.Date() | types.Date32() | types.DateTime() | types.DateTime64():
+            converted = to_scalars.to_timestamp(array, source, target, environment.zone)
+        case types.FixedString() if of_text:
+            return parsing.pad_to_fixed(array, target)
+        case types.UUID() if of_text:
+            return parsing.parse_uuids(columns.unpadded(array), target)
+        case types.IPv4():
+            return addresses.to_ipv4(array, source)
+        case types.IPv6():
+            return addresses.to_ipv6(array, source)
+        case types.Array() | types.Tuple() | types.Map():
+            convert = partial(_cast_column, environment=environment, rule=rule)
+            return nested.cast_nested(array, source, target, convert, lossless=rule.lossless)
+        case types.AggregateFunction() if isinstance(source, types.AggregateFunction):
+            return _cast_state(array, source, target)
+    if converted is None:
+        raise nested.no_conversion(source, target)
+    return converted
+
+
+def _by_own_rules(
+    array: pa.Array,
+    source: types.DataType,
+    target: types.DataType,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array | None:
+    """Convert from or to a type that has its own rules whatever the other is: BFloat16, Enum, an
+    address, a number of more than 64 bits. Return None for other pairs of types."""
     if isinstance(source, types.BFloat16) or isinstance(target, types.BFloat16):
         return _brain_floats(array, source, target, environment, rule)
     if isinstance(target, types.Enum) and _has_enum_conversion(source):
@@ -410,86 +457,7 @@ def _converted(
         return wide_numbers.to_wide(array, source, target)
     if isinstance(source, types.WideNumber) and not isinstance(target, types.String):
         return wide_numbers.from_wide(array, source, target, environment.zone)
-    number = types.is_number(source)
-    if environment.changed:
-        converted = _under_settings(array, source, target, environment, rule)
-        if converted is not None:
-            return converted
-    match target:
-        case types.String():
-            shown = rendering.display_array(array, source, environment.zone)
-            if isinstance(source, types.FixedString):
-                return pc.ascii_rtrim(shown, characters="\0")  # bytes need not be UTF-8
-            return shown
-        case types.Time() | types.Time64():
-            if isinstance(source, types.String | types.FixedString):
-                return clocks.parse(columns.unpadded(array), target)
-            return clocks.to_clock(array, source, target, environment.zone)
-        case (
-            types.Integer()
-            | types.Float()
-            | types.Decimal()
-            | types.Boolean()
-            | types.Date()
-            | types.Date32()
-            | types.DateTime()
-            | types.DateTime64()
-            | types.Interval()
-        ) if isinstance(source, types.Time | types.Time64):
-            return clocks.from_clock(array, source, target)
-        case types.Integer() | types.Float() | types.Decimal() | types.Boolean() if isinstance(
-            source, types.String | types.FixedString
-        ):
-            return _parse(columns.unpadded(array), target)
-        case types.Interval() if isinstance(source, types.Interval):
-            return intervals.to_interval(array, source, target)
-        case types.Interval() if isinstance(source, types.Integer):
-            return array.cast(pa.int64(), safe=False)
-        case types.Boolean() if number:
-            return pc.not_equal(array, pa.scalar(0, array.type))
-        case types.Integer() if number or isinstance(source, types.Interval):
-            return numbers.to_integer(array, source, target)
-        case types.ExactFloat() if number:
-            return numbers.to_exact_float(array, source, target)
-        case types.Float() if number:
-            return numbers.to_float(array, source, target)
-        case types.Decimal() if isinstance(source, types.Boolean):
-            return numbers.to_decimal(array.cast(pa.uint8()), source, target)
-        case types.Decimal() if number:
-            return numbers.to_decimal(array, source, target)
-        case types.Integer() | types.Float() | types.Boolean() if isinstance(
-            source, temporal.Timed
-        ):
-            return temporal.from_time(array, source, target)
-        case types.Decimal() if isinstance(source, types.DateTime64 | types.DateTime):
-            return _time_to_decimal(array, source, target)
-        case types.Date() | types.Date32() if isinstance(source, types.String | types.FixedString):
-            return parse_dates.parse_dates(columns.unpadded(array), target)
-        case types.DateTime() | types.DateTime64() if isinstance(
-            source, types.String | types.FixedString
-        ):
-            return parse_timestamps.parse_datetimes(
-                columns.unpadded(array), target, environment.zone
-            )
-        case types.Date() | types.Date32() | types.DateTime() | types.DateTime64() if (
-            number or isinstance(source, temporal.Timed)
-        ):
-            return temporal.to_time(array, source, target, environment.zone)
-        case types.FixedString() if isinstance(source, types.String | types.FixedString):
-            return parsing.pad_to_fixed(array, target)
-        case types.UUID() if isinstance(source, types.String | types.FixedString):
-            return parsing.parse_uuids(columns.unpadded(array), target)
-        case types.IPv4():
-            return addresses.to_ipv4(array, source)
-        case types.IPv6():
-            return addresses.to_ipv6(array, source)
-        case types.Array() | types.Tuple() | types.Map():
-            convert = partial(_cast_column, environment=environment, rule=rule)
-            return nested.cast_nested(array, source, target, convert, lossless=rule.lossless)
-        case types.AggregateFunction() if isinstance(source, types.AggregateFunction):
-            return _cast_state(array, source, target)
-        case _:
-            raise nested.no_conversion(source, target)
+    return None
 
 
 def _brain_floats(
@@ -558,33 +526,6 @@ def _has_enum_conversion(source: types.DataType) -> bool:
     """Return whether values of the type convert to an Enum: texts, numbers and other Enums."""
     texts = types.String | types.FixedString | types.Enum
     return isinstance(source, texts) or types.is_number(source)
-
-
-def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
-    """Parse texts as numbers or, for any other target, Bool; raise a DataError if any does not
-    parse.
-    """
-    match target:
-        case types.Integer():
-            return parsing.parse_integers(array, target)
-        case types.Float():
-            return parsing.parse_floats(array, target)
-        case types.Decimal():
-            return parsing.parse_decimals(array, target)
-        case _:
-            return parsing.parse_bools(array)
-
-
-def _time_to_decimal(array: pa.Array, source: types.DataType, target: types.Decimal) -> pa.Array:
-    """Convert a DateTime or DateTime64 to Unix seconds with their fraction, as a Decimal."""
-    ticks = calendar.ticks_per_second(source)
-    values = pa.array(columns.numpy_values(array)).cast(pa.decimal256(20, 0))
-    scale = len(str(ticks)) - 1
-    return numbers.to_decimal(
-        columns.view(values.cast(pa.decimal256(76, 0)), pa.decimal256(76, scale)),
-        types.Decimal(76, scale),
-        target,
-    )
 
 
 def _cast_state(
