@@ -26,7 +26,6 @@ from olapdb.types import (
     UUID,
     WIDE_INTEGER,
     WIDE_SUM,
-    AggregateFunction,
     Array,
     BFloat16,
     Boolean,
@@ -172,9 +171,9 @@ def _pair(left: DataType, right: DataType) -> DataType:
 
 def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
     """Return the supertype if a rule covers the two types in this order, else None."""
+    if left == right:
+        return left
     match left, right:
-        case _ if left == right:
-            return left
         case (Point() | Shape(), Tuple() | Array()) if left.arrow == right.arrow:
             return left
         case (Enum(), String() | FixedString()):
@@ -183,6 +182,21 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             return _integers(left.number_type, right.number_type)
         case (Enum(), Integer() | Float() | Decimal()):
             return _pair(left.number_type, right)
+        case (String(), FixedString()) | (FixedString(), FixedString()):
+            return STRING
+        case (Interval(), Interval()):
+            (of_months, size), (other_of_months, other_size) = map(interval_size, (left, right))
+            finer = left if size <= other_size else right
+            return finer if of_months == other_of_months else None
+    return (
+        _ordered_numbers(left, right) or _ordered_times(left, right) or _ordered_nested(left, right)
+    )
+
+
+def _ordered_numbers(left: DataType, right: DataType) -> DataType | None:
+    """Return the supertype of two different types of numbers and Bool in this order; None without a
+    rule."""
+    match left, right:
         case (Boolean(), Integer(8, False)):
             return UINT8
         case (Boolean(), Integer() | Float()):
@@ -217,8 +231,13 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             digits = 19 if bits == 64 and signed else _DIGITS_OF_BITS[bits]
             least = max(left.precision, digits + left.scale)
             return Decimal(decimal_precision(least), left.scale)
-        case (String(), FixedString()) | (FixedString(), FixedString()):
-            return STRING
+    return None
+
+
+def _ordered_times(left: DataType, right: DataType) -> DataType | None:
+    """Return the supertype of two different types of dates and times in this order; None without a
+    rule."""
+    match left, right:
         case (Date(), Date32()):
             return DATE32
         case (Date() | Date32(), DateTime(zone)):
@@ -239,6 +258,12 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             return DateTime64(left.precision, zone)
         case (Time() | Time64(), DateTime64(precision, zone)):
             return DateTime64(max(left.precision, precision), zone)
+    return None
+
+
+def _ordered_nested(left: DataType, right: DataType) -> DataType | None:
+    """Return the supertype of two arrays, maps or tuples; None for other types."""
+    match left, right:
         case (Array(a), Array(b)):
             return with_inner(left, _common_element(a, b))
         case (Map(k1, v1), Map(k2, v2)):
@@ -247,12 +272,6 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             elements = zip(left.elements, right.elements, strict=True)
             common = tuple(common_type(pair) for pair in elements)
             return with_elements(left, common) if left.names == right.names else Tuple(common)
-        case (Interval(), Interval()):
-            (of_months, size), (other_of_months, other_size) = map(interval_size, (left, right))
-            finer = left if size <= other_size else right
-            return finer if of_months == other_of_months else None
-        case (AggregateFunction(), AggregateFunction()):
-            return None
     return None
 
 
